@@ -1,0 +1,520 @@
+"""Corpus: the only shape in which data enters an engine or a score."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core import rng, storage
+
+FORMAT = "mc2core corpus 1"
+Context = np.ndarray | sp.csr_matrix
+
+
+def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
+    """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
+
+    ValueError names ``name``, the row and what was found: anything negative, fractional, not finite, above
+    2**31 - 1, or with another number of rows than ``rows``.
+    """
+    if not sp.issparse(matrix):
+        array = np.asarray(matrix)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must be a two-dimensional matrix of counts, not {array.ndim}-dimensional {array.dtype}"
+            )
+        matrix = array
+    counts = sp.csr_matrix(matrix)
+    if rows is not None and counts.shape[0] != rows:
+        raise ValueError(f"{name} has {counts.shape[0]} rows, but the corpus has {rows} documents")
+    data = counts.data
+    if data.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {data.dtype} values; counts are whole numbers of at least 0")
+    with np.errstate(invalid="ignore"):
+        bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
+    if bad.any():
+        position = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(counts.indptr, position, side="right")) - 1
+        raise ValueError(
+            f"{name}: row {row}, column {counts.indices[position]} holds {data[position]}; "
+            "counts are whole numbers of at least 0 (and below 2**31)"
+        )
+    if data.dtype != np.int32:
+        counts = sp.csr_matrix((data.astype(np.int32), counts.indices, counts.indptr), shape=counts.shape)
+    if not counts.has_canonical_format or (counts.data == 0).any():
+        counts = counts.copy() if counts.data is data else counts
+        counts.sum_duplicates()
+        counts.eliminate_zeros()
+    return counts
+
+
+def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
+    """``matrix[rows]`` for CSR, touching only those rows.
+
+    SciPy's own indexing first brings all of a memory-mapped matrix to one index type, which reads it whole.
+    """
+    start = matrix.indptr[rows].astype(np.int64)
+    length = matrix.indptr[rows + 1].astype(np.int64) - start
+    indptr = np.concatenate([[0], np.cumsum(length)])
+    positions = np.repeat(start - indptr[:-1], length) + np.arange(indptr[-1])
+    taken = sp.csr_matrix(
+        (np.asarray(matrix.data[positions]), np.asarray(matrix.indices[positions]), indptr),
+        shape=(len(rows), matrix.shape[1]),
+    )
+    taken.has_canonical_format = True
+    return taken
+
+
+def _check_values(values: Any, name: str, rows: int) -> np.ndarray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"context {name!r} must hold numbers (NaN where missing): {error}") from error
+    if array.shape != (rows,):
+        raise ValueError(f"context {name!r} has shape {array.shape}, but the corpus has {rows} documents")
+    if np.isinf(array).any():
+        row = int(np.flatnonzero(np.isinf(array))[0])
+        raise ValueError(f"context {name!r}: document {row} is infinite; use NaN where a value is missing")
+    return array
+
+
+def _take(context: Context, rows: np.ndarray) -> Context:
+    return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
+
+
+def _check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
+    if names is None:
+        return None
+    names = [str(one) for one in names]
+    if len(names) != length:
+        raise ValueError(f"{name} has {len(names)} names, but {length} are needed")
+    if any("\n" in one or "\r" in one for one in names):
+        raise ValueError(f"{name} has a name with a line break in it")
+    return names
+
+
+class Corpus:
+    """Grouped counts with context of the groups.
+
+    Parameters
+    ----------
+    content : (J, V) sparse or dense matrix of whole, non-negative counts
+        Word counts of the documents (n_jw). A document may be empty.
+    vocabulary : V strings, optional
+    contexts : mapping, optional
+        ``{name: (J,) float array}`` (NaN: missing) or ``{name: (J, A) sparse counts}`` (empty row: missing).
+    labels : (J,) ints or (J, L) sparse membership, optional
+        Ground truth for scores; engines never look at it.
+    documents : pandas DataFrame of J rows, optional
+        What is known of each document: title, id, ...
+    context_names : ``{name: A strings}``, optional
+        What the columns of a count context are called (author names).
+    label_names : strings, optional
+    units : ``{name: (mean, sd)}``, optional
+        Set by :meth:`standardised`: value in own unit = stored value * sd + mean.
+
+    Raises
+    ------
+    ValueError
+        One sentence naming the field, the document and what is allowed.
+    """
+
+    def __init__(
+        self,
+        content: Any,
+        vocabulary: Sequence[str] | None = None,
+        contexts: Mapping[str, Any] | None = None,
+        labels: Any = None,
+        documents: pd.DataFrame | None = None,
+        *,
+        context_names: Mapping[str, Sequence[str]] | None = None,
+        label_names: Sequence[str] | None = None,
+        units: Mapping[str, tuple[float, float]] | None = None,
+    ) -> None:
+        self.content = whole_counts(content, "content")
+        n_documents, n_words = self.content.shape
+        if n_documents == 0:
+            raise ValueError("content has no documents")
+        self.contexts: dict[str, Context] = {}
+        for name, context in (contexts or {}).items():
+            if not isinstance(name, str) or not name.isidentifier():
+                raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
+            if sp.issparse(context) or np.ndim(context) == 2:
+                self.contexts[name] = whole_counts(context, f"context {name!r}", n_documents)
+            else:
+                self.contexts[name] = _check_values(context, name, n_documents)
+        if self.content.nnz == 0 and not self.contexts:
+            raise ValueError("the corpus is empty: no document has a word and there is no context")
+        self._vocabulary = _check_names(vocabulary, "vocabulary", n_words)
+        self.context_names: dict[str, list[str]] = {}
+        for name, names in (context_names or {}).items():
+            known = self.contexts.get(name)
+            if not sp.issparse(known):
+                raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
+            self.context_names[name] = _check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
+        self.labels = self._check_labels(labels, n_documents)
+        n_labels = None if self.labels is None else self._n_labels(self.labels)
+        self.label_names = None if n_labels is None else _check_names(label_names, "label_names", n_labels)
+        if documents is not None and len(documents) != n_documents:
+            raise ValueError(
+                f"documents has {len(documents)} rows, but the corpus has {n_documents} documents"
+            )
+        self._documents = None if documents is None else documents.reset_index(drop=True)
+        self.units = {name: (float(mean), float(sd)) for name, (mean, sd) in (units or {}).items()}
+        for name, (mean, sd) in self.units.items():
+            if name not in self.contexts or not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+                raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus")
+        self._folder: Path | None = None
+        self._digest: str | None = None
+        self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
+
+    @staticmethod
+    def _n_labels(labels: Context) -> int:
+        return labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
+
+    @staticmethod
+    def _check_labels(labels: Any, n_documents: int) -> Context | None:
+        if labels is None:
+            return None
+        if sp.issparse(labels) or np.ndim(labels) == 2:
+            return whole_counts(labels, "labels", n_documents)
+        array = np.asarray(labels)
+        if array.shape != (n_documents,):
+            raise ValueError(f"labels has shape {array.shape}, but the corpus has {n_documents} documents")
+        if array.dtype.kind not in "iu" or (array < 0).any():
+            raise ValueError("labels must be whole numbers of at least 0, one for each document")
+        return array.astype(np.int64)
+
+    # -- what it holds -------------------------------------------------------------------------------------
+    @property
+    def n_documents(self) -> int:
+        """J."""
+        return self.content.shape[0]
+
+    @property
+    def n_words(self) -> int:
+        """V, the size of the vocabulary."""
+        return self.content.shape[1]
+
+    @property
+    def n_tokens(self) -> int:
+        """Sum of all counts."""
+        return int(self.content.data.sum(dtype=np.int64))
+
+    @property
+    def document_lengths(self) -> np.ndarray:
+        """(J,) int64: tokens of each document (N_j)."""
+        total = np.concatenate([[0], np.cumsum(self.content.data, dtype=np.int64)])
+        return np.diff(total[self.content.indptr])
+
+    @property
+    def has_vocabulary(self) -> bool:
+        """Whether words were named."""
+        return self._vocabulary is not None or (
+            self._folder is not None and (self._folder / "vocabulary.txt").exists()
+        )
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """The V words; ``w0``, ``w1``, ... where none were given."""
+        if self._vocabulary is None:
+            if not self.has_vocabulary or self._folder is None:
+                return [f"w{word}" for word in range(self.n_words)]
+            self._vocabulary = _read_names(self._folder / "vocabulary.txt", self.n_words)
+        return self._vocabulary
+
+    @property
+    def documents(self) -> pd.DataFrame:
+        """J rows of what is known of each document; no columns where nothing was given."""
+        if self._documents is None:
+            if self._origin is not None:
+                whole, rows = self._origin
+                self._documents = whole.documents.iloc[rows].reset_index(drop=True)
+            elif self._folder is not None and (self._folder / "documents.csv").exists():
+                self._documents = _read_documents(self._folder, self.n_documents)
+            else:
+                self._documents = pd.DataFrame(index=pd.RangeIndex(self.n_documents))
+        return self._documents
+
+    def missing(self, name: str) -> np.ndarray:
+        """(J,) bool: the documents whose context ``name`` is missing."""
+        context = self.contexts[name]
+        return np.diff(context.indptr) == 0 if sp.issparse(context) else np.isnan(context)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all an engine can see: content and contexts."""
+        if self._digest is None:
+            arrays = {
+                "content.indptr": self.content.indptr.astype(np.int64),
+                "content.indices": self.content.indices.astype(np.int32),
+                "content.data": self.content.data,
+                "shape": np.array(self.content.shape, dtype=np.int64),
+            }
+            for name, context in self.contexts.items():
+                if sp.issparse(context):
+                    arrays[f"{name}.indptr"] = context.indptr.astype(np.int64)
+                    arrays[f"{name}.indices"] = context.indices.astype(np.int32)
+                    arrays[f"{name}.data"] = context.data
+                    arrays[f"{name}.shape"] = np.array(context.shape, dtype=np.int64)
+                else:
+                    arrays[name] = context
+            self._digest = storage.digest_arrays(arrays)
+        return self._digest
+
+    def __repr__(self) -> str:
+        contexts = ", ".join(self.contexts) or "none"
+        return f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
+
+    # -- parts of it ---------------------------------------------------------------------------------------
+    def subset(self, rows: Any) -> Corpus:
+        """The corpus of the given documents (indices, in that order, or a boolean mask of J)."""
+        rows = np.asarray(rows)
+        if rows.dtype == bool:
+            if rows.shape != (self.n_documents,):
+                raise ValueError(
+                    f"the mask has shape {rows.shape}, but the corpus has {self.n_documents} documents"
+                )
+            rows = np.flatnonzero(rows)
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise ValueError("documents are chosen by a list of whole numbers or by a boolean mask")
+        if rows.size and not (rows.min() >= 0 and rows.max() < self.n_documents):
+            raise ValueError(f"document {rows.max()} or {rows.min()} is outside 0..{self.n_documents - 1}")
+        rows = rows.astype(np.int64)
+        # what was checked once is not checked again: a mini-batch of 500 documents takes about a millisecond
+        part = copy.copy(self)
+        part.content = take_rows(self.content, rows)
+        part.contexts = {name: _take(context, rows) for name, context in self.contexts.items()}
+        part.labels = None if self.labels is None else _take(self.labels, rows)
+        part._documents, part._digest, part._origin = None, None, (self, rows)
+        return part
+
+    def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
+        """The same documents with other contexts; names and units of those that stay are kept."""
+        return Corpus(
+            self.content,
+            vocabulary=self.vocabulary if self.has_vocabulary else None,
+            contexts=contexts,
+            labels=self.labels,
+            documents=self.documents,
+            context_names={name: names for name, names in self.context_names.items() if name in contexts},
+            label_names=self.label_names,
+            units={name: unit for name, unit in self.units.items() if name in contexts},
+        )
+
+    def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
+        """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (MODEL: timestamps).
+
+        ``like``: take mean and sd from this already standardised corpus (for test documents).
+        """
+        values = self.contexts.get(name)
+        if values is None or sp.issparse(values):
+            raise ValueError(f"context {name!r} is not a numeric context of the corpus")
+        if name in self.units:
+            raise ValueError(f"context {name!r} is standardised already")
+        if like is None:
+            observed = values[~np.isnan(values)]
+            mean = float(observed.mean()) if observed.size else 0.0
+            sd = float(observed.std()) if observed.size else 1.0
+            sd = sd if sd > 0 else 1.0
+        else:
+            mean, sd = like.units[name]
+        changed = copy.copy(self)
+        changed.contexts = self.contexts | {name: (values - mean) / sd}
+        changed.units = self.units | {name: (mean, sd)}
+        changed._digest = None
+        return changed
+
+    def split(self, test_fraction: float = 0.1, seed: int = 0) -> tuple[Corpus, Corpus]:
+        """Split documents at random into (train, test), each in the order of the corpus.
+
+        The test part has round(J * test_fraction) documents, at least one; so has the train part.
+        """
+        if not 0 < test_fraction < 1:
+            raise ValueError(f"test_fraction is {test_fraction}; it must lie between 0 and 1")
+        if self.n_documents < 2:
+            raise ValueError("a corpus of one document cannot be split")
+        n_test = min(max(round(self.n_documents * test_fraction), 1), self.n_documents - 1)
+        order = rng.generator(seed, "split").permutation(self.n_documents)
+        return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
+
+    def batches(self, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
+        """Document indices of one pass in random order: arrays of ``size``, the last one maybe smaller."""
+        if size < 1:
+            raise ValueError(f"batch size is {size}; it must be at least 1")
+        order = rng.generator(seed, "batches", epoch).permutation(self.n_documents)
+        for start in range(0, self.n_documents, size):
+            yield np.sort(order[start : start + size])
+
+    # -- disk ----------------------------------------------------------------------------------------------
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write the corpus to ``folder`` (arrays as .npy, tables as text); the folder is replaced as a whole."""
+        meta: dict[str, Any] = {
+            "format": FORMAT,
+            "shape": list(self.content.shape),
+            "n_tokens": self.n_tokens,
+            "digest": self.digest,
+            "contexts": {
+                name: list(context.shape) if sp.issparse(context) else None
+                for name, context in self.contexts.items()
+            },
+            "context_names": sorted(self.context_names),
+            "units": {name: list(unit) for name, unit in self.units.items()},
+            "labels": None
+            if self.labels is None
+            else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
+        }
+        documents = self.documents
+        meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
+        vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
+        with storage.replacing_folder(folder) as new:
+            _save_sparse(new, "content", self.content)
+            for name, context in self.contexts.items():
+                _save_context(new, f"context.{name}", context)
+            for name, names in self.context_names.items():
+                _write_names(new / f"context.{name}.names.txt", names)
+            if self.labels is not None:
+                _save_context(new, "labels", self.labels)
+            if label_names is not None:
+                _write_names(new / "label_names.txt", label_names)
+            if vocabulary is not None:
+                _write_names(new / "vocabulary.txt", vocabulary)
+            if len(documents.columns):
+                documents.to_csv(new / "documents.csv", index=False)
+            storage.write_json(new / "corpus.json", meta)
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Corpus:
+        """Open a saved corpus; arrays stay on disk (memory-mapped) until they are read.
+
+        Sizes and row pointers are checked against corpus.json; the counts themselves, checked when they were
+        saved, are not read. ValueError for anything missing or of another size.
+        """
+        folder = Path(folder)
+        if not (folder / "corpus.json").is_file():
+            raise ValueError(f"{folder} holds no corpus: corpus.json is missing")
+        meta = storage.read_json(folder / "corpus.json")
+        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+            raise ValueError(f"{folder}/corpus.json is not of the format {FORMAT!r}")
+        try:
+            rows, columns = (int(size) for size in meta["shape"])
+            shapes, labels, digest = dict(meta["contexts"]), meta["labels"], str(meta["digest"])
+            named, units = list(meta["context_names"]), dict(meta["units"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{folder}/corpus.json lacks a field or holds a wrong one: {error}") from error
+        corpus = cls.__new__(cls)
+        corpus._folder, corpus._digest = folder, digest
+        corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
+        corpus.content = _load_sparse(folder, "content", (rows, columns))
+        corpus.contexts = {}
+        for name, shape in shapes.items():
+            corpus.contexts[name] = _load_context(folder, f"context.{name}", rows, shape)
+        corpus.context_names = {
+            name: _read_names(folder / f"context.{name}.names.txt", corpus.contexts[name].shape[1])
+            for name in named
+        }
+        corpus.labels = (
+            None
+            if labels is None
+            else _load_context(folder, "labels", rows, None if labels == "one" else labels)
+        )
+        corpus.label_names = None
+        if (folder / "label_names.txt").exists():
+            corpus.label_names = _read_names(folder / "label_names.txt", None)
+        corpus.units = {name: (float(mean), float(sd)) for name, (mean, sd) in units.items()}
+        return corpus
+
+
+def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
+    np.save(folder / f"{name}.indptr.npy", matrix.indptr.astype(np.int64), allow_pickle=False)
+    np.save(folder / f"{name}.indices.npy", matrix.indices.astype(np.int32), allow_pickle=False)
+    np.save(folder / f"{name}.data.npy", matrix.data.astype(np.int32), allow_pickle=False)
+
+
+def _save_context(folder: Path, name: str, context: Context) -> None:
+    if sp.issparse(context):
+        _save_sparse(folder, name, context)
+    else:
+        np.save(folder / f"{name}.npy", context, allow_pickle=False)
+
+
+def _map_array(path: Path, dtype: Any, length: int | None) -> np.ndarray:
+    try:
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing") from None
+    except (ValueError, EOFError, OSError) as error:
+        # an empty file cannot be mapped, but an empty array needs no mapping
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (ValueError, EOFError, OSError):
+            raise ValueError(f"{path} is not a whole array file: {error}") from error
+    if array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
+        raise ValueError(
+            f"{path} holds {array.shape} {array.dtype}; {length} values of {np.dtype(dtype)} are needed"
+        )
+    return array
+
+
+def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matrix:
+    indptr = _map_array(folder / f"{name}.indptr.npy", np.int64, shape[0] + 1)
+    indptr = np.array(indptr)
+    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
+        raise ValueError(f"{folder / name}.indptr.npy does not rise from 0")
+    indices = _map_array(folder / f"{name}.indices.npy", np.int32, int(indptr[-1]))
+    data = _map_array(folder / f"{name}.data.npy", np.int32, int(indptr[-1]))
+    # the constructor of csr_matrix would read and copy the mapped arrays to check and narrow them
+    matrix = sp.csr_matrix(shape, dtype=np.int32)
+    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def _load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
+    if shape is not None:
+        if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows:
+            raise ValueError(
+                f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents"
+            )
+        return _load_sparse(folder, name, (rows, int(shape[1])))
+    return _map_array(folder / f"{name}.npy", np.int64 if name == "labels" else np.float64, rows)
+
+
+def _write_names(path: Path, names: Sequence[str]) -> None:
+    path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+
+
+def _read_names(path: Path, length: int | None) -> list[str]:
+    try:
+        names = path.read_text(encoding="utf-8").split("\n")[:-1]
+    except FileNotFoundError:
+        raise ValueError(f"{path} is missing") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
+    if length is not None and len(names) != length:
+        raise ValueError(f"{path} has {len(names)} lines, but {length} are needed")
+    return names
+
+
+def _read_documents(folder: Path, rows: int) -> pd.DataFrame:
+    dtypes = storage.read_json(folder / "corpus.json")["documents"]
+    text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
+    try:
+        table = pd.read_csv(
+            folder / "documents.csv",
+            dtype=text,
+            keep_default_na=False,
+            na_values={name: [""] for name in dtypes if name not in text},
+        )
+    except (ValueError, pd.errors.ParserError) as error:
+        raise ValueError(f"{folder}/documents.csv is damaged: {error}") from error
+    if len(table) != rows:
+        raise ValueError(f"{folder}/documents.csv has {len(table)} rows, but the corpus has {rows} documents")
+    return table

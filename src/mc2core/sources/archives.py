@@ -1,0 +1,196 @@
+"""Members of zip and tar archives, read into memory with limits; nothing is ever unpacked to disk.
+
+An archive from the network may be cut off, may be a bomb (a few kilobytes that inflate to terabytes), may carry
+names that climb out of a folder, links, or the same name twice. Sizes it declares are not believed: reading stops
+at the limit.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import posixpath
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import IO
+
+MAX_MEMBER_BYTES = 256 * 2**20
+MAX_TOTAL_BYTES = 1024 * 2**20
+MAX_MEMBERS = 100_000
+
+_DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    OSError,  # bz2 says "Invalid data stream" and gzip "Not a gzipped file" this way
+    NotImplementedError,  # a compression method this Python lacks
+    RuntimeError,  # an encrypted zip member
+    ValueError,  # negative sizes and offsets in a forged header
+    OverflowError,
+)
+
+
+class ArchiveError(ValueError):
+    """An archive that is damaged, unsafe or too large; the message is one sentence naming the file."""
+
+
+class _TarInput:
+    """A tar's (decompressed) stream that refuses to yield more than ``limit`` bytes."""
+
+    def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
+        self._stream, self._path, self._limit, self._seen = stream, path, limit, 0
+
+    def read(self, size: int) -> bytes:
+        block = self._stream.read(size)
+        self._seen += len(block)
+        if self._seen > self._limit:
+            raise _too_large(str(self._path), self._limit)
+        return block
+
+
+def iterate_members(
+    path: str | os.PathLike[str],
+    wanted: Callable[[str], bool] = lambda name: True,
+    *,
+    max_member_bytes: int = MAX_MEMBER_BYTES,
+    max_total_bytes: int = MAX_TOTAL_BYTES,
+    max_members: int = MAX_MEMBERS,
+) -> Iterator[tuple[str, bytes]]:
+    """Yield (name, content) of every wanted file of a zip or tar (plain, gz, bz2 or xz), in the archive's order.
+
+    Parameters
+    ----------
+    wanted : called with each member's name ("folder/file.txt"); unwanted ones are skipped, never inflated (zip).
+    max_member_bytes, max_total_bytes : inflated sizes; in a tar, skipped members count towards the total.
+
+    Raises
+    ------
+    ArchiveError
+        (A ValueError.) Not an archive, cut off, wrong CRC, encrypted, above a limit, a name that is absolute or
+        climbs with "..", a name that comes twice, or a wanted member that is a link or a device.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ArchiveError(f"{path} is missing")
+    walk = _zip_members if _starts_with(path, b"PK") else _tar_members
+    seen: set[str] = set()
+    total = 0
+    try:
+        for number, (name, read) in enumerate(walk(path, max_total_bytes)):
+            if number >= max_members:
+                raise ArchiveError(f"{path} has more than {max_members} members, the most that is allowed")
+            if read is not None:
+                name = _safe_name(path, name)
+                if name in seen:
+                    raise ArchiveError(f"{path} has two members named {name!r}")
+                seen.add(name)
+                if wanted(name):
+                    content = read(min(max_member_bytes, max_total_bytes - total) + 1)
+                    total += len(content)
+                    if len(content) > max_member_bytes:
+                        raise _too_large(f"{path}: {name}", max_member_bytes)
+                    if total > max_total_bytes:
+                        raise _too_large(str(path), max_total_bytes)
+                    yield name, content
+    except ArchiveError:
+        raise
+    except _DAMAGE as error:
+        raise ArchiveError(f"{path} is damaged or cut off: {_reason(error)}") from error
+
+
+def read_members(
+    path: str | os.PathLike[str],
+    names: Collection[str],
+    *,
+    max_member_bytes: int = MAX_MEMBER_BYTES,
+    max_total_bytes: int = MAX_TOTAL_BYTES,
+) -> dict[str, bytes]:
+    """Contents of the members whose last path component is in ``names``, whatever folder holds them.
+
+    ArchiveError as in :func:`iterate_members`, and where a name is missing or two folders hold it.
+    """
+    found: dict[str, bytes] = {}
+    for member, content in iterate_members(
+        path,
+        lambda name: posixpath.basename(name) in names,
+        max_member_bytes=max_member_bytes,
+        max_total_bytes=max_total_bytes,
+    ):
+        name = posixpath.basename(member)
+        if name in found:
+            raise ArchiveError(f"{path} holds {name} in two folders")
+        found[name] = content
+    for name in names:
+        if name not in found:
+            raise ArchiveError(f"{path} has no member {name}")
+    return found
+
+
+Read = Callable[[int], bytes]
+
+
+def _zip_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+
+            def read(size: int, info: zipfile.ZipInfo = info) -> bytes:
+                with archive.open(info) as stream:
+                    return stream.read(size)
+
+            yield info.filename, None if info.is_dir() else read
+
+
+def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
+    with _decompressed(path) as stream:
+        # "r|" reads forward only, through _TarInput, so that skipped members count towards the limit
+        with tarfile.open(fileobj=_TarInput(stream, path, limit), mode="r|") as archive:  # type: ignore[call-overload]
+            for info in archive:
+
+                def read(size: int, info: tarfile.TarInfo = info) -> bytes:
+                    if not info.isreg():
+                        raise ArchiveError(f"{path}: {info.name} is a link or a device, not a file")
+                    member = archive.extractfile(info)
+                    content = b"" if member is None else member.read(size)
+                    if len(content) < min(size, info.size):
+                        raise EOFError(f"{info.name} ends early")
+                    return content
+
+                yield info.name, None if info.isdir() else read
+
+
+def _decompressed(path: Path) -> IO[bytes]:
+    if _starts_with(path, b"\x1f\x8b"):
+        return gzip.open(path)  # type: ignore[return-value]
+    if _starts_with(path, b"BZh"):
+        return bz2.open(path)  # type: ignore[return-value]
+    if _starts_with(path, b"\xfd7zXZ\0"):
+        return lzma.open(path)  # type: ignore[return-value]
+    return path.open("rb")
+
+
+def _starts_with(path: Path, magic: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(magic)) == magic
+
+
+def _safe_name(path: Path, name: str) -> str:
+    plain = name.replace("\\", "/")
+    if plain.startswith("/") or re.match(r"[A-Za-z]:", plain) or ".." in plain.split("/") or "\0" in plain:
+        raise ArchiveError(f"{path} has a member with the unsafe name {name!r}")
+    return posixpath.normpath(plain)
+
+
+def _too_large(what: str, limit: int) -> ArchiveError:
+    return ArchiveError(f"{what} unpacks to more than {limit} bytes, the most that is allowed")
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,359 @@
+"""NIPS 0-12 (1987-1999): Roweis' MATLAB file, and Heinrich's text re-encoding of it with section labels.
+
+Both formats give the same corpus: words of the papers as content; contexts ``author`` (1 for each author of a
+paper), ``title`` (counts of the title's words, :func:`mc2core.sources.text.words_of`) and ``year`` (of the
+conference: 1987 + volume). Section labels of the proceedings are in the text form only.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.io
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+from mc2core.sources import archives, text
+
+FIRST_YEAR = 1987
+MAX_BYTES = 512 * 2**20
+_TEXT_MEMBERS = tuple(
+    f"nips.{part}"
+    for part in (
+        "corpus",
+        "vocab",
+        "authors",
+        "authors.key",
+        "docs",
+        "docnames",
+        "vols",
+        "labels",
+        "labels.key",
+    )
+)
+_MAT_VARIABLES = ("counts", "wl", "ptitles", "anames", "apapers", "docnames")
+_NAME = re.compile(r"nips([0-9]{2})/\S+")
+_COUNTS_LINE = re.compile(rb"([0-9]{1,9})((?: [0-9]{1,9}:[0-9]{1,9})*) ?")
+_VOCABULARY_LINE = re.compile(r"(\S+) = ([0-9]{1,9}) = ([0-9]{1,9}) ([0-9]{1,9}) ?")
+_IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
+
+
+def read(path: str | os.PathLike[str]) -> Corpus:
+    """Read ``nips12raw_str602.mat`` or ``nips-corpus-20111211.zip``; which one is seen from its first bytes.
+
+    ValueError, one sentence: the file is missing, damaged, of another layout, or contradicts itself.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    with path.open("rb") as stream:
+        return read_zip(path) if stream.read(2) == b"PK" else read_mat(path)
+
+
+def read_zip(path: str | os.PathLike[str]) -> Corpus:
+    """Read the text form: line i of each member is document i, word i or author i, and ids start at 0."""
+    path = Path(path)
+    members = archives.read_members(path, _TEXT_MEMBERS, max_total_bytes=MAX_BYTES)
+    lines = {name: _lines(content) for name, content in members.items()}
+    vocabulary, totals, spread = _vocabulary(path, lines["nips.vocab"])
+    content = _content(path, members["nips.corpus"], len(vocabulary))
+    n_documents = content.shape[0]
+    for name in ("nips.authors", "nips.docs", "nips.docnames", "nips.vols", "nips.labels"):
+        if len(lines[name]) != n_documents:
+            raise ValueError(
+                f"{path}: {name} has {len(lines[name])} lines, but nips.corpus has {n_documents} documents"
+            )
+    _same_totals(path, vocabulary, totals, np.asarray(content.sum(axis=0)).ravel(), "tokens")
+    _same_totals(
+        path, vocabulary, spread, np.bincount(content.indices, minlength=len(vocabulary)), "documents"
+    )
+    names = [name.strip() for name in lines["nips.authors.key"]]
+    papers = [_ids(path, "nips.authors", i, line, len(names)) for i, line in enumerate(lines["nips.authors"])]
+    document_names = [name.strip() for name in lines["nips.docnames"]]
+    years = _years(path, document_names)
+    for i, line in enumerate(lines["nips.vols"]):
+        if line.strip() != str(int(years[i]) - FIRST_YEAR):
+            raise ValueError(
+                f"{path}: nips.vols, line {i + 1} says volume {line.strip()[:20]!r}, "
+                f"but the document is {document_names[i]}"
+            )
+    label_names = [name.strip() for name in lines["nips.labels.key"]]
+    labels = [
+        _ids(path, "nips.labels", i, line, len(label_names)) for i, line in enumerate(lines["nips.labels"])
+    ]
+    for i, label in enumerate(labels):
+        if len(label) != 1:
+            raise ValueError(f"{path}: nips.labels, line {i + 1} holds {len(label)} numbers; one is needed")
+    n_used = 1 + max(label[0] for label in labels)
+    return _corpus(
+        content,
+        vocabulary,
+        titles=lines["nips.docs"],
+        names=document_names,
+        years=years,
+        authors=_membership(papers, len(names)),
+        author_names=names,
+        labels=np.array([label[0] for label in labels]),
+        label_names=label_names[:n_used],
+    )
+
+
+def read_mat(path: str | os.PathLike[str]) -> Corpus:
+    """Read the MATLAB form: ``counts`` is words x documents, ``apapers`` lists documents from 1 per author.
+
+    Row or column orientation of the small variables differs between copies, so each is ravelled. Version 5 files,
+    compressed or not; ``wc``, ``plengths`` and ``panum`` are not needed and not read.
+    """
+    path = Path(path)
+    variables = _load_mat(path)
+    counts = variables["counts"]
+    if not sp.issparse(counts) and np.ndim(counts) != 2:
+        raise ValueError(f"{path}: counts must be a matrix of words x documents, not {type(counts).__name__}")
+    vocabulary, titles, author_names, names = (
+        _strings(path, name, variables[name]) for name in ("wl", "ptitles", "anames", "docnames")
+    )
+    for what, expected in (
+        (vocabulary, counts.shape[0]),
+        (titles, counts.shape[1]),
+        (names, counts.shape[1]),
+    ):
+        if len(what) != expected:
+            variable = "wl" if what is vocabulary else "ptitles" if what is titles else "docnames"
+            raise ValueError(
+                f"{path}: {variable} has {len(what)} entries, but counts is {counts.shape[0]} words x "
+                f"{counts.shape[1]} documents"
+            )
+    papers = _cells(path, "apapers", variables["apapers"])
+    if len(papers) != len(author_names):
+        raise ValueError(
+            f"{path}: apapers has {len(papers)} entries, but anames has {len(author_names)} authors"
+        )
+    documents = [_papers_of(path, i, cell, len(names)) for i, cell in enumerate(papers)]
+    try:
+        content = sp.csr_matrix(sp.csc_matrix(counts).T)
+        content.check_format(full_check=True)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path}: counts is not a whole sparse matrix: {error}") from error
+    return _corpus(
+        content,
+        vocabulary,
+        titles=titles,
+        names=names,
+        years=_years(path, names),
+        authors=_membership(documents, len(names)).T.tocsr(),
+        author_names=author_names,
+    )
+
+
+def _corpus(
+    content: sp.csr_matrix,
+    vocabulary: Sequence[str],
+    titles: Sequence[str],
+    names: Sequence[str],
+    years: np.ndarray,
+    authors: sp.csr_matrix,
+    author_names: Sequence[str],
+    labels: np.ndarray | None = None,
+    label_names: Sequence[str] | None = None,
+) -> Corpus:
+    titles = [" ".join(title.split()) for title in titles]
+    title_counts, title_words = text.count_words(text.words_of(title) for title in titles)
+    return Corpus(
+        content,
+        vocabulary,
+        contexts={"author": authors, "title": title_counts, "year": years},
+        labels=labels,
+        documents=pd.DataFrame({"title": titles, "name": names, "year": years.astype(np.int64)}),
+        context_names={"author": author_names, "title": title_words},
+        label_names=label_names,
+    )
+
+
+def _membership(rows: Sequence[np.ndarray], n_columns: int) -> sp.csr_matrix:
+    """(len(rows), n_columns) int32 with 1 at the columns each row lists; a column listed twice still counts 1."""
+    rows = [np.unique(row) for row in rows]
+    indptr = np.cumsum([0, *map(len, rows)])
+    columns = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
+    return sp.csr_matrix(
+        (np.ones(len(columns), dtype=np.int32), columns, indptr), shape=(len(rows), n_columns)
+    )
+
+
+def _years(path: Path, names: Sequence[str]) -> np.ndarray:
+    matches = [_NAME.fullmatch(name) for name in names]
+    for i, (name, match) in enumerate(zip(names, matches, strict=True)):
+        if match is None:
+            raise ValueError(
+                f"{path}: docnames, document {i + 1} is {name[:60]!r}, not of the form nipsNN/NNNN.txt"
+            )
+    return np.array([FIRST_YEAR + int(match[1]) for match in matches if match], dtype=np.float64)
+
+
+# -- the text form ---------------------------------------------------------------------------------------------
+def _lines(content: bytes) -> list[str]:
+    """Lines of a latin-1 member: CRLF or LF, and blank lines at the end do not count."""
+    lines = [line.rstrip("\r") for line in content.decode("latin-1").split("\n")]
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """Words, and how many tokens and documents the file says each has: ``word = id = tokens documents``."""
+    words, numbers = [], np.empty((len(lines), 2), dtype=np.int64)
+    for i, line in enumerate(lines):
+        match = _VOCABULARY_LINE.fullmatch(line)
+        if match is None or int(match[2]) != i:
+            raise ValueError(
+                f"{path}: nips.vocab, line {i + 1} is {line[:60]!r}, not 'word = {i} = tokens documents'"
+            )
+        words.append(match[1])
+        numbers[i] = int(match[3]), int(match[4])
+    if len(set(words)) != len(words):
+        twice = next(word for i, word in enumerate(words) if word in words[:i])
+        raise ValueError(f"{path}: nips.vocab has the word {twice!r} twice")
+    return words, numbers[:, 0], numbers[:, 1]
+
+
+def _content(path: Path, content: bytes, n_words: int) -> sp.csr_matrix:
+    """Counts from lines ``nterms id:count id:count ...``."""
+    lines = content.rstrip(b"\r\n ").replace(b"\r\n", b"\n").split(b"\n")
+    rows: list[np.ndarray] = []
+    for i, line in enumerate(lines):
+        where = f"{path}: nips.corpus, line {i + 1}"
+        match = _COUNTS_LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{where} is not 'nterms id:count id:count ...' in whole numbers")
+        pairs = np.array(match[2].replace(b":", b" ").split(), dtype=np.int64).reshape(-1, 2)
+        if len(pairs) != int(match[1]):
+            raise ValueError(f"{where} announces {int(match[1])} words, but lists {len(pairs)}")
+        if len(pairs) and pairs[:, 0].max() >= n_words:
+            raise ValueError(
+                f"{where} has word {pairs[:, 0].max()}, but nips.vocab ends at word {n_words - 1}"
+            )
+        if len(np.unique(pairs[:, 0])) != len(pairs):
+            raise ValueError(f"{where} lists a word twice")
+        rows.append(pairs)
+    indptr = np.cumsum([0, *map(len, rows)])
+    flat = np.concatenate(rows)
+    return sp.csr_matrix((flat[:, 1], flat[:, 0], indptr), shape=(len(rows), n_words))
+
+
+def _same_totals(
+    path: Path, words: Sequence[str], announced: np.ndarray, found: np.ndarray, what: str
+) -> None:
+    wrong = np.flatnonzero(announced != found)
+    if len(wrong):
+        word = wrong[0]
+        raise ValueError(
+            f"{path}: nips.vocab gives {words[word]!r} {announced[word]} {what}, but nips.corpus has {found[word]}"
+        )
+
+
+def _ids(path: Path, member: str, i: int, line: str, n: int) -> np.ndarray:
+    if not _IDS_LINE.fullmatch(line):
+        raise ValueError(
+            f"{path}: {member}, line {i + 1} is {line[:60]!r}, not whole numbers with spaces between"
+        )
+    ids = np.array(line.split(), dtype=np.int64)
+    if len(ids) and ids.max() >= n:
+        raise ValueError(
+            f"{path}: {member}, line {i + 1} has the number {ids.max()}, but {n - 1} is the highest"
+        )
+    return ids
+
+
+# -- the MATLAB form -------------------------------------------------------------------------------------------
+def _load_mat(path: Path) -> dict[str, Any]:
+    stream = _inflated(path)
+    try:
+        for name, shape, kind in scipy.io.whosmat(stream):
+            # every element of a full array or cell takes at least one byte of the file: no forged sizes
+            if kind != "sparse" and np.prod(shape, dtype=float) > stream.getbuffer().nbytes:
+                raise ValueError(f"{name} claims the shape {shape}, more than the file can hold")
+        stream.seek(0)
+        variables = scipy.io.loadmat(stream, variable_names=_MAT_VARIABLES, chars_as_strings=True)
+    except Exception as error:  # scipy's parser fails with almost every exception type on forged bytes
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path} is not a readable MATLAB 5 file: {reason}") from error
+    for name in _MAT_VARIABLES:
+        if name not in variables:
+            raise ValueError(f"{path} has no variable {name!r}")
+    return variables
+
+
+def _inflated(path: Path) -> io.BytesIO:
+    """The file with its compressed variables inflated, at most MAX_BYTES: scipy itself sets no limit."""
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    if path.stat().st_size > MAX_BYTES:
+        raise ValueError(f"{path} has {path.stat().st_size} bytes; {MAX_BYTES} are allowed")
+    raw = path.read_bytes()
+    if raw[:8] == b"\x89HDF\r\n\x1a\n" or raw[:10] == b"MATLAB 7.3":
+        raise ValueError(f"{path} is a MATLAB 7.3 (HDF5) file; save it with -v7 to make it readable here")
+    byte_order = {b"IM": "little", b"MI": "big"}.get(raw[126:128])
+    if byte_order is None or not raw.startswith(b"MATLAB 5.0"):
+        raise ValueError(f"{path} is neither a MATLAB 5 file nor a zip archive")
+    parts, start, size = [raw[:128]], 128, 128
+    while start < len(raw):
+        kind = int.from_bytes(raw[start : start + 4], byte_order)  # type: ignore[arg-type]
+        length = int.from_bytes(raw[start + 4 : start + 8], byte_order)  # type: ignore[arg-type]
+        end = start + 8 + length
+        if end > len(raw):
+            raise ValueError(f"{path} is cut off: {end} bytes are announced, {len(raw)} are there")
+        part = raw[start:end]
+        if kind == _COMPRESSED:
+            inflater = zlib.decompressobj()
+            try:
+                part = inflater.decompress(raw[start + 8 : end], MAX_BYTES - size + 1)
+            except zlib.error as error:
+                raise ValueError(f"{path} is damaged at byte {start}: {error}") from error
+            if size + len(part) > MAX_BYTES:
+                raise ValueError(f"{path} unpacks to more than {MAX_BYTES} bytes, the most that is allowed")
+            if not inflater.eof:
+                raise ValueError(f"{path} is damaged at byte {start}: a compressed variable ends early")
+        parts.append(part)
+        size += len(part)
+        start = end
+    return io.BytesIO(b"".join(parts))
+
+
+_COMPRESSED = 15  # miCOMPRESSED of the MAT-file format, level 5
+
+
+def _cells(path: Path, name: str, value: Any) -> np.ndarray:
+    if not isinstance(value, np.ndarray) or value.dtype != object:
+        raise ValueError(f"{path}: {name} must be a cell array")
+    return value.ravel()
+
+
+def _strings(path: Path, name: str, value: Any) -> list[str]:
+    strings = []
+    for i, cell in enumerate(_cells(path, name, value)):
+        parts = np.ravel(cell)
+        if parts.dtype.kind not in "US" and len(parts):
+            raise ValueError(f"{path}: {name}, entry {i + 1} is not text")
+        strings.append("".join(str(part) for part in parts).strip())
+    return strings
+
+
+def _papers_of(path: Path, author: int, cell: Any, n_documents: int) -> np.ndarray:
+    numbers = np.ravel(cell)
+    if len(numbers) == 0:
+        return np.empty(0, dtype=np.int64)
+    if numbers.dtype.kind not in "iuf" or not ((numbers >= 1) & (numbers <= n_documents)).all():
+        raise ValueError(
+            f"{path}: apapers, entry {author + 1} must hold document numbers from 1 to {n_documents}, "
+            f"not {str(numbers.tolist())[:60]}"
+        )
+    if (numbers != np.floor(numbers)).any():
+        raise ValueError(f"{path}: apapers, entry {author + 1} holds a fraction; document numbers are whole")
+    return numbers.astype(np.int64) - 1
