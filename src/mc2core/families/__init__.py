@@ -1,0 +1,42 @@
+"""Likelihood families with conjugate priors; one object serves every engine (see ``base``)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.families.base import Family
+from mc2core.families.dirichlet import DirichletCategorical
+from mc2core.families.gaussian import NormalGamma
+from mc2core.families.poisson import GammaPoisson
+
+__all__ = ["FAMILIES", "DirichletCategorical", "Family", "GammaPoisson", "NormalGamma", "family_from_settings"]
+
+FAMILIES: dict[str, type[Family]] = {
+    family.name: family
+    for family in (DirichletCategorical, NormalGamma, GammaPoisson)  # type: ignore[type-abstract]
+}
+
+
+def family_from_settings(settings: Mapping[str, Any]) -> Family:
+    """A family from ``{"family": name, **hyper-parameters}``, as configuration files and saved models hold it.
+
+    ValueError names the unknown family or hyper-parameter and the nearest known one.
+    """
+    rest = dict(settings)
+    name = rest.pop("family", None)
+    if name not in FAMILIES:
+        near = difflib.get_close_matches(str(name), FAMILIES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(FAMILIES)}"
+        raise ValueError(f"family {name!r} is not known{hint}")
+    known = FAMILIES[name]().settings()
+    for key in rest:
+        if key not in known:
+            raise ValueError(f"family {name!r} has no setting {key!r}; known: {', '.join(known)}")
+    return FAMILIES[name](**rest)
+
+
+def family_settings(family: Family) -> dict[str, Any]:
+    """The inverse of :func:`family_from_settings`."""
+    return {"family": family.name, **family.settings()}

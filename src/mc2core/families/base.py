@@ -1,0 +1,160 @@
+"""What every likelihood family offers, written once for every engine.
+
+A family is a likelihood of exponential form with its conjugate prior,
+
+    p(x | phi)    = h(x) exp(T(x) . t(phi)),
+    p(phi | eta)  = exp(eta . t(phi) - A(eta)),
+
+so that everything an engine asks for follows from the sufficient statistics T, the base measure h, the natural
+parameters eta of the prior, its log normaliser A and the gradient of A:
+
+* posterior:                eta_n = eta_0 + sum_j T(x_j)                           (every engine)
+* log marginal:             A(eta_n) - A(eta_0) + sum_j ln h(x_j)                  (Gibbs, scores)
+* log posterior predictive: A(eta_n + T(x)) - A(eta_n) + ln h(x)                   (collapsed Gibbs)
+* expected log likelihood:  T(x) . grad A(eta_n) + ln h(x)                         (SVI)
+* KL(q || p):               (eta_q - eta_p) . grad A(eta_q) - A(eta_q) + A(eta_p)  (the ELBO)
+* log likelihood of a draw: T(x) . t(phi) + ln h(x)                                (blocked Gibbs)
+
+Statistics come as the rows of one CSR matrix (J, D). A missing observation is an empty row: it then adds nothing
+to any of the sums above, which is what "missing" means in the model.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def positive(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a finite number above 0."""
+    return finite(name, value, above=0.0)
+
+
+def finite(name: str, value: Any, above: float = -np.inf) -> float:
+    """``value`` as a float; ValueError unless it is a finite number (above ``above``)."""
+    if isinstance(value, bool | str) or value is None:
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a number") from None
+    if not np.isfinite(number) or number <= above:
+        rule = "a finite number" if above == -np.inf else f"a finite number above {above:g}"
+        raise ValueError(f"{name} is {value!r}; it must be {rule}")
+    return number
+
+
+class Family(ABC):
+    """One likelihood with its conjugate prior; immutable, holds hyper-parameters only."""
+
+    #: number by which compiled kernels know the family (families/kernels.py)
+    code: ClassVar[int]
+    #: name in configuration files
+    name: ClassVar[str]
+
+    @abstractmethod
+    def settings(self) -> dict[str, float]:
+        """Hyper-parameters by the names of the constructor."""
+
+    @abstractmethod
+    def dimension(self, context: Any) -> int:
+        """D, the length of T(x), for a context of a corpus."""
+
+    @abstractmethod
+    def prior(self, dimension: int) -> np.ndarray:
+        """(D,) float64: eta_0."""
+
+    @abstractmethod
+    def statistics(self, context: Any) -> sp.csr_matrix:
+        """(J, D) float64 CSR: T(x_j); the row of a missing observation is empty.
+
+        ValueError, naming the document, for a value outside the family's domain.
+        """
+
+    @abstractmethod
+    def log_base(self, context: Any) -> np.ndarray:
+        """(J,) float64: ln h(x_j); 0 where missing."""
+
+    @abstractmethod
+    def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
+        """(...,) float64: A(eta) of (..., D) natural parameters."""
+
+    @abstractmethod
+    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
+        """(..., D) float64: E[t(phi)] = grad A(eta)."""
+
+    @abstractmethod
+    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """(K, D) float64: t(phi) of one phi for each row of (K, D) natural parameters."""
+
+    @abstractmethod
+    def draw_observations(self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator) -> Any:
+        """Context of J observations, one for each row of (J, D) ``parameters`` t(phi).
+
+        ``sizes``: (J,) ints, the number of draws in a bag (Dirichlet); other families take size 0 as missing.
+        """
+
+    @abstractmethod
+    def mean(self, natural: np.ndarray) -> np.ndarray:
+        """Posterior mean of the observation's distribution: (K, D) probabilities, or (K,) values."""
+
+    # -- what follows --------------------------------------------------------------------------------------
+    def log_marginal(self, natural: np.ndarray) -> np.ndarray:
+        """(...,) float64: A(eta_n) - A(eta_0), the log marginal likelihood less the base measure."""
+        return self.log_normaliser(natural) - self.log_normaliser(self.prior(natural.shape[-1]))
+
+    def kl(self, natural: np.ndarray) -> np.ndarray:
+        """(...,) float64 >= 0: KL of the posterior with (..., D) natural parameters from the prior, in nats."""
+        difference = natural - self.prior(natural.shape[-1])
+        return np.sum(difference * self.expected_parameters(natural), axis=-1) - self.log_marginal(natural)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Family) and (self.name, self.settings()) == (other.name, other.settings())
+
+    def __hash__(self) -> int:
+        return hash((self.name, *sorted(self.settings().items())))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value:g}' for name, value in self.settings().items())})"
+
+
+class ScalarFamily(Family):
+    """A family of one number for each document; D is fixed and NaN means missing."""
+
+    _dimension: ClassVar[int]
+
+    def dimension(self, context: Any) -> int:
+        self._values(context)
+        return self._dimension
+
+    @abstractmethod
+    def _rows(self, observed: np.ndarray) -> np.ndarray:
+        """(n, D) statistics of n observed values."""
+
+    def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
+        """Raise ValueError for a value outside the domain."""
+
+    def _values(self, context: Any) -> np.ndarray:
+        if sp.issparse(context) or np.ndim(context) != 1:
+            raise ValueError(f"{type(self).__name__} needs one number for each document, not a matrix of counts")
+        return np.asarray(context, dtype=np.float64)
+
+    def statistics(self, context: Any) -> sp.csr_matrix:
+        values = self._values(context)
+        documents = np.flatnonzero(~np.isnan(values))
+        observed = values[documents]
+        self._check(observed, documents)
+        lengths = np.zeros(len(values), dtype=np.int64)
+        lengths[documents] = self._dimension
+        # built by hand: a statistic that happens to be 0 is stored like any other
+        return sp.csr_matrix(
+            (
+                self._rows(observed).ravel(),
+                np.tile(np.arange(self._dimension, dtype=np.int32), len(documents)),
+                np.concatenate([[0], np.cumsum(lengths)]),
+            ),
+            shape=(len(values), self._dimension),
+        )

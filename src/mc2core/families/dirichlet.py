@@ -1,0 +1,67 @@
+"""Bags of categories (authors, tags, title words) with a symmetric Dirichlet prior."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import digamma, gammaln
+
+from mc2core.families.base import Family, positive
+
+
+class DirichletCategorical(Family):
+    """x is a sparse bag of counts over A categories; phi ~ Dirichlet(concentration, ..., concentration).
+
+    The likelihood is that of the sequence (no multinomial coefficient): MODEL section 1. T(x) = counts,
+    t(phi) = ln phi, h = 1. An empty bag is a missing one.
+    """
+
+    code = 0
+    name: ClassVar[str] = "dirichlet"
+
+    def __init__(self, concentration: float = 0.1) -> None:
+        self.concentration = positive("DirichletCategorical concentration", concentration)
+
+    def settings(self) -> dict[str, float]:
+        return {"concentration": self.concentration}
+
+    def dimension(self, context: Any) -> int:
+        if np.ndim(context) != 2 and not sp.issparse(context):
+            raise ValueError("DirichletCategorical needs a matrix of counts, not one number for each document")
+        return context.shape[1]
+
+    def prior(self, dimension: int) -> np.ndarray:
+        return np.full(dimension, self.concentration)
+
+    def statistics(self, context: Any) -> sp.csr_matrix:
+        self.dimension(context)
+        return sp.csr_matrix(context, dtype=np.float64)
+
+    def log_base(self, context: Any) -> np.ndarray:
+        return np.zeros(context.shape[0])
+
+    def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
+        return np.sum(gammaln(natural), axis=-1) - gammaln(np.sum(natural, axis=-1))
+
+    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
+        return digamma(natural) - digamma(np.sum(natural, axis=-1, keepdims=True))
+
+    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        # ln Gamma(a) = ln Gamma(a + 1) + ln(U)/a keeps what would underflow: with a = 0.01 most draws do
+        log_gamma = (
+            np.log(generator.standard_gamma(natural + 1.0)) + np.log1p(-generator.random(natural.shape)) / natural
+        )
+        top = log_gamma.max(axis=-1, keepdims=True)
+        return log_gamma - top - np.log(np.sum(np.exp(log_gamma - top), axis=-1, keepdims=True))
+
+    def draw_observations(
+        self, parameters: np.ndarray, sizes: np.ndarray, generator: np.random.Generator
+    ) -> sp.csr_matrix:
+        probabilities = np.exp(parameters)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        return sp.csr_matrix(generator.multinomial(sizes, probabilities).astype(np.int32))
+
+    def mean(self, natural: np.ndarray) -> np.ndarray:
+        return natural / natural.sum(axis=-1, keepdims=True)

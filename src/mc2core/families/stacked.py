@@ -1,0 +1,148 @@
+"""All contexts of a corpus side by side: what engines and scores work on.
+
+The statistics of every context form one CSR matrix (J, D), D the sum of the families' dimensions, and the natural
+parameters of K clusters one dense matrix (K, D). Contexts are independent given the cluster, so log likelihoods,
+log marginals and divergences add over the segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus, take_rows
+from mc2core.families import kernels
+from mc2core.families.base import Family
+
+
+class StackedContexts:
+    """The contexts that an engine was told to use, of one corpus.
+
+    Attributes
+    ----------
+    names, families : lists, in alphabetical order of the names
+    offsets : (C + 1,) int64
+        Context c owns columns offsets[c]:offsets[c + 1].
+    codes : (C,) int64
+        ``Family.code`` of each context, for compiled kernels.
+    statistics : (J, D) float64 CSR
+    log_base : (J,) float64
+        Sum of ln h over the contexts.
+    prior : (D,) float64
+
+    Raises
+    ------
+    ValueError
+        A family is given for a context the corpus does not have, or does not fit it.
+    """
+
+    def __init__(self, corpus: Corpus, families: Mapping[str, Family]) -> None:
+        self.names = sorted(families)
+        self.families = [families[name] for name in self.names]
+        self.n_documents = corpus.n_documents
+        parts, log_base, priors = [], np.zeros(corpus.n_documents), []
+        for name, family in zip(self.names, self.families, strict=True):
+            if name not in corpus.contexts:
+                known = ", ".join(sorted(corpus.contexts)) or "none"
+                raise ValueError(f"context {name!r} is not in the corpus; it has: {known}")
+            if not isinstance(family, Family):
+                raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+            try:
+                parts.append(family.statistics(corpus.contexts[name]))
+                log_base += family.log_base(corpus.contexts[name])
+            except ValueError as error:
+                raise ValueError(f"context {name!r}: {error}") from error
+            priors.append(family.prior(family.dimension(corpus.contexts[name])))
+        self.statistics = (
+            sp.csr_matrix(sp.hstack(parts, format="csr")) if parts else sp.csr_matrix((corpus.n_documents, 0))
+        )
+        self.log_base = log_base
+        self.prior = np.concatenate(priors) if priors else np.zeros(0)
+        self.offsets = np.cumsum([0, *(len(prior) for prior in priors)]).astype(np.int64)
+        self.codes = np.array([family.code for family in self.families], dtype=np.int64)
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return len(self.prior)
+
+    def segment(self, name: str) -> slice:
+        """Columns of the context ``name``."""
+        c = self.names.index(name)
+        return slice(int(self.offsets[c]), int(self.offsets[c + 1]))
+
+    def segments(self) -> list[tuple[Family, slice]]:
+        """(family, columns) of every context."""
+        return [(family, self.segment(name)) for name, family in zip(self.names, self.families, strict=True)]
+
+    def take(self, rows: np.ndarray) -> StackedContexts:
+        """The same contexts of some documents (a mini-batch)."""
+        part = object.__new__(StackedContexts)
+        part.__dict__.update(self.__dict__)
+        part.statistics, part.log_base = take_rows(self.statistics, rows), self.log_base[rows]
+        part.n_documents = len(rows)
+        return part
+
+    def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+        """(K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
+        known = cluster >= 0
+        members = sp.csr_matrix(
+            (np.ones(int(known.sum())), (cluster[known], np.flatnonzero(known))), shape=(n_clusters, len(cluster))
+        )
+        return self.prior + np.asarray((members @ self.statistics).todense())
+
+    def log_marginal(self, natural: np.ndarray) -> np.ndarray:
+        """(...,): sum over contexts of A(eta_n) - A(eta_0)."""
+        total = np.zeros(natural.shape[:-1])
+        for family, columns in self.segments():
+            total += family.log_marginal(natural[..., columns])
+        return total
+
+    def kl(self, natural: np.ndarray) -> np.ndarray:
+        """(...,): KL of the posteriors from the priors, in nats."""
+        total = np.zeros(natural.shape[:-1])
+        for family, columns in self.segments():
+            total += family.kl(natural[..., columns])
+        return total
+
+    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
+        """(..., D): E[t(phi)] of every context."""
+        expected = np.zeros_like(natural)
+        for family, columns in self.segments():
+            expected[..., columns] = family.expected_parameters(natural[..., columns])
+        return expected
+
+    def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+        """(K, D): t(phi) of one draw for each row."""
+        drawn = np.zeros_like(natural)
+        for family, columns in self.segments():
+            drawn[..., columns] = family.draw_parameters(natural[..., columns], generator)
+        return drawn
+
+    def log_likelihood(self, parameters: np.ndarray) -> np.ndarray:
+        """(J, K): ln p(x_j | phi_k) given (K, D) t(phi_k); expected log likelihood given E[t(phi_k)]."""
+        return np.asarray(self.statistics @ parameters.T) + self.log_base[:, None]
+
+    def log_predictive(self, natural: np.ndarray) -> np.ndarray:
+        """(J, K): log posterior predictive of x_j under each cluster's (K, D) natural parameters."""
+        out = np.empty((self.n_documents, len(natural)))
+        kernels.log_predictive_all(
+            self.statistics.indptr.astype(np.int64),
+            self.statistics.indices.astype(np.int64),
+            self.statistics.data,
+            np.ascontiguousarray(natural),
+            self.totals(natural),
+            self.offsets,
+            self.codes,
+            out,
+        )
+        return out + self.log_base[:, None]
+
+    def totals(self, natural: np.ndarray) -> np.ndarray:
+        """(K, C): sum of each cluster's natural parameters over each context's columns (Dirichlet totals)."""
+        totals = np.zeros((len(natural), len(self.names)))
+        for c in range(len(self.names)):
+            totals[:, c] = natural[:, self.offsets[c] : self.offsets[c + 1]].sum(axis=1)
+        return totals
