@@ -161,6 +161,8 @@ class Corpus:
             self.context_names[name] = _check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
         self.labels = self._check_labels(labels, n_documents)
         n_labels = None if self.labels is None else self._n_labels(self.labels)
+        if n_labels is not None and not sp.issparse(self.labels):
+            n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else _check_names(label_names, "label_names", n_labels)
         if documents is not None and len(documents) != n_documents:
             raise ValueError(

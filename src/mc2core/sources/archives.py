@@ -1,8 +1,8 @@
 """Members of zip and tar archives, read into memory with limits; nothing is ever unpacked to disk.
 
-An archive from the network may be cut off, may be a bomb (a few kilobytes that inflate to terabytes), may carry
-names that climb out of a folder, links, or the same name twice. Sizes it declares are not believed: reading stops
-at the limit.
+An archive from the network may be cut off, may be a bomb (a few kilobytes that inflate to terabytes), may
+carry names that climb out of a folder, links, or the same name twice. Sizes it declares are not believed:
+reading stops at the limit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 MAX_MEMBER_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 1024 * 2**20
@@ -64,27 +64,27 @@ def iterate_members(
     max_total_bytes: int = MAX_TOTAL_BYTES,
     max_members: int = MAX_MEMBERS,
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield (name, content) of every wanted file of a zip or tar (plain, gz, bz2 or xz), in the archive's order.
+    """Yield (name, content) of each wanted file of a zip or tar (plain, gz, bz2, xz), in the archive's order.
 
     Parameters
     ----------
-    wanted : called with each member's name ("folder/file.txt"); unwanted ones are skipped, never inflated (zip).
+    wanted : called with each member's name ("folder/file.txt"); in a zip, others are never inflated.
     max_member_bytes, max_total_bytes : inflated sizes; in a tar, skipped members count towards the total.
 
     Raises
     ------
     ArchiveError
-        (A ValueError.) Not an archive, cut off, wrong CRC, encrypted, above a limit, a name that is absolute or
-        climbs with "..", a name that comes twice, or a wanted member that is a link or a device.
+        (A ValueError.) Not an archive, cut off, wrong CRC, encrypted, above a limit, a name that is absolute
+        or climbs with "..", a name that comes twice, or a wanted member that is a link or a device.
     """
     path = Path(path)
     if not path.is_file():
         raise ArchiveError(f"{path} is missing")
-    walk = _zip_members if _starts_with(path, b"PK") else _tar_members
+    walk = _zip_members(path) if _starts_with(path, b"PK") else _tar_members(path, max_total_bytes)
     seen: set[str] = set()
     total = 0
     try:
-        for number, (name, read) in enumerate(walk(path, max_total_bytes)):
+        for number, (name, read) in enumerate(walk):
             if number >= max_members:
                 raise ArchiveError(f"{path} has more than {max_members} members, the most that is allowed")
             if read is not None:
@@ -137,7 +137,7 @@ def read_members(
 Read = Callable[[int], bytes]
 
 
-def _zip_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
+def _zip_members(path: Path) -> Iterator[tuple[str, Read | None]]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
 
@@ -149,30 +149,32 @@ def _zip_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
 
 
 def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
-    with _decompressed(path) as stream:
-        # "r|" reads forward only, through _TarInput, so that skipped members count towards the limit
-        with tarfile.open(fileobj=_TarInput(stream, path, limit), mode="r|") as archive:  # type: ignore[call-overload]
-            for info in archive:
+    # "r|" reads forward only, through _TarInput, so that skipped members count towards the limit
+    with (
+        _decompressed(path) as stream,
+        tarfile.open(fileobj=cast(IO[bytes], _TarInput(stream, path, limit)), mode="r|") as archive,
+    ):
+        for info in archive:
 
-                def read(size: int, info: tarfile.TarInfo = info) -> bytes:
-                    if not info.isreg():
-                        raise ArchiveError(f"{path}: {info.name} is a link or a device, not a file")
-                    member = archive.extractfile(info)
-                    content = b"" if member is None else member.read(size)
-                    if len(content) < min(size, info.size):
-                        raise EOFError(f"{info.name} ends early")
-                    return content
+            def read(size: int, info: tarfile.TarInfo = info) -> bytes:
+                member = archive.extractfile(info) if info.isreg() else None
+                if member is None:
+                    raise ArchiveError(f"{path}: {info.name} is a link or a device, not a file")
+                content = member.read(size)
+                if len(content) < min(size, info.size):
+                    raise EOFError(f"{info.name} ends early")
+                return content
 
-                yield info.name, None if info.isdir() else read
+            yield info.name, None if info.isdir() else read
 
 
 def _decompressed(path: Path) -> IO[bytes]:
     if _starts_with(path, b"\x1f\x8b"):
-        return gzip.open(path)  # type: ignore[return-value]
+        return cast(IO[bytes], gzip.open(path))
     if _starts_with(path, b"BZh"):
-        return bz2.open(path)  # type: ignore[return-value]
+        return cast(IO[bytes], bz2.open(path))
     if _starts_with(path, b"\xfd7zXZ\0"):
-        return lzma.open(path)  # type: ignore[return-value]
+        return cast(IO[bytes], lzma.open(path))
     return path.open("rb")
 
 

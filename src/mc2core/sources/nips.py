@@ -25,19 +25,16 @@ from mc2core.sources import archives, text
 
 FIRST_YEAR = 1987
 MAX_BYTES = 512 * 2**20
-_TEXT_MEMBERS = tuple(
-    f"nips.{part}"
-    for part in (
-        "corpus",
-        "vocab",
-        "authors",
-        "authors.key",
-        "docs",
-        "docnames",
-        "vols",
-        "labels",
-        "labels.key",
-    )
+_TEXT_MEMBERS = (
+    "nips.corpus",
+    "nips.vocab",
+    "nips.authors",
+    "nips.authors.key",
+    "nips.docs",
+    "nips.docnames",
+    "nips.vols",
+    "nips.labels",
+    "nips.labels.key",
 )
 _MAT_VARIABLES = ("counts", "wl", "ptitles", "anames", "apapers", "docnames")
 _NAME = re.compile(r"nips([0-9]{2})/\S+")
@@ -72,9 +69,7 @@ def read_zip(path: str | os.PathLike[str]) -> Corpus:
                 f"{path}: {name} has {len(lines[name])} lines, but nips.corpus has {n_documents} documents"
             )
     _same_totals(path, vocabulary, totals, np.asarray(content.sum(axis=0)).ravel(), "tokens")
-    _same_totals(
-        path, vocabulary, spread, np.bincount(content.indices, minlength=len(vocabulary)), "documents"
-    )
+    _same_totals(path, vocabulary, spread, np.bincount(content.indices, minlength=len(vocabulary)), "documents")
     names = [name.strip() for name in lines["nips.authors.key"]]
     papers = [_ids(path, "nips.authors", i, line, len(names)) for i, line in enumerate(lines["nips.authors"])]
     document_names = [name.strip() for name in lines["nips.docnames"]]
@@ -86,13 +81,10 @@ def read_zip(path: str | os.PathLike[str]) -> Corpus:
                 f"but the document is {document_names[i]}"
             )
     label_names = [name.strip() for name in lines["nips.labels.key"]]
-    labels = [
-        _ids(path, "nips.labels", i, line, len(label_names)) for i, line in enumerate(lines["nips.labels"])
-    ]
+    labels = [_ids(path, "nips.labels", i, line, len(label_names)) for i, line in enumerate(lines["nips.labels"])]
     for i, label in enumerate(labels):
         if len(label) != 1:
             raise ValueError(f"{path}: nips.labels, line {i + 1} holds {len(label)} numbers; one is needed")
-    n_used = 1 + max(label[0] for label in labels)
     return _corpus(
         content,
         vocabulary,
@@ -102,15 +94,15 @@ def read_zip(path: str | os.PathLike[str]) -> Corpus:
         authors=_membership(papers, len(names)),
         author_names=names,
         labels=np.array([label[0] for label in labels]),
-        label_names=label_names[:n_used],
+        label_names=label_names,
     )
 
 
 def read_mat(path: str | os.PathLike[str]) -> Corpus:
     """Read the MATLAB form: ``counts`` is words x documents, ``apapers`` lists documents from 1 per author.
 
-    Row or column orientation of the small variables differs between copies, so each is ravelled. Version 5 files,
-    compressed or not; ``wc``, ``plengths`` and ``panum`` are not needed and not read.
+    Row or column orientation of the small variables differs between copies, so each is ravelled. Version 5
+    files, compressed or not; ``wc``, ``plengths`` and ``panum`` are not needed and not read.
     """
     path = Path(path)
     variables = _load_mat(path)
@@ -120,22 +112,19 @@ def read_mat(path: str | os.PathLike[str]) -> Corpus:
     vocabulary, titles, author_names, names = (
         _strings(path, name, variables[name]) for name in ("wl", "ptitles", "anames", "docnames")
     )
-    for what, expected in (
-        (vocabulary, counts.shape[0]),
-        (titles, counts.shape[1]),
-        (names, counts.shape[1]),
+    n_words, n_documents = counts.shape
+    for variable, length, expected in (
+        ("wl", len(vocabulary), n_words),
+        ("ptitles", len(titles), n_documents),
+        ("docnames", len(names), n_documents),
     ):
-        if len(what) != expected:
-            variable = "wl" if what is vocabulary else "ptitles" if what is titles else "docnames"
+        if length != expected:
             raise ValueError(
-                f"{path}: {variable} has {len(what)} entries, but counts is {counts.shape[0]} words x "
-                f"{counts.shape[1]} documents"
+                f"{path}: {variable} has {length} entries, but counts is {n_words} words x {n_documents} documents"
             )
     papers = _cells(path, "apapers", variables["apapers"])
     if len(papers) != len(author_names):
-        raise ValueError(
-            f"{path}: apapers has {len(papers)} entries, but anames has {len(author_names)} authors"
-        )
+        raise ValueError(f"{path}: apapers has {len(papers)} entries, but anames has {len(author_names)} authors")
     documents = [_papers_of(path, i, cell, len(names)) for i, cell in enumerate(papers)]
     try:
         content = sp.csr_matrix(sp.csc_matrix(counts).T)
@@ -178,26 +167,22 @@ def _corpus(
 
 
 def _membership(rows: Sequence[np.ndarray], n_columns: int) -> sp.csr_matrix:
-    """(len(rows), n_columns) int32 with 1 at the columns each row lists; a column listed twice still counts 1."""
+    """(len(rows), n_columns) int32, 1 at the columns each row lists; a column listed twice still counts 1."""
     rows = [np.unique(row) for row in rows]
     indptr = np.cumsum([0, *map(len, rows)])
     columns = np.concatenate([*rows, np.empty(0, dtype=np.int64)])
-    return sp.csr_matrix(
-        (np.ones(len(columns), dtype=np.int32), columns, indptr), shape=(len(rows), n_columns)
-    )
+    return sp.csr_matrix((np.ones(len(columns), dtype=np.int32), columns, indptr), shape=(len(rows), n_columns))
 
 
 def _years(path: Path, names: Sequence[str]) -> np.ndarray:
     matches = [_NAME.fullmatch(name) for name in names]
     for i, (name, match) in enumerate(zip(names, matches, strict=True)):
         if match is None:
-            raise ValueError(
-                f"{path}: docnames, document {i + 1} is {name[:60]!r}, not of the form nipsNN/NNNN.txt"
-            )
+            raise ValueError(f"{path}: docnames, document {i + 1} is {name[:60]!r}, not of the form nipsNN/NNNN.txt")
     return np.array([FIRST_YEAR + int(match[1]) for match in matches if match], dtype=np.float64)
 
 
-# -- the text form ---------------------------------------------------------------------------------------------
+# -- the text form -------------------------------------------------------------------------------------------
 def _lines(content: bytes) -> list[str]:
     """Lines of a latin-1 member: CRLF or LF, and blank lines at the end do not count."""
     lines = [line.rstrip("\r") for line in content.decode("latin-1").split("\n")]
@@ -212,9 +197,7 @@ def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray
     for i, line in enumerate(lines):
         match = _VOCABULARY_LINE.fullmatch(line)
         if match is None or int(match[2]) != i:
-            raise ValueError(
-                f"{path}: nips.vocab, line {i + 1} is {line[:60]!r}, not 'word = {i} = tokens documents'"
-            )
+            raise ValueError(f"{path}: nips.vocab, line {i + 1} is {line[:60]!r}, not 'word = {i} = tokens documents'")
         words.append(match[1])
         numbers[i] = int(match[3]), int(match[4])
     if len(set(words)) != len(words):
@@ -236,9 +219,7 @@ def _content(path: Path, content: bytes, n_words: int) -> sp.csr_matrix:
         if len(pairs) != int(match[1]):
             raise ValueError(f"{where} announces {int(match[1])} words, but lists {len(pairs)}")
         if len(pairs) and pairs[:, 0].max() >= n_words:
-            raise ValueError(
-                f"{where} has word {pairs[:, 0].max()}, but nips.vocab ends at word {n_words - 1}"
-            )
+            raise ValueError(f"{where} has word {pairs[:, 0].max()}, but nips.vocab ends at word {n_words - 1}")
         if len(np.unique(pairs[:, 0])) != len(pairs):
             raise ValueError(f"{where} lists a word twice")
         rows.append(pairs)
@@ -247,9 +228,7 @@ def _content(path: Path, content: bytes, n_words: int) -> sp.csr_matrix:
     return sp.csr_matrix((flat[:, 1], flat[:, 0], indptr), shape=(len(rows), n_words))
 
 
-def _same_totals(
-    path: Path, words: Sequence[str], announced: np.ndarray, found: np.ndarray, what: str
-) -> None:
+def _same_totals(path: Path, words: Sequence[str], announced: np.ndarray, found: np.ndarray, what: str) -> None:
     wrong = np.flatnonzero(announced != found)
     if len(wrong):
         word = wrong[0]
@@ -260,20 +239,16 @@ def _same_totals(
 
 def _ids(path: Path, member: str, i: int, line: str, n: int) -> np.ndarray:
     if not _IDS_LINE.fullmatch(line):
-        raise ValueError(
-            f"{path}: {member}, line {i + 1} is {line[:60]!r}, not whole numbers with spaces between"
-        )
+        raise ValueError(f"{path}: {member}, line {i + 1} is {line[:60]!r}, not numbers with spaces between")
     ids = np.array(line.split(), dtype=np.int64)
     if len(ids) and ids.max() >= n:
-        raise ValueError(
-            f"{path}: {member}, line {i + 1} has the number {ids.max()}, but {n - 1} is the highest"
-        )
+        raise ValueError(f"{path}: {member}, line {i + 1} has the number {ids.max()}, but {n - 1} is the highest")
     return ids
 
 
-# -- the MATLAB form -------------------------------------------------------------------------------------------
+# -- the MATLAB form -----------------------------------------------------------------------------------------
 def _load_mat(path: Path) -> dict[str, Any]:
-    stream = _inflated(path)
+    stream: Any = _inflated(path)  # the stubs of scipy know paths only
     try:
         for name, shape, kind in scipy.io.whosmat(stream):
             # every element of a full array or cell takes at least one byte of the file: no forged sizes
