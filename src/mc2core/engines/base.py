@@ -1,0 +1,124 @@
+"""The contract between an engine and the one loop that runs every engine."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.corpus import Corpus
+from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.families.base import finite
+from mc2core.model import Model, Sample
+
+
+class State(ABC):
+    """Everything the next step needs, and nothing else; ``step`` changes it in place.
+
+    Every state has ``cluster``, (J,) int: the cluster of each document now.
+    """
+
+    cluster: np.ndarray
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as named plain arrays, for a checkpoint. No copy is needed."""
+
+
+class Engine(ABC):
+    """An inference algorithm: settings only, no data. Constructors take keywords only.
+
+    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All randomness of it is
+    keyed by (seed, purpose, iteration, document), so the state alone continues a run bit for bit.
+    """
+
+    #: name in configuration files and in the registry
+    name: ClassVar[str]
+    #: whether a model averages over samples of several iterations, or holds the last state only
+    keeps_samples: ClassVar[bool]
+
+    threads: int = 1
+    contexts: dict[str, Family]
+
+    @abstractmethod
+    def init(self, corpus: Corpus, seed: int) -> State:
+        """Starting state. ValueError where the corpus does not fit the settings."""
+
+    @abstractmethod
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
+        """Do iteration ``iteration`` (from 1); change ``state`` in place and return the row of the trace.
+
+        The row has ``clusters`` and ``topics`` (in use) and one of ``log_joint``, ``elbo`` (nats).
+        """
+
+    @abstractmethod
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        """The state as scores see it."""
+
+    @abstractmethod
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor settings as JSON-able values, without ``threads``, which never changes a result."""
+        values: dict[str, Any] = {}
+        for name in inspect.signature(type(self).__init__).parameters:
+            if name in ("self", "threads"):
+                continue
+            value = getattr(self, name)
+            values[name] = (
+                {one: family_settings(family) for one, family in value.items()} if name == "contexts" else value
+            )
+        return values
+
+    def model(self, corpus: Corpus, samples: list[Sample], evidence: Mapping[str, Any]) -> Model:
+        """The model of some samples of this engine on ``corpus``."""
+        return Model(
+            samples=samples,
+            families=dict(self.contexts),
+            dimensions={name: family.dimension(corpus.contexts[name]) for name, family in self.contexts.items()},
+            vocabulary=corpus.vocabulary,
+            context_names={name: names for name, names in corpus.context_names.items() if name in self.contexts},
+            units={name: unit for name, unit in corpus.units.items() if name in self.contexts},
+            evidence=dict(evidence),
+        )
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "contexts")
+        return f"{type(self).__name__}({inside}, contexts={self.contexts})"
+
+
+# -- checks that the constructors share ----------------------------------------------------------------------------
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """``value`` as an int; ValueError unless it is a whole number of at least ``least``."""
+    number = finite(name, value)
+    if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or number < least:
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    return round(number)
+
+
+def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """``value``; ValueError with the nearest allowed one unless it is in ``allowed``."""
+    allowed = list(allowed)
+    if value not in allowed:
+        near = difflib.get_close_matches(str(value), allowed, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{hint}")
+    return value
+
+
+def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:
+    """Checked copy of a ``contexts`` argument: families, or their settings as a configuration file holds them."""
+    families: dict[str, Family] = {}
+    for name, family in (contexts or {}).items():
+        if isinstance(family, Mapping):
+            family = family_from_settings(family)
+        if not isinstance(family, Family):
+            raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+        families[name] = family
+    return families

@@ -1,0 +1,252 @@
+"""The one loop that runs every engine: trace, samples, checkpoints, progress bar, stop on a signal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tqdm import tqdm
+
+from mc2core import checkpoint as checkpoints
+from mc2core import storage
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, State, whole
+from mc2core.model import Model, Sample
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Fit:
+    """What a run leaves.
+
+    Attributes
+    ----------
+    model : Model
+    state : State
+        After the last iteration.
+    trace : DataFrame
+        A row for each iteration: iteration, seconds (cumulative, of steps only: no compilation, no callback), and
+        what the engine reports (clusters, topics, log_joint or elbo, ...).
+    evidence : dict
+        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds.
+    """
+
+    model: Model
+    state: State
+    trace: pd.DataFrame
+    evidence: dict[str, Any]
+
+
+def fit(
+    corpus: Corpus,
+    engine: Engine,
+    *,
+    iterations: int,
+    seed: int = 0,
+    burn_in: int | None = None,
+    thin: int = 1,
+    callback: Callable[[int, State], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    trace: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> Fit:
+    """Run ``engine`` on ``corpus``.
+
+    Parameters
+    ----------
+    iterations : int
+        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint.
+    seed : int
+        The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
+    burn_in : int, optional
+        Iterations before the first sample is kept; half of them if not given. Only for engines that keep samples.
+    thin : int
+        Keep every thin-th sample after burn-in.
+    callback : function (iteration, state), optional
+        Called after every step; its time is not counted. It must not change the state.
+    checkpoint : path, optional
+        Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at the
+        end, and when the process is asked to stop (SIGINT, SIGTERM), which it does after the current step.
+    trace : path, optional
+        Tab-separated trace, a row written as each iteration ends.
+    progress : bool, optional
+        Show a progress bar; by default only on a terminal.
+
+    Raises
+    ------
+    ValueError
+        Bad arguments, or a checkpoint of another run.
+    KeyboardInterrupt, SystemExit
+        Stopped by SIGINT, or by SIGTERM (exit code 143), after the checkpoint was written.
+    """
+    iterations = whole("iterations", iterations)
+    thin = whole("thin", thin)
+    checkpoint_every = whole("checkpoint_every", checkpoint_every)
+    seed = whole("seed", seed, least=0)
+    burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
+    if engine.keeps_samples and burn_in + thin > iterations:
+        raise ValueError(
+            f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
+            "burn_in + thin must not exceed iterations"
+        )
+    run = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
+    if engine.keeps_samples:
+        run |= {"burn_in": burn_in, "thin": thin}
+    stored = checkpoints.read(checkpoint, run) if checkpoint is not None else None
+    if stored is not None and stored.iteration > iterations:
+        raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
+
+    compile_seconds = _warm(engine, corpus)
+    started = time.perf_counter()
+    if stored is None:
+        state = engine.init(corpus, seed)
+        rows: list[dict[str, float]] = []
+        samples: list[Sample] = []
+        first = 1
+    else:
+        state = engine.restore(corpus, stored.state)
+        rows, samples, first = stored.trace, stored.samples, stored.iteration + 1
+        logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
+    # a resumed run counts on from where it was
+    seconds = rows[-1]["seconds"] if rows else time.perf_counter() - started
+
+    def save(iteration: int) -> None:
+        if checkpoint is not None:
+            checkpoints.write(checkpoint, checkpoints.Checkpoint(run, iteration, state.arrays(), samples, rows))
+
+    if progress is None:
+        progress = sys.stderr.isatty()
+    tokens = corpus.n_tokens
+    with _stop_signals() as stop, _trace_file(trace, rows) as write_row:
+        bar = tqdm(total=iterations, initial=first - 1, desc=engine.name, unit="it", disable=not progress)
+        for iteration in range(first, iterations + 1):
+            before = time.perf_counter()
+            report = engine.step(corpus, state, seed, iteration)
+            seconds += time.perf_counter() - before
+            rows.append({"iteration": iteration, "seconds": seconds, "tokens": tokens, **report})
+            if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
+                samples.append(engine.sample(corpus, state))
+            write_row(rows[-1])
+            if callback is not None:
+                callback(iteration, state)
+            bar.update()
+            bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
+            if iteration % checkpoint_every == 0 or iteration == iterations or stop:
+                save(iteration)
+            if stop and iteration < iterations:
+                bar.close()
+                logger.warning("stopped by signal %d after iteration %d of %d", stop[0], iteration, iterations)
+                if stop[0] == signal.SIGINT:
+                    raise KeyboardInterrupt
+                raise SystemExit(128 + stop[0])
+        bar.close()
+
+    if not engine.keeps_samples:
+        samples = [engine.sample(corpus, state)]
+    evidence = run | {"iterations": iterations}
+    model = engine.model(corpus, samples, evidence)
+    timing = {"seconds": seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
+    return Fit(model, state, pd.DataFrame(rows), evidence | timing | environment())
+
+
+def _warm(engine: Engine, corpus: Corpus) -> float:
+    """Compile every kernel the run will use, on a few documents of it; returns the seconds this took."""
+    started = time.perf_counter()
+    lengths = corpus.document_lengths
+    few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
+    part = corpus.subset(few)
+    state = engine.init(part, seed=0)
+    for iteration in (1, 2):
+        engine.step(part, state, 0, iteration)
+    engine.sample(part, engine.restore(part, state.arrays()))
+    return time.perf_counter() - started
+
+
+@contextmanager
+def _stop_signals() -> Iterator[list[int]]:
+    """Collect SIGINT and SIGTERM instead of dying in the middle of a step; a second one acts at once."""
+    seen: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield seen  # signals reach the main thread only
+        return
+
+    def note(number: int, frame: Any) -> None:
+        if seen:
+            signal.signal(number, before[signal.Signals(number)])
+        seen.append(number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, note)
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[dict[str, float]], None]]:
+    """Write the rows there are, then yield a function that appends one more."""
+    if path is None:
+        yield lambda row: None
+        return
+
+    def line(row: dict[str, float]) -> str:
+        return "\t".join(f"{value:.10g}" for value in row.values()) + "\n"
+
+    with storage.replacing(path) as stream:
+        for i, row in enumerate(rows):
+            stream.write(("\t".join(row) + "\n" if i == 0 else "") + line(row))
+    with Path(path).open("a", encoding="utf-8") as stream:
+
+        def append(row: dict[str, float]) -> None:
+            if stream.tell() == 0:
+                stream.write("\t".join(row) + "\n")
+            stream.write(line(row))
+            stream.flush()
+
+        yield append
+
+
+def environment() -> dict[str, Any]:
+    """Versions, git commit and machine, as evidence beside a result."""
+    packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
+    return {
+        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
+        "git_commit": _git_commit(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }
+
+
+def _git_commit() -> str | None:
+    """Commit of the checkout the package runs from, with "+changes" where files differ; None outside a checkout."""
+    folder = Path(__file__).resolve().parent
+    try:
+        known = subprocess.run(
+            ["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=False
+        )
+        if known.returncode:
+            return None
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("+changes" if changed.stdout.strip() else "")

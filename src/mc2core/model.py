@@ -1,0 +1,258 @@
+"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from mc2core import perplexity, storage
+from mc2core.corpus import Corpus
+from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.families.stacked import StackedContexts
+
+FORMAT = "mc2core model 1"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw of the posterior (Gibbs) or the posterior mean (SVI), given which documents are independent.
+
+    Attributes
+    ----------
+    cluster_weights : (K,) float64, sums to 1
+        E[pi_k] over the clusters in use.
+    new_cluster_weight : float
+        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0.
+    topic_given_cluster : (K, M) float64, rows sum to 1
+        E[tau_km] over the topics in use.
+    new_topic_weight : (K,) float64
+        Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
+    topic_words : (M, V) CSR or dense, >= 0
+        Counts (or pseudo-counts) behind the topics, without the prior.
+    topic_prior : float
+        s: word_given_topic = (topic_words + s) / (its row sum).
+    topic_weights : (M,) float64, sums to less than 1
+        epsilon_m; 1 - sum is the mass of topics not in use.
+    table_concentration : float
+        v: a document or cluster with proportions of its own draws them from DP(v, epsilon).
+    natural : (K, D) float64
+        Posterior natural parameters of the stacked contexts of each cluster.
+    cluster : (J,) int32
+        Cluster of each training document.
+    log_joint : float
+        Log joint (Gibbs) or ELBO (SVI) in nats.
+    """
+
+    cluster_weights: np.ndarray
+    new_cluster_weight: float
+    topic_given_cluster: np.ndarray
+    new_topic_weight: np.ndarray
+    topic_words: Any
+    topic_prior: float
+    topic_weights: np.ndarray
+    table_concentration: float
+    natural: np.ndarray
+    cluster: np.ndarray
+    log_joint: float = float("nan")
+
+    @property
+    def n_clusters(self) -> int:
+        """K, clusters in use."""
+        return len(self.cluster_weights)
+
+    @property
+    def n_topics(self) -> int:
+        """M, topics in use."""
+        return len(self.topic_weights)
+
+    @property
+    def word_given_topic(self) -> np.ndarray:
+        """(M, V) float64, rows sum to 1."""
+        counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
+        counts = counts + np.float64(self.topic_prior)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    @property
+    def word_given_cluster(self) -> np.ndarray:
+        """(K, V) float64, rows sum to 1: the words of a token of each cluster, topics not in use included."""
+        n_words = self.topic_words.shape[1]
+        known = (1.0 - self.new_topic_weight)[:, None] * self.topic_given_cluster
+        return known @ self.word_given_topic + (self.new_topic_weight / n_words)[:, None]
+
+
+_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint")
+_SAMPLE_ARRAYS = ("cluster_weights", "topic_given_cluster", "new_topic_weight", "topic_weights", "natural", "cluster")
+
+
+def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
+    """A sample as plain arrays, their names led by ``prefix``."""
+    arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
+    arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
+    if sp.issparse(sample.topic_words):
+        table = sp.csr_matrix(sample.topic_words)
+        arrays |= {f"{prefix}words.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
+        arrays[f"{prefix}words.shape"] = np.array(table.shape)
+    else:
+        arrays[f"{prefix}words"] = sample.topic_words
+    return arrays
+
+
+def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str) -> Sample:
+    """The inverse of :func:`pack_sample`; KeyError where an array is missing."""
+    words: Any = arrays.get(f"{prefix}words")
+    if words is None:
+        parts = tuple(arrays[f"{prefix}words.{part}"] for part in ("data", "indices", "indptr"))
+        words = sp.csr_matrix(parts, shape=tuple(arrays[f"{prefix}words.shape"]))
+    scalars = dict(zip(_SAMPLE_SCALARS, arrays[f"{prefix}scalars"].tolist(), strict=True))
+    return Sample(**{name: arrays[f"{prefix}{name}"] for name in _SAMPLE_ARRAYS}, topic_words=words, **scalars)
+
+
+@dataclass
+class Model:
+    """What was learnt, whatever engine learnt it.
+
+    ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
+    last one. ``evidence`` says how it came about (engine, settings, seed, versions, digests, seconds).
+    """
+
+    samples: list[Sample]
+    families: dict[str, Family]
+    dimensions: dict[str, int]
+    vocabulary: list[str]
+    context_names: dict[str, list[str]] = field(default_factory=dict)
+    units: dict[str, tuple[float, float]] = field(default_factory=dict)
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a model needs at least one sample; burn_in must be below the number of iterations")
+
+    # -- the last sample -----------------------------------------------------------------------------------
+    @property
+    def last(self) -> Sample:
+        """The last sample."""
+        return self.samples[-1]
+
+    @property
+    def cluster_weights(self) -> np.ndarray:
+        """(K,) float64, sums to 1, of the last sample."""
+        return self.last.cluster_weights
+
+    @property
+    def topic_given_cluster(self) -> np.ndarray:
+        """(K, M) float64, rows sum to 1, of the last sample."""
+        return self.last.topic_given_cluster
+
+    @property
+    def word_given_topic(self) -> np.ndarray:
+        """(M, V) float64, rows sum to 1, of the last sample."""
+        return self.last.word_given_topic
+
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return self.last.topic_words.shape[1]
+
+    def context_parameters(self, name: str) -> np.ndarray:
+        """(K, D) posterior natural parameters of the context ``name`` in each cluster of the last sample."""
+        offset = 0
+        for context in sorted(self.families):
+            if context == name:
+                return self.last.natural[:, offset : offset + self.dimensions[context]]
+            offset += self.dimensions[context]
+        raise ValueError(f"context {name!r} is not in the model; it has: {', '.join(sorted(self.families)) or 'none'}")
+
+    def context_mean(self, name: str) -> np.ndarray:
+        """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values in their own unit."""
+        mean = self.families[name].mean(self.context_parameters(name)) if name in self.families else None
+        if mean is None:
+            self.context_parameters(name)  # raises with the names there are
+        centre, sd = self.units.get(name, (0.0, 1.0))
+        return mean * sd + centre if mean is not None and mean.ndim == 1 else mean
+
+    def top_words(self, n: int = 10) -> list[list[str]]:
+        """The n likeliest words of each topic of the last sample, likeliest first."""
+        if n < 1:
+            raise ValueError(f"{n} words were asked for; it must be at least 1")
+        order = np.argsort(-self.word_given_topic, axis=1, kind="stable")[:, :n]
+        return [[self.vocabulary[word] for word in row] for row in order]
+
+    # -- documents -----------------------------------------------------------------------------------------
+    def check_corpus(self, corpus: Corpus) -> None:
+        """ValueError unless ``corpus`` has the model's vocabulary size."""
+        if corpus.n_words != self.n_words:
+            raise ValueError(f"the corpus has {corpus.n_words} words, but the model was fitted on {self.n_words}")
+
+    def stacked(self, corpus: Corpus) -> StackedContexts:
+        """The model's contexts of ``corpus``; ValueError where one is absent or has other columns."""
+        stacked = StackedContexts(corpus, self.families)
+        for name, (_, columns) in zip(stacked.names, stacked.segments(), strict=True):
+            if columns.stop - columns.start != self.dimensions[name]:
+                raise ValueError(
+                    f"context {name!r} has {columns.stop - columns.start} columns, "
+                    f"but the model was fitted on {self.dimensions[name]}"
+                )
+        return stacked
+
+    def predict(self, corpus: Corpus, use_context: bool = True) -> np.ndarray:
+        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1."""
+        self.check_corpus(corpus)
+        sample = self.last
+        log_p = np.log(sample.cluster_weights) + perplexity.log_likelihood_of_clusters(corpus, sample)
+        if use_context and self.families:
+            log_p += self.stacked(corpus).log_predictive(sample.natural)
+        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+
+    def log_likelihood(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0) -> np.ndarray:
+        """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.perplexity`)."""
+        return perplexity.log_likelihood(corpus, self, estimator, seed)
+
+    def perplexity(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0) -> float:
+        """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V."""
+        return perplexity.perplexity(corpus, self, estimator, seed)
+
+    # -- disk ----------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one .npz file, whole or not at all."""
+        meta = {
+            "format": FORMAT,
+            "n_samples": len(self.samples),
+            "families": {name: family_settings(family) for name, family in self.families.items()},
+            "dimensions": self.dimensions,
+            "vocabulary": self.vocabulary,
+            "context_names": self.context_names,
+            "units": {name: list(unit) for name, unit in self.units.items()},
+            "evidence": self.evidence,
+        }
+        arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
+        for i, sample in enumerate(self.samples):
+            arrays |= pack_sample(sample, f"{i}.")
+        storage.write_arrays(path, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a saved model; ValueError for a damaged file or another format."""
+        arrays = storage.read_arrays(path)
+        try:
+            meta = json.loads(str(arrays["meta"]))
+            if meta["format"] != FORMAT:
+                raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+            samples = [unpack_sample(arrays, f"{i}.") for i in range(meta["n_samples"])]
+            return cls(
+                samples=samples,
+                families={name: family_from_settings(one) for name, one in meta["families"].items()},
+                dimensions=meta["dimensions"],
+                vocabulary=meta["vocabulary"],
+                context_names=meta["context_names"],
+                units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
+                evidence=meta["evidence"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a saved model: {error}") from error
