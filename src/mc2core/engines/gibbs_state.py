@@ -1,0 +1,102 @@
+"""What a Gibbs chain carries from move to move: assignments, instantiated weights, concentrations, counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numba
+import numpy as np
+
+
+@dataclass
+class Concentrations:
+    """alpha, v and eta of ICML14, in this order (all > 0)."""
+
+    group: float
+    table: float
+    topic: float
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(cluster, topic, document_start, n_km):
+    for j in range(cluster.size):
+        row = n_km[cluster[j]]
+        for i in range(document_start[j], document_start[j + 1]):
+            row[topic[i]] += 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _relabel(labels, new_label):
+    for i in range(labels.size):
+        labels[i] = new_label[labels[i]]
+
+
+@dataclass
+class Seating:
+    """Who sits where: the sampler's state z, l, epsilon, and the counts that follow from z and l.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+        z_j, each in 0..K-1.
+    topic : (n_tokens,) int32
+        l_ji in 0..M-1, tokens in CSR order.
+    document_start : (J + 1,) int64
+        First token of each document.
+    topic_weights : (M,) float64, > 0
+        epsilon_1..M; they and ``rest`` sum to 1.
+    rest : float
+        epsilon_new, the weight of all topics not in use.
+    n_km : (K, M) int32
+        Tokens of topic m in cluster k.
+    n_k : (K,) int64
+        Documents of cluster k.
+    """
+
+    cluster: np.ndarray
+    topic: np.ndarray
+    document_start: np.ndarray
+    topic_weights: np.ndarray
+    rest: float
+    n_km: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int32))
+    n_k: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    @property
+    def n_clusters(self) -> int:
+        """K, clusters in the tables (after :meth:`compact`: those in use)."""
+        return len(self.n_k)
+
+    @property
+    def n_topics(self) -> int:
+        """M, topics that carry a weight of their own (after :meth:`compact`: those in use)."""
+        return len(self.topic_weights)
+
+    def count(self) -> None:
+        """Recompute n_km and n_k from the assignments."""
+        n_clusters = int(self.cluster.max(initial=-1)) + 1
+        self.n_k = np.bincount(self.cluster, minlength=n_clusters)
+        self.n_km = np.zeros((n_clusters, self.n_topics), np.int32)
+        _count(self.cluster, self.topic, self.document_start, self.n_km)
+
+    def compact(self) -> np.ndarray:
+        """Drop empty clusters and topics, keeping the order of the others; weights of dropped topics go to ``rest``.
+
+        Returns the old numbers of the clusters that stay.
+        """
+        clusters = np.flatnonzero(self.n_k)
+        if len(clusters) < self.n_clusters:
+            new_label = np.zeros(self.n_clusters, np.int32)
+            new_label[clusters] = np.arange(len(clusters), dtype=np.int32)
+            _relabel(self.cluster, new_label)
+            self.n_k = self.n_k[clusters]
+            self.n_km = self.n_km[clusters]
+        used = self.n_km.any(axis=0)
+        if not used.all():
+            topics = np.flatnonzero(used)
+            new_label = np.zeros(self.n_topics, np.int32)
+            new_label[topics] = np.arange(len(topics), dtype=np.int32)
+            _relabel(self.topic, new_label)
+            self.topic_weights = self.topic_weights[topics]
+            self.rest = 1.0 - float(self.topic_weights.sum()) if len(topics) else 1.0
+            self.n_km = np.ascontiguousarray(self.n_km[:, topics])
+        return clusters

@@ -1,0 +1,277 @@
+"""Collapsed sweep over tokens: l_ji given everything else (ICML14 section 3.2 and appendix A.2).
+
+    P(l_ji = m)         prop. to (n_km + v eps_m) (n_mw + s) / (n_m + V s)     (counts without the token)
+    P(l_ji = new topic) prop. to v eps_new / V
+
+**Order.** Document clusters are fixed during the sweep, so any order of tokens that depends on them alone is valid.
+Tokens are visited word by word and, within a word, cluster by cluster: the counts n_mw of the word at hand are
+one short vector, counted when the word is entered (no V x M table exists), and all tokens of one
+(cluster, word) share one vector of weights, of which a move changes two entries.
+
+**Draw.** A token is first asked whether it stays (the order of the categories in an inverse-CDF draw is free as long
+as it does not depend on the uniform number); only tokens that leave search the blocks of 16 weights.
+
+**Rounding.** Weights are float32, recomputed from integer counts whenever a count changes; their sums are float64 and
+live only while one (cluster, word) is visited, so nothing drifts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core import rng
+from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.lanes import LANES, weigh_counts
+
+_F32_ONE = np.float32(1.0)
+_WORD, _TOKEN, _TOPICS = 0, 1, 2
+
+
+class WordCells(NamedTuple):
+    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
+
+    Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
+    """
+
+    start: np.ndarray  # (V + 1,) int64
+    document: np.ndarray  # (cells,) int32
+    token: np.ndarray  # (cells,) int64: its first token in CSR order
+    count: np.ndarray  # (cells,) int32: its tokens, which follow each other
+    largest: int  # tokens of the most frequent word
+    widest: int  # documents of the most widespread word
+
+
+@numba.njit(cache=True)
+def _transpose(indptr, indices, counts, start, document, token, count):
+    n_tokens = 0
+    for j in range(indptr.size - 1):
+        for cell in range(indptr[j], indptr[j + 1]):
+            place = start[indices[cell]]
+            start[indices[cell]] += 1
+            document[place] = j
+            token[place] = n_tokens
+            count[place] = counts[cell]
+            n_tokens += counts[cell]
+
+
+def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_words: int) -> WordCells:
+    """Transpose a canonical CSR matrix of counts (J, V) into cells grouped by word."""
+    documents_of = np.bincount(indices, minlength=n_words)
+    tokens_of = np.bincount(indices, weights=counts, minlength=n_words)
+    start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
+    cells = len(indices)
+    document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
+    token = np.empty(cells, np.int64)
+    _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
+    largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
+    return WordCells(start, document, token, count, largest, widest)
+
+
+@numba.njit(cache=True)
+def _order_by_cluster(document, cluster, work_count, work_order):
+    """Stable counting sort of a word's cells by their documents' clusters; ``work_count`` is left all zero."""
+    cells = document.size
+    in_order = True
+    highest = 0
+    for c in range(cells):
+        k = cluster[document[c]]
+        if c > 0 and k < cluster[document[c - 1]]:
+            in_order = False
+        highest = max(highest, k)
+        work_order[c] = c
+    if in_order:
+        return
+    for c in range(cells):
+        work_count[cluster[document[c]] + 1] += 1
+    for k in range(1, highest + 1):
+        work_count[k] += work_count[k - 1]
+    for c in range(cells):
+        k = cluster[document[c]]
+        work_order[work_count[k]] = c
+        work_count[k] += 1
+    for k in range(highest + 2):
+        work_count[k] = 0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _sweep(
+    key, stream, position, start, document, first_token, count, cluster, topic,
+    n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,
+    work_count, work_order, work_topic,
+):  # fmt: skip
+    """Sweep from ``position`` on; True when all words are done, False when a new topic needs more capacity.
+
+    ``position`` (3,) int64: word, token within the word, number of topics; ``stream``: state of the word's random
+    numbers. Both are left so that a call after growing the arrays goes on with the very same draw.
+    """
+    capacity = n_m.size
+    n_topics = position[_TOPICS]
+    s = np.float32(topic_prior)
+    vs = np.float32(topic_prior * n_words)
+    prior = np.zeros(capacity, np.float32)  # v eps_m
+    inverse = np.zeros(capacity, np.float32)  # 1 / (n_m + V s)
+    h = np.zeros(capacity, np.float32)  # (n_mw + s) / (n_m + V s)
+    p = np.zeros(capacity, np.float32)
+    n_w = np.zeros(capacity, np.int32)
+    block = np.zeros(capacity // LANES, np.float64)
+    for m in range(n_topics):
+        prior[m] = table_concentration * eps[m]
+        inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
+    for w in range(position[_WORD], n_words):
+        resume = position[_TOKEN]
+        if resume == 0:
+            rng.seek(stream, key, w)
+        cells = start[w + 1] - start[w]
+        offset = start[w]
+        _order_by_cluster(document[offset : offset + cells], cluster, work_count, work_order)
+        n_w[:n_topics] = 0
+        t = 0
+        for c in range(cells):
+            cell = offset + work_order[c]
+            for i in range(first_token[cell], first_token[cell] + count[cell]):
+                m = topic[i]
+                work_topic[t] = m
+                n_w[m] += 1
+                t += 1
+        for m in range(n_topics):
+            h[m] = (np.float32(n_w[m]) + s) * inverse[m]
+        full = False
+        c = 0
+        end = 0
+        while c < cells and not full:
+            k = cluster[document[offset + work_order[c]]]
+            begin = end
+            while c < cells and cluster[document[offset + work_order[c]]] == k:
+                end += count[offset + work_order[c]]
+                c += 1
+            if end <= resume:
+                continue
+            n_blocks = (n_topics + LANES - 1) // LANES
+            row = n_km[k]
+            new = table_concentration * rest[0] / n_words
+            total = new
+            for b in range(n_blocks):
+                block[b] = weigh_counts(row, prior, h, p, b * LANES)
+                total += block[b]
+            for t in range(max(begin, resume), end):
+                m = work_topic[t]
+                old = p[m]
+                h_less = (np.float32(n_w[m] - 1) + s) / (np.float32(n_m[m] - 1) + vs)
+                less = (np.float32(row[m] - 1) + prior[m]) * h_less
+                others = total - np.float64(old)
+                before = stream[0]
+                u = rng.uniform(stream) * (others + np.float64(less)) - np.float64(less)
+                if u < 0.0:
+                    continue
+                p[m] = np.float32(0.0)
+                block[m // LANES] -= np.float64(old)
+                b = 0
+                while b < n_blocks and u >= block[b]:
+                    u -= block[b]
+                    b += 1
+                if b == n_blocks and n_topics == capacity:
+                    stream[0] = before
+                    position[_TOKEN] = t
+                    full = True
+                    break
+                # the token leaves topic m ...
+                row[m] -= 1
+                n_w[m] -= 1
+                n_m[m] -= 1
+                inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
+                h[m] = h_less
+                p[m] = np.float32(0.0)
+                if b < n_blocks:
+                    chosen = -1
+                    for i in range(b * LANES, b * LANES + LANES):
+                        if p[i] > np.float32(0.0):
+                            chosen = i
+                            if u < np.float64(p[i]):
+                                break
+                            u -= np.float64(p[i])
+                    p[m] = less
+                    if chosen < 0:  # only rounding was left in the block: the token returns
+                        chosen = m
+                else:
+                    p[m] = less
+                    chosen = n_topics
+                    n_topics += 1
+                    share = 1.0 - (1.0 - rng.uniform(stream)) ** (1.0 / topic_concentration)
+                    eps[chosen] = share * rest[0]
+                    rest[0] -= eps[chosen]
+                    prior[chosen] = table_concentration * eps[chosen]
+                    if chosen == n_blocks * LANES:
+                        block[n_blocks] = 0.0
+                        for i in range(chosen, chosen + LANES):
+                            p[i] = np.float32(0.0)
+                        n_blocks += 1
+                    new = table_concentration * rest[0] / n_words
+                block[m // LANES] += np.float64(less)
+                # ... and joins the chosen one
+                block[chosen // LANES] -= np.float64(p[chosen])
+                row[chosen] += 1
+                n_w[chosen] += 1
+                n_m[chosen] += 1
+                inverse[chosen] = _F32_ONE / (np.float32(n_m[chosen]) + vs)
+                h[chosen] = (np.float32(n_w[chosen]) + s) * inverse[chosen]
+                p[chosen] = (np.float32(row[chosen]) + prior[chosen]) * h[chosen]
+                block[chosen // LANES] += np.float64(p[chosen])
+                total = new
+                for b in range(n_blocks):
+                    total += block[b]
+                work_topic[t] = chosen
+        t = 0
+        for c in range(cells):
+            cell = offset + work_order[c]
+            for i in range(first_token[cell], first_token[cell] + count[cell]):
+                topic[i] = work_topic[t]
+                t += 1
+        position[_TOPICS] = n_topics
+        if full:
+            position[_WORD] = w
+            return False
+        position[_TOKEN] = 0
+    return True
+
+
+def _grown(array: np.ndarray, capacity: int) -> np.ndarray:
+    """A copy with ``capacity`` entries along the last axis, zeros after what there was."""
+    grown = np.zeros((*array.shape[:-1], capacity), array.dtype)
+    grown[..., : array.shape[-1]] = array
+    return grown
+
+
+def sweep_topics(
+    seating: Seating, cells: WordCells, concentrations: Concentrations, topic_prior: float, key: np.uint64
+) -> None:
+    """One collapsed sweep over all tokens, in place; topics that end empty are dropped.
+
+    ``key`` (:func:`mc2core.rng.key`) names the sweep's family of streams: one stream for each word.
+    """
+    n_words = len(cells.start) - 1
+    n_topics = seating.n_topics
+    capacity = LANES * (n_topics // LANES + 1)
+    n_km = _grown(seating.n_km, capacity)
+    eps = _grown(seating.topic_weights, capacity)
+    rest = np.array([seating.rest])
+    position = np.array([0, 0, n_topics], np.int64)
+    stream = np.zeros(2, np.uint64)
+    work = (
+        np.zeros(seating.n_clusters + 1, np.int64),
+        np.zeros(cells.widest, np.int64),
+        np.zeros(cells.largest, np.int32),
+    )
+    n_m = n_km.sum(axis=0, dtype=np.int64)
+    while not _sweep(
+        key, stream, position, cells.start, cells.document, cells.token, cells.count, seating.cluster, seating.topic,
+        n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words, *work,
+    ):  # fmt: skip
+        capacity += LANES
+        n_km, n_m, eps = (_grown(array, capacity) for array in (n_km, n_m, eps))
+    n_topics = int(position[_TOPICS])
+    seating.topic_weights, seating.rest = eps[:n_topics].copy(), float(rest[0])
+    seating.n_km = np.ascontiguousarray(n_km[:, :n_topics])
+    seating.compact()
