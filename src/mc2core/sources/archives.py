@@ -23,6 +23,7 @@ from typing import IO, cast
 MAX_MEMBER_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 1024 * 2**20
 MAX_MEMBERS = 100_000
+_TAR_END = 1024
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -43,17 +44,26 @@ class ArchiveError(ValueError):
 
 
 class _TarInput:
-    """A tar's (decompressed) stream that refuses to yield more than ``limit`` bytes."""
+    """A tar's (decompressed) stream: refuses to yield more than ``limit`` bytes, and knows how it ended."""
 
     def __init__(self, stream: IO[bytes], path: Path, limit: int) -> None:
-        self._stream, self._path, self._limit, self._seen = stream, path, limit, 0
+        self._stream, self._path, self._limit = stream, path, limit
+        self._seen, self._last = 0, b""
 
     def read(self, size: int) -> bytes:
         block = self._stream.read(size)
         self._seen += len(block)
         if self._seen > self._limit:
             raise _too_large(str(self._path), self._limit)
+        self._last = (self._last + block)[-_TAR_END:]
         return block
+
+    def finish(self) -> None:
+        """Read to the end, where compressed streams keep their checksums and a tar has blocks of zeros."""
+        while self.read(1 << 16):
+            pass
+        if len(self._last) < _TAR_END or any(self._last):
+            raise EOFError("the end mark is missing")
 
 
 def iterate_members(
@@ -149,23 +159,23 @@ def _zip_members(path: Path) -> Iterator[tuple[str, Read | None]]:
 
 
 def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
-    # "r|" reads forward only, through _TarInput, so that skipped members count towards the limit
-    with (
-        _decompressed(path) as stream,
-        tarfile.open(fileobj=cast(IO[bytes], _TarInput(stream, path, limit)), mode="r|") as archive,
-    ):
-        for info in archive:
+    with _decompressed(path) as stream:
+        source = _TarInput(stream, path, limit)
+        # "r|" reads forward only, so that skipped members pass through _TarInput and count towards the limit
+        with tarfile.open(fileobj=cast(IO[bytes], source), mode="r|") as archive:
+            for info in archive:
 
-            def read(size: int, info: tarfile.TarInfo = info) -> bytes:
-                member = archive.extractfile(info) if info.isreg() else None
-                if member is None:
-                    raise ArchiveError(f"{path}: {info.name} is a link or a device, not a file")
-                content = member.read(size)
-                if len(content) < min(size, info.size):
-                    raise EOFError(f"{info.name} ends early")
-                return content
+                def read(size: int, info: tarfile.TarInfo = info) -> bytes:
+                    member = archive.extractfile(info) if info.isreg() else None
+                    if member is None:
+                        raise ArchiveError(f"{path}: {info.name} is a link or a device, not a file")
+                    content = member.read(size)
+                    if len(content) < min(size, info.size):
+                        raise EOFError(f"{info.name} ends early")
+                    return content
 
-            yield info.name, None if info.isdir() else read
+                yield info.name, None if info.isdir() else read
+        source.finish()
 
 
 def _decompressed(path: Path) -> IO[bytes]:

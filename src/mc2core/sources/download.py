@@ -246,6 +246,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience, 
 def _receive(response: requests.Response, part: Path, start: int, stall_seconds: float, progress: bool) -> None:
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if length.isdecimal() else None
+    response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
     with (
         part.open("ab") as stream,
@@ -352,10 +353,10 @@ def _discard(part: Path) -> None:
 
 def _short(error: BaseException) -> str:
     """The innermost reason of a nest of network errors, on one line."""
-    while error.args and isinstance(error.args[0], BaseException):
-        error = error.args[0]
-    reason = getattr(error, "reason", None)
-    if isinstance(reason, BaseException):
-        return _short(reason)
-    text = " ".join(str(error).split()) or type(error).__name__
-    return re.sub(r"^<?[\w.]+\(.*?\)>?: |^[A-Z]\w+Connection\([^)]*\): ", "", text)[:200]
+    while True:
+        inner = getattr(error, "reason", None) or next(iter(error.args), None)
+        if not isinstance(inner, BaseException):
+            break
+        error = inner
+    text = " ".join(str(inner or error).split()) or type(error).__name__
+    return re.sub(r"^\S*Connection\(.*?\): ", "", text)[:200]

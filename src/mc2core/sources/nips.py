@@ -60,10 +60,13 @@ def read_zip(path: str | os.PathLike[str]) -> Corpus:
     path = Path(path)
     members = archives.read_members(path, _TEXT_MEMBERS, max_total_bytes=MAX_BYTES)
     lines = {name: _lines(content) for name, content in members.items()}
+    for name in ("nips.vocab", "nips.authors.key", "nips.labels.key"):
+        _drop_blank_end(lines[name])
     vocabulary, totals, spread = _vocabulary(path, lines["nips.vocab"])
     content = _content(path, members["nips.corpus"], len(vocabulary))
     n_documents = content.shape[0]
     for name in ("nips.authors", "nips.docs", "nips.docnames", "nips.vols", "nips.labels"):
+        _drop_blank_end(lines[name], n_documents)
         if len(lines[name]) != n_documents:
             raise ValueError(
                 f"{path}: {name} has {len(lines[name])} lines, but nips.corpus has {n_documents} documents"
@@ -184,11 +187,15 @@ def _years(path: Path, names: Sequence[str]) -> np.ndarray:
 
 # -- the text form -------------------------------------------------------------------------------------------
 def _lines(content: bytes) -> list[str]:
-    """Lines of a latin-1 member: CRLF or LF, and blank lines at the end do not count."""
-    lines = [line.rstrip("\r") for line in content.decode("latin-1").split("\n")]
-    while lines and not lines[-1].strip():
+    """Lines of a latin-1 member, ended by CRLF or LF."""
+    lines = content.decode("latin-1").replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _drop_blank_end(lines: list[str], least: int = 0) -> None:
+    """Drop blank lines from the end, in place, but keep ``least`` lines: a paper may lack authors."""
+    while len(lines) > least and not lines[-1].strip():
         lines.pop()
-    return lines
 
 
 def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:

@@ -325,8 +325,8 @@ NIPS = Shape(
     topic_concentration=30.0,
     table_concentration=12.0,
     contexts={
-        "author": Bag(2037, mean_count=2.3, mass=3000.0, exponent=0.7, names=author_names, distinct=True),
-        "title": Bag(2600, mean_count=6.2, mass=400.0, exponent=1.0, names=pseudo_words),
+        "author": Bag(2037, mean_count=2.3, mass=150.0, exponent=0.3, names=author_names, distinct=True),
+        "title": Bag(2600, mean_count=6.2, mass=200.0, exponent=1.0, names=pseudo_words),
         "year": WholeNumber(1987, 1999, sd=(1.5, 5.0)),
     },
 )

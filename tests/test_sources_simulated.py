@@ -1,0 +1,214 @@
+"""Letters and simulated corpora: what was drawn agrees with the truth that is handed out beside it.
+
+Statistical checks use fixed seeds; each was chosen so that a right sampler fails it with a chance below 1e-6.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mc2core import rng
+from mc2core.sources import letters, simulated
+from mc2core.sources.simulated import SHAPES, Truth, draw_counts, simulate
+
+
+# -- letters ---------------------------------------------------------------------------------------------------
+def test_thirteen_distinct_letters():
+    images = letters.bitmaps()
+    assert list(images) == sorted(set("".join(letters.WORDS)))
+    assert len(images) == 13
+    assert all(image.shape == (7, 5) for image in images.values())
+    flat = np.array([image.ravel() / image.sum() for image in images.values()])
+    distance = np.abs(flat[:, None] - flat[None]).sum(axis=2) + 9 * np.eye(13)
+    assert distance.min() > 0.39  # as the comment in letters.py says
+    names = list(images)
+    assert distance[names.index("M"), names.index("N")] == distance.min()
+    both = images["M"] & images["N"]
+    assert both.sum() >= 14
+    assert (images["I"] & images["T"]).sum() == images["T"].sum()
+
+
+def test_letters_are_those_of_the_paper():
+    corpus, truth = letters.simulate(0)
+    assert (corpus.n_documents, corpus.n_words) == (400, 35)
+    assert (corpus.document_lengths == 50).all()
+    assert np.bincount(corpus.labels).tolist() == [100] * 4
+    assert corpus.label_names == list(letters.WORDS)
+    assert (corpus.labels == truth.cluster).all()
+    assert (corpus.labels[:8] != np.arange(8) % 4).any()  # the order tells nothing
+    n = list(letters.bitmaps()).index("N")
+    assert truth.topic_given_cluster[:, n] == pytest.approx([3 / 13, 2 / 10, 1 / 7, 2 / 8])
+    assert truth.topic_given_cluster.sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_letters_follow_their_truth():
+    corpus, truth = letters.simulate(1, n_documents=2000)
+    expected = truth.topic_given_cluster @ truth.word_given_topic
+    for k in range(4):
+        seen = np.asarray(corpus.content[np.flatnonzero(corpus.labels == k)].sum(axis=0)).ravel()
+        dark = expected[k] > 0
+        assert seen[~dark].sum() == 0
+        assert stats.chisquare(seen[dark], expected[k][dark] * seen.sum()).pvalue > 1e-6
+        numbers = corpus.contexts["number"][corpus.labels == k]
+        spread = letters.CONTEXT_SD[k]
+        assert stats.kstest(numbers, "norm", (letters.CONTEXT_MEANS[k], spread)).pvalue > 1e-6
+
+
+def test_noise_is_uniform_over_the_pixels():
+    clean, truth = letters.simulate(2, n_documents=1000)
+    noisy, _ = letters.simulate(2, n_documents=1000, noise=0.3)
+    dark = (truth.topic_given_cluster @ truth.word_given_topic > 0).all(axis=0)
+    assert dark.sum() < 35
+    expected = 0.3 / 35 + 0.7 * (truth.topic_given_cluster @ truth.word_given_topic)[noisy.labels].mean(axis=0)
+    seen = np.asarray(noisy.content.sum(axis=0)).ravel()
+    assert stats.chisquare(seen, expected * seen.sum()).pvalue > 1e-6
+    assert (clean.labels == noisy.labels).all()
+
+
+def test_sized_variants():
+    corpus, truth = letters.simulate(3, n_documents=5, n_tokens=1, with_context=False)
+    assert corpus.document_lengths.tolist() == [1] * 5
+    assert (corpus.contexts, truth.contexts) == ({}, {})
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_documents": 0}, "n_documents is 0; it must be at least 1"),
+        ({"n_tokens": 0}, "n_tokens is 0; it must be at least 1"),
+        ({"noise": 1.5}, "noise is 1.5; it must lie between 0 and 1"),
+        ({"noise": float("nan")}, "noise is nan; it must lie between 0 and 1"),
+        ({"seed": -1}, "seed is -1"),
+    ],
+)
+def test_wrong_letters_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        letters.simulate(**{"seed": 0} | settings)
+
+
+# -- the general simulator -------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_have_the_papers_size(name):
+    shape = SHAPES[name]
+    expected = {"nips": (1740, 13_649), "pnas": (79_800, 36_782)}[name]
+    assert (shape.n_documents, shape.n_words) == expected
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_scaled_corpus_is_like_its_shape(name):
+    scale = {"nips": 0.2, "pnas": 0.02}[name]
+    corpus, truth = simulate(SHAPES[name], seed=0, scale=scale)
+    shape = SHAPES[name].scaled(scale)
+    assert (corpus.n_documents, corpus.n_words) == (shape.n_documents, shape.n_words)
+    assert corpus.document_lengths.min() >= 1
+    assert corpus.document_lengths.mean() == pytest.approx(shape.mean_tokens, rel=0.1)
+    assert len(set(corpus.vocabulary)) == corpus.n_words
+    assert set(corpus.contexts) == set(shape.contexts)
+    year, known = corpus.contexts["year"], shape.contexts["year"]
+    assert year.min() >= known.low
+    assert year.max() <= known.high
+    assert (year == np.rint(year)).all()
+    for table in (truth.topic_given_cluster, truth.word_given_topic, truth.cluster_weights[None]):
+        assert table.sum(axis=1) == pytest.approx(np.ones(len(table)))
+    assert (corpus.labels == truth.cluster).all()
+
+
+def test_the_nips_shape_is_like_nips():
+    """Figures of the real corpus beside bounds: the simulator shall be like it, not equal it."""
+    corpus, truth = simulate(SHAPES["nips"], seed=0)
+    frequency = np.sort(np.asarray(corpus.content.sum(axis=0)).ravel())[::-1] / corpus.n_tokens
+    seen = frequency[frequency > 0]
+    assert 0.003 < frequency[0] < 0.02  # real: 0.0086
+    assert 2200 < np.exp(-(seen * np.log(seen)).sum()) < 3600  # real: 2907
+    word_given_cluster = truth.topic_given_cluster @ truth.word_given_topic
+    log_word = np.log(np.maximum(word_given_cluster, 1e-300))[corpus.labels]
+    per_token = corpus.content.multiply(log_word).sum() / corpus.n_tokens
+    assert 1500 < np.exp(-per_token) < 2700  # the best held-out figure on the real corpus is near 2300
+    authors = corpus.contexts["author"]
+    assert authors.data.max() == 1
+    assert 3500 < authors.nnz < 4500  # real: 3990
+    assert corpus.contexts["title"].data.max() > 1
+    assert 20 < np.bincount(corpus.labels).max() < 900  # clusters of unequal size
+
+
+def test_contexts_tell_of_the_cluster():
+    corpus, truth = simulate(SHAPES["nips"], seed=4, scale=0.5)
+    year, labels = corpus.contexts["year"], corpus.labels
+    within = sum(((year[labels == k] - year[labels == k].mean()) ** 2).sum() for k in np.unique(labels))
+    assert within < 0.8 * ((year - year.mean()) ** 2).sum()
+    k = np.bincount(labels).argmax()
+    for name in ("author", "title"):
+        own = truth.contexts[name][k]
+        favourite = np.argsort(own)[-20:]
+        counts = np.asarray(corpus.contexts[name].tocsc()[:, favourite].sum(axis=1)).ravel()
+        assert counts[labels == k].mean() > 1.5 * counts[labels != k].mean()
+
+
+def test_words_follow_topics_and_clusters():
+    """draw_counts against the exact law: total counts of a cluster are multinomial."""
+    draw = rng.generator(5, "test")
+    topic_given_cluster = draw.dirichlet(np.ones(3), 2)
+    word_given_topic = draw.dirichlet(np.full(40, 0.3), 3)
+    word_given_topic[:, 7] = 0.0
+    word_given_topic /= word_given_topic.sum(axis=1, keepdims=True)
+    cluster = draw.integers(0, 2, 3000)
+    lengths = draw.integers(0, 80, 3000)
+    counts = draw_counts(cluster, lengths, topic_given_cluster, word_given_topic, 5, "test")
+    assert (np.asarray(counts.sum(axis=1)).ravel() == lengths).all()
+    for k in range(2):
+        expected = topic_given_cluster[k] @ word_given_topic
+        seen = np.asarray(counts[np.flatnonzero(cluster == k)].sum(axis=0)).ravel()
+        likely = expected * seen.sum() > 5
+        assert seen[7] == 0
+        rest = [seen[~likely].sum()], [(expected[~likely] * seen.sum()).sum() + 1e-9]
+        seen, expected = np.append(seen[likely], rest[0]), np.append(expected[likely] * seen.sum(), rest[1])
+        assert stats.chisquare(seen, expected * seen.sum() / expected.sum()).pvalue > 1e-6
+
+
+def test_words_vary_from_document_to_document():
+    """Tokens are drawn anew in each document: variance over documents is that of a multinomial."""
+    p = np.array([[0.2, 0.3, 0.5]])
+    counts = draw_counts(np.zeros(4000, dtype=int), np.full(4000, 50), np.eye(1), p, 6, "test").toarray()
+    assert counts.var(axis=0) == pytest.approx((50 * p * (1 - p)).ravel(), rel=0.15)  # 6 standard errors
+
+
+def test_blocks_do_not_repeat_each_other(monkeypatch):
+    monkeypatch.setattr(simulated, "_BLOCK_TOKENS", 500)
+    p = np.full((1, 1000), 0.001)
+    counts = draw_counts(np.zeros(40, dtype=int), np.full(40, 100), np.eye(1), p, 7, "test").toarray()
+    assert len(np.unique(counts, axis=0)) == 40
+    assert (counts.sum(axis=1) == 100).all()
+
+
+def test_a_seed_is_a_corpus():
+    one, truth = simulate(SHAPES["nips"], seed=8, scale=0.05)
+    same, same_truth = simulate(SHAPES["nips"], seed=8, scale=0.05)
+    other, _ = simulate(SHAPES["nips"], seed=9, scale=0.05)
+    assert one.digest == same.digest != other.digest
+    assert (truth.word_given_topic == same_truth.word_given_topic).all()
+    assert letters.simulate(1)[0].digest == letters.simulate(1)[0].digest != letters.simulate(2)[0].digest
+
+
+def test_a_truth_comes_back_from_disk(tmp_path):
+    _, truth = simulate(SHAPES["nips"], seed=10, scale=0.02)
+    truth.save(tmp_path / "truth.npz")
+    loaded = Truth.load(tmp_path / "truth.npz")
+    assert (loaded.cluster == truth.cluster).all()
+    assert (loaded.word_given_topic == truth.word_given_topic).all()
+    assert {n: v.tolist() for n, v in loaded.contexts.items()} == {n: v.tolist() for n, v in truth.contexts.items()}
+    np.savez(tmp_path / "other.npz", cluster=np.zeros(3))
+    with pytest.raises(ValueError, match=r"other\.npz is not the truth .*'cluster_weights' is missing"):
+        Truth.load(tmp_path / "other.npz")
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_wrong_scale_is_refused(scale):
+    with pytest.raises(ValueError, match="it must be a number above 0"):
+        simulate(SHAPES["nips"], seed=0, scale=scale)
+
+
+@pytest.mark.parametrize("n", [1, 100, 8100, 20_000])
+def test_names_are_distinct_and_readable(n):
+    for names in (simulated.pseudo_words(n), simulated.author_names(n)):
+        assert len(set(names)) == len(names) == n
+        assert all(4 <= len(name) <= 12 for name in names)
