@@ -1,0 +1,223 @@
+"""The loop: samples, trace, checkpoints and stops, shown with an engine small enough to predict."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus, checkpoint, fit, rng
+from mc2core.engines.base import Engine, State, choice, whole
+from mc2core.model import Sample
+
+CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
+
+
+class WalkState(State):
+    def __init__(self, cluster, position):
+        self.cluster, self.position = cluster, position
+
+    def arrays(self):
+        return {"cluster": self.cluster, "position": self.position}
+
+
+class Walk(Engine):
+    """A random walk in place of a sampler: the loop must not care."""
+
+    name = "walk"
+    keeps_samples = True
+
+    def __init__(self, *, stride=1.0, contexts=None, threads=1):
+        self.stride, self.contexts, self.threads = stride, contexts or {}, threads
+
+    def init(self, corpus, seed):
+        return WalkState(np.zeros(corpus.n_documents, dtype=np.int32), rng.generator(seed, "init").normal(size=2))
+
+    def step(self, corpus, state, seed, iteration):
+        state.position += self.stride * rng.generator(seed, "step", iteration).normal(size=2)
+        return {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
+
+    def sample(self, corpus, state):
+        one = np.ones(1)
+        words = sp.csr_matrix(np.ones((1, corpus.n_words)))
+        values = dict.fromkeys(("cluster_weights", "topic_weights"), one)
+        return Sample(
+            **values, new_cluster_weight=0.0, topic_given_cluster=np.ones((1, 1)), new_topic_weight=np.zeros(1),
+            topic_words=words, topic_prior=0.5, table_concentration=1.0, natural=np.zeros((1, 0)),
+            cluster=state.cluster.copy(), log_joint=float(state.position.sum()),
+        )  # fmt: skip
+
+    def restore(self, corpus, arrays):
+        return WalkState(arrays["cluster"].copy(), arrays["position"].copy())
+
+
+def joints(result):
+    return [sample.log_joint for sample in result.model.samples]
+
+
+def test_samples_are_those_after_burn_in_every_thin():
+    result = fit(CORPUS, Walk(), iterations=10, seed=3, burn_in=4, thin=3)
+    assert joints(result) == [result.trace.log_joint[6], result.trace.log_joint[9]]
+    assert list(result.trace.iteration) == list(range(1, 11))
+    assert (np.diff(result.trace.seconds) >= 0).all()
+
+
+def test_half_of_the_iterations_are_burn_in_unless_told():
+    assert len(fit(CORPUS, Walk(), iterations=9, seed=0).model.samples) == 5
+
+
+def test_callback_sees_every_iteration_and_its_time_is_not_counted():
+    import time
+
+    seen = []
+
+    def callback(iteration, state):
+        seen.append((iteration, state.position.sum()))
+        time.sleep(0.2)
+
+    result = fit(CORPUS, Walk(), iterations=5, seed=1, callback=callback)
+    assert [iteration for iteration, _ in seen] == [1, 2, 3, 4, 5]
+    assert np.array_equal([total for _, total in seen], result.trace.log_joint)
+    assert result.trace.seconds.iloc[-1] < 0.2
+
+
+def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
+    whole_run = fit(CORPUS, Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
+    for upto in (4, 5, 12):
+        part = fit(
+            CORPUS, Walk(), iterations=upto, seed=5, burn_in=3, checkpoint=tmp_path / "c.npz", trace=tmp_path / "t.tsv"
+        )
+    assert np.array_equal(part.state.position, whole_run.state.position)
+    assert joints(part) == joints(whole_run)
+    one, parts = (pd.read_csv(tmp_path / name, sep="\t").drop(columns="seconds") for name in ("one.tsv", "t.tsv"))
+    pd.testing.assert_frame_equal(one, parts)
+
+
+def test_threads_do_not_make_another_run(tmp_path):
+    fit(CORPUS, Walk(threads=1), iterations=2, seed=5, checkpoint=tmp_path / "c.npz")
+    assert len(fit(CORPUS, Walk(threads=2), iterations=4, seed=5, checkpoint=tmp_path / "c.npz").trace) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 6}, "c.npz is the checkpoint of another run: seed is 5 there and 6 here; remove it to start anew"),
+        ({"engine": Walk(stride=2.0)}, "another run: settings.stride is 1.0 there and 2.0 here"),
+        ({"corpus": Corpus(np.ones((3, 3), dtype=int))}, "another run: corpus is '"),
+        ({"thin": 2}, "another run: thin is 1 there and 2 here"),
+        ({"iterations": 1, "burn_in": 0}, "another run: burn_in is 1 there and 0 here"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
+    call = {"corpus": CORPUS, "engine": Walk(), "iterations": 3, "seed": 5, "burn_in": 1, "thin": 1}
+    call["checkpoint"] = tmp_path / "c.npz"
+    fit(**call)
+    with pytest.raises(ValueError, match=message):
+        fit(**(call | change))
+
+
+def test_a_checkpoint_past_the_end_is_refused(tmp_path):
+    fit(CORPUS, Walk(), iterations=5, burn_in=0, checkpoint=tmp_path / "c.npz")
+    with pytest.raises(ValueError, match=r"c.npz is at iteration 5, past the 4 asked for"):
+        fit(CORPUS, Walk(), iterations=4, burn_in=0, checkpoint=tmp_path / "c.npz")
+
+
+@pytest.mark.parametrize("cut", [0, 10, 0.5])
+def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
+    path = tmp_path / "c.npz"
+    fit(CORPUS, Walk(), iterations=3, checkpoint=path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
+    with pytest.raises(ValueError, match=r"c.npz is not a"):
+        fit(CORPUS, Walk(), iterations=4, checkpoint=path)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+    np.savez(tmp_path / "c.npz", a=np.ones(3))
+    with pytest.raises(ValueError, match=r"c.npz is not a checkpoint: 'meta'"):
+        fit(CORPUS, Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
+
+
+def test_first_difference_names_the_place():
+    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
+    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b is 1 there and 2 here"
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": 0}) == "c is None there and 0 here"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
+    def stop(iteration, state):
+        if iteration == 4:
+            os.kill(os.getpid(), number)
+
+    handler = signal.getsignal(number)
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as stopped:
+        fit(CORPUS, Walk(), iterations=9, seed=2, callback=stop, checkpoint=tmp_path / "c.npz")
+    if number == signal.SIGTERM:
+        assert stopped.value.code == 143
+    assert signal.getsignal(number) == handler
+    meta = json.loads(str(np.load(tmp_path / "c.npz", allow_pickle=False)["meta"]))
+    assert meta["iteration"] in (4, 5)  # the signal may be seen one step later
+    result = fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+    assert np.array_equal(result.state.position, fit(CORPUS, Walk(), iterations=9, seed=2).state.position)
+
+
+def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
+    """A real sampler in a process of its own, killed in the middle of its run."""
+    script = textwrap.dedent("""
+        import os, signal, sys
+        import numpy as np, scipy.sparse as sp
+        from mc2core import Corpus, fit
+        from mc2core.engines import Gibbs
+        from mc2core.families import NormalGamma
+        draw = np.random.default_rng(0)
+        corpus = Corpus(draw.poisson(0.4, (40, 30)), contexts={"x": draw.normal(size=40)})
+        die, folder = int(sys.argv[1]), sys.argv[2]
+        def callback(iteration, state):
+            if iteration == die:
+                os.kill(os.getpid(), signal.SIGKILL)
+        result = fit(corpus, Gibbs(contexts={"x": NormalGamma()}), iterations=12, seed=1, burn_in=6,
+                     callback=callback, checkpoint=folder + "/c.npz", checkpoint_every=2, trace=folder + "/t.tsv")
+        result.model.save(folder + "/m.npz")
+    """)
+
+    def run(die, folder):
+        folder.mkdir(exist_ok=True)
+        return subprocess.run([sys.executable, "-c", script, str(die), str(folder)], check=False).returncode
+
+    assert run(0, tmp_path / "whole") == 0
+    assert run(7, tmp_path / "killed") == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "m.npz").exists()
+    assert run(0, tmp_path / "killed") == 0
+    assert (tmp_path / "killed" / "m.npz").read_bytes() == (tmp_path / "whole" / "m.npz").read_bytes()
+    one, other = (pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed"))
+    pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"iterations": 0}, "iterations is 0; it must be a whole number of at least 1"),
+        ({"iterations": 2.5}, "iterations is 2.5; it must be a whole number"),
+        ({"iterations": 5, "thin": 0}, "thin is 0; it must be a whole number of at least 1"),
+        ({"iterations": 5, "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
+        ({"iterations": 5, "burn_in": 5}, "burn_in 5 and thin 1 leave no sample in 5 iterations"),
+        ({"iterations": 5, "checkpoint_every": 0}, "checkpoint_every is 0; it must be a whole number of at least 1"),
+        ({"iterations": "many"}, "iterations is 'many'; it must be a number"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        fit(CORPUS, Walk(), **call)
+
+
+def test_shared_checks_name_the_nearest():
+    assert whole("n", 3.0) == 3
+    with pytest.raises(ValueError, match=r"kernel is 'colapsed'; allowed: collapsed, blocked; did you mean 'collapsed'"):
+        choice("kernel", "colapsed", ["collapsed", "blocked"])
