@@ -141,6 +141,15 @@ def test_no_archive_at_all(tmp_path, content):
         list(iterate_members(tmp_path / "nowhere"))
 
 
+def test_a_member_without_a_name_is_no_crash(tmp_path):
+    content = zip_bytes([("a", b"x")])[:]
+    start = content.rindex(b"PK\x01\x02")
+    nameless = bytearray(content)
+    nameless[start + 28] = 0
+    with pytest.raises(ArchiveError, match="damaged or cut off"):
+        list(iterate_members(write(tmp_path, bytes(nameless))))
+
+
 def test_an_encrypted_member_is_refused(tmp_path):
     content = bytearray(zip_bytes([("a.txt", b"secret")]))
     for magic, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):

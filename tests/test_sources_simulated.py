@@ -144,6 +144,21 @@ def test_contexts_tell_of_the_cluster():
         assert counts[labels == k].mean() > 1.5 * counts[labels != k].mean()
 
 
+def test_years_are_normal_and_cut_at_the_ends():
+    corpus, truth = simulate(SHAPES["nips"], seed=11)
+    for k in np.flatnonzero(np.bincount(corpus.labels) > 150):
+        mean, sd = truth.contexts["year"][k]
+        edges = (np.arange(1987, 2001) - 0.5 - mean) / sd
+        expected = np.diff(stats.norm.cdf(edges))
+        seen = np.bincount((corpus.contexts["year"][corpus.labels == k] - 1987).astype(int), minlength=13)
+        expected *= seen.sum() / expected.sum()
+        likely = expected > 5
+        assert (
+            stats.chisquare(seen[likely], expected[likely] * seen[likely].sum() / expected[likely].sum()).pvalue > 1e-6
+        )
+        assert seen[~likely].sum() < 60
+
+
 def test_words_follow_topics_and_clusters():
     """draw_counts against the exact law: total counts of a cluster are multinomial."""
     draw = rng.generator(5, "test")

@@ -13,6 +13,7 @@ import lzma
 import os
 import posixpath
 import re
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -36,6 +37,8 @@ _DAMAGE = (
     RuntimeError,  # an encrypted zip member
     ValueError,  # negative sizes and offsets in a forged header
     OverflowError,
+    IndexError,  # zipfile and tarfile on forged extra fields and headers
+    struct.error,
 )
 
 
@@ -155,7 +158,7 @@ def _zip_members(path: Path) -> Iterator[tuple[str, Read | None]]:
                 with archive.open(info) as stream:
                     return stream.read(size)
 
-            yield info.filename, None if info.is_dir() else read
+            yield info.filename, None if info.filename.endswith("/") else read
 
 
 def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:

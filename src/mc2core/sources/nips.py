@@ -7,24 +7,19 @@ conference: 1987 + volume). Section labels of the proceedings are in the text fo
 
 from __future__ import annotations
 
-import io
 import os
 import re
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy.io
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
-from mc2core.sources import archives, text
+from mc2core.sources import archives, matlab, text
 
 FIRST_YEAR = 1987
-MAX_BYTES = 512 * 2**20
 _TEXT_MEMBERS = (
     "nips.corpus",
     "nips.vocab",
@@ -58,7 +53,7 @@ def read(path: str | os.PathLike[str]) -> Corpus:
 def read_zip(path: str | os.PathLike[str]) -> Corpus:
     """Read the text form: line i of each member is document i, word i or author i, and ids start at 0."""
     path = Path(path)
-    members = archives.read_members(path, _TEXT_MEMBERS, max_total_bytes=MAX_BYTES)
+    members = archives.read_members(path, _TEXT_MEMBERS)
     lines = {name: _lines(content) for name, content in members.items()}
     for name in ("nips.vocab", "nips.authors.key", "nips.labels.key"):
         _drop_blank_end(lines[name])
@@ -108,10 +103,10 @@ def read_mat(path: str | os.PathLike[str]) -> Corpus:
     files, compressed or not; ``wc``, ``plengths`` and ``panum`` are not needed and not read.
     """
     path = Path(path)
-    variables = _load_mat(path)
+    variables = matlab.read_matlab(path, _MAT_VARIABLES)
     counts = variables["counts"]
-    if not sp.issparse(counts) and np.ndim(counts) != 2:
-        raise ValueError(f"{path}: counts must be a matrix of words x documents, not {type(counts).__name__}")
+    if isinstance(counts, str | list) or counts.ndim != 2:
+        raise ValueError(f"{path}: counts must be a matrix of words x documents")
     vocabulary, titles, author_names, names = (
         _strings(path, name, variables[name]) for name in ("wl", "ptitles", "anames", "docnames")
     )
@@ -129,13 +124,8 @@ def read_mat(path: str | os.PathLike[str]) -> Corpus:
     if len(papers) != len(author_names):
         raise ValueError(f"{path}: apapers has {len(papers)} entries, but anames has {len(author_names)} authors")
     documents = [_papers_of(path, i, cell, len(names)) for i, cell in enumerate(papers)]
-    try:
-        content = sp.csr_matrix(sp.csc_matrix(counts).T)
-        content.check_format(full_check=True)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path}: counts is not a whole sparse matrix: {error}") from error
     return _corpus(
-        content,
+        sp.csr_matrix(counts.T),
         vocabulary,
         titles=titles,
         names=names,
@@ -254,81 +244,23 @@ def _ids(path: Path, member: str, i: int, line: str, n: int) -> np.ndarray:
 
 
 # -- the MATLAB form -----------------------------------------------------------------------------------------
-def _load_mat(path: Path) -> dict[str, Any]:
-    stream: Any = _inflated(path)  # the stubs of scipy know paths only
-    try:
-        for name, shape, kind in scipy.io.whosmat(stream):
-            # every element of a full array or cell takes at least one byte of the file: no forged sizes
-            if kind != "sparse" and np.prod(shape, dtype=float) > stream.getbuffer().nbytes:
-                raise ValueError(f"{name} claims the shape {shape}, more than the file can hold")
-        stream.seek(0)
-        variables = scipy.io.loadmat(stream, variable_names=_MAT_VARIABLES, chars_as_strings=True)
-    except Exception as error:  # scipy's parser fails with almost every exception type on forged bytes
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise ValueError(f"{path} is not a readable MATLAB 5 file: {reason}") from error
-    for name in _MAT_VARIABLES:
-        if name not in variables:
-            raise ValueError(f"{path} has no variable {name!r}")
-    return variables
-
-
-def _inflated(path: Path) -> io.BytesIO:
-    """The file with its compressed variables inflated, at most MAX_BYTES: scipy itself sets no limit."""
-    if not path.is_file():
-        raise ValueError(f"{path} is missing")
-    if path.stat().st_size > MAX_BYTES:
-        raise ValueError(f"{path} has {path.stat().st_size} bytes; {MAX_BYTES} are allowed")
-    raw = path.read_bytes()
-    if raw[:8] == b"\x89HDF\r\n\x1a\n" or raw[:10] == b"MATLAB 7.3":
-        raise ValueError(f"{path} is a MATLAB 7.3 (HDF5) file; save it with -v7 to make it readable here")
-    byte_order = {b"IM": "little", b"MI": "big"}.get(raw[126:128])
-    if byte_order is None or not raw.startswith(b"MATLAB 5.0"):
-        raise ValueError(f"{path} is neither a MATLAB 5 file nor a zip archive")
-    parts, start, size = [raw[:128]], 128, 128
-    while start < len(raw):
-        kind = int.from_bytes(raw[start : start + 4], byte_order)  # type: ignore[arg-type]
-        length = int.from_bytes(raw[start + 4 : start + 8], byte_order)  # type: ignore[arg-type]
-        end = start + 8 + length
-        if end > len(raw):
-            raise ValueError(f"{path} is cut off: {end} bytes are announced, {len(raw)} are there")
-        part = raw[start:end]
-        if kind == _COMPRESSED:
-            inflater = zlib.decompressobj()
-            try:
-                part = inflater.decompress(raw[start + 8 : end], MAX_BYTES - size + 1)
-            except zlib.error as error:
-                raise ValueError(f"{path} is damaged at byte {start}: {error}") from error
-            if size + len(part) > MAX_BYTES:
-                raise ValueError(f"{path} unpacks to more than {MAX_BYTES} bytes, the most that is allowed")
-            if not inflater.eof:
-                raise ValueError(f"{path} is damaged at byte {start}: a compressed variable ends early")
-        parts.append(part)
-        size += len(part)
-        start = end
-    return io.BytesIO(b"".join(parts))
-
-
-_COMPRESSED = 15  # miCOMPRESSED of the MAT-file format, level 5
-
-
-def _cells(path: Path, name: str, value: Any) -> np.ndarray:
-    if not isinstance(value, np.ndarray) or value.dtype != object:
+def _cells(path: Path, name: str, value: matlab.Value) -> list:
+    if not isinstance(value, list):
         raise ValueError(f"{path}: {name} must be a cell array")
-    return value.ravel()
+    return value
 
 
-def _strings(path: Path, name: str, value: Any) -> list[str]:
-    strings = []
-    for i, cell in enumerate(_cells(path, name, value)):
-        parts = np.ravel(cell)
-        if parts.dtype.kind not in "US" and len(parts):
+def _strings(path: Path, name: str, value: matlab.Value) -> list[str]:
+    cells = _cells(path, name, value)
+    for i, cell in enumerate(cells):
+        if not isinstance(cell, str) and np.size(cell):
             raise ValueError(f"{path}: {name}, entry {i + 1} is not text")
-        strings.append("".join(str(part) for part in parts).strip())
-    return strings
+    # an empty text may be stored as an empty array of numbers
+    return [cell.strip() if isinstance(cell, str) else "" for cell in cells]
 
 
-def _papers_of(path: Path, author: int, cell: Any, n_documents: int) -> np.ndarray:
-    numbers = np.ravel(cell)
+def _papers_of(path: Path, author: int, cell: object, n_documents: int) -> np.ndarray:
+    numbers = np.ravel(cell) if isinstance(cell, np.ndarray) else np.array([str(cell)])
     if len(numbers) == 0:
         return np.empty(0, dtype=np.int64)
     if numbers.dtype.kind not in "iuf" or not ((numbers >= 1) & (numbers <= n_documents)).all():
