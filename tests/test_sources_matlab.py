@@ -88,6 +88,16 @@ def test_a_compressed_variable_that_ends_early_is_refused(tmp_path):
         read_matlab(tmp_path / "a.mat", ["value"])
 
 
+def test_a_sparse_entry_outside_its_matrix_is_refused(tmp_path):
+    scipy.io.savemat(tmp_path / "a.mat", {"value": sp.csc_matrix(([1.0], ([4], [0])), shape=(5, 1))})
+    whole = (tmp_path / "a.mat").read_bytes()
+    row = struct.pack("<2I", 4 << 16 | 5, 4)  # the row numbers: one small element
+    assert whole.count(row) == 1
+    (tmp_path / "a.mat").write_bytes(whole.replace(row, struct.pack("<2I", 4 << 16 | 5, 99)))
+    with pytest.raises(ValueError, match="sparse variable 'value' has an entry outside its 5 rows"):
+        read_matlab(tmp_path / "a.mat", ["value"])
+
+
 def test_cells_may_not_nest_for_ever(tmp_path):
     value = "text"
     for _ in range(12):
