@@ -171,11 +171,10 @@ class Model:
 
     def context_mean(self, name: str) -> np.ndarray:
         """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values in their own unit."""
-        mean = self.families[name].mean(self.context_parameters(name)) if name in self.families else None
-        if mean is None:
-            self.context_parameters(name)  # raises with the names there are
+        parameters = self.context_parameters(name)
+        mean = self.families[name].mean(parameters)
         centre, sd = self.units.get(name, (0.0, 1.0))
-        return mean * sd + centre if mean is not None and mean.ndim == 1 else mean
+        return mean * sd + centre if mean.ndim == 1 else mean
 
     def top_words(self, n: int = 10) -> list[list[str]]:
         """The n likeliest words of each topic of the last sample, likeliest first."""
@@ -210,13 +209,15 @@ class Model:
             log_p += self.stacked(corpus).log_predictive(sample.natural)
         return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
-    def log_likelihood(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0) -> np.ndarray:
+    def log_likelihood(
+        self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1
+    ) -> np.ndarray:
         """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.perplexity`)."""
-        return perplexity.log_likelihood(corpus, self, estimator, seed)
+        return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 
-    def perplexity(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0) -> float:
+    def perplexity(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1) -> float:
         """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V."""
-        return perplexity.perplexity(corpus, self, estimator, seed)
+        return perplexity.perplexity(corpus, self, estimator, seed, threads)
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
