@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from sklearn.metrics import mutual_info_score, rand_score
 from sklearn.metrics.cluster import contingency_matrix, pair_confusion_matrix
@@ -19,7 +20,7 @@ def _labels(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} is empty; at least one document is needed")
     if array.dtype.kind not in "biuU":
         raise ValueError(f"{name} holds {array.dtype} values; labels are whole numbers or text")
-    return np.unique(array, return_inverse=True)[1]
+    return pd.factorize(array)[0]
 
 
 def _pair(truth: Any, clusters: Any) -> tuple[np.ndarray, np.ndarray]:
