@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import csv
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,15 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core import rng, storage
-
-FORMAT = "mc2core corpus 1"
-Context = np.ndarray | sp.csr_matrix
+from mc2core.corpus_files import (
+    FORMAT,
+    Context,
+    load_context,
+    read_documents,
+    read_names,
+    save_context,
+    write_names,
+)
 
 
 def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
@@ -34,9 +41,24 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
     counts = sp.csr_matrix(matrix)
     if rows is not None and counts.shape[0] != rows:
         raise ValueError(f"{name} has {counts.shape[0]} rows, but the corpus has {rows} documents")
+    try:
+        counts.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a well-formed sparse matrix: {error}") from error
+    if counts.data.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {counts.data.dtype} values; counts are whole numbers of at least 0")
+    _check_counts(counts, name)
+    if not counts.has_canonical_format or (counts.data == 0).any():
+        # a copy: the caller's matrix must not change; and sums of repeated entries may exceed int32
+        counts = counts.astype(np.int64, copy=True)
+        counts.sum_duplicates()
+        counts.eliminate_zeros()
+        _check_counts(counts, name)
+    return counts if counts.data.dtype == np.int32 else counts.astype(np.int32)
+
+
+def _check_counts(counts: sp.csr_matrix, name: str) -> None:
     data = counts.data
-    if data.dtype.kind not in "biuf":
-        raise ValueError(f"{name} holds {data.dtype} values; counts are whole numbers of at least 0")
     with np.errstate(invalid="ignore"):
         bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
     if bad.any():
@@ -46,13 +68,6 @@ def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matr
             f"{name}: row {row}, column {counts.indices[position]} holds {data[position]}; "
             "counts are whole numbers of at least 0 (and below 2**31)"
         )
-    if data.dtype != np.int32:
-        counts = sp.csr_matrix((data.astype(np.int32), counts.indices, counts.indptr), shape=counts.shape)
-    if not counts.has_canonical_format or (counts.data == 0).any():
-        counts = counts.copy() if counts.data is data else counts
-        counts.sum_duplicates()
-        counts.eliminate_zeros()
-    return counts
 
 
 def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
@@ -156,7 +171,7 @@ class Corpus:
         self.context_names: dict[str, list[str]] = {}
         for name, names in (context_names or {}).items():
             known = self.contexts.get(name)
-            if not sp.issparse(known):
+            if known is None or not sp.issparse(known):
                 raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
             self.context_names[name] = _check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
         self.labels = self._check_labels(labels, n_documents)
@@ -165,9 +180,7 @@ class Corpus:
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else _check_names(label_names, "label_names", n_labels)
         if documents is not None and len(documents) != n_documents:
-            raise ValueError(
-                f"documents has {len(documents)} rows, but the corpus has {n_documents} documents"
-            )
+            raise ValueError(f"documents has {len(documents)} rows, but the corpus has {n_documents} documents")
         self._documents = None if documents is None else documents.reset_index(drop=True)
         self.units = {name: (float(mean), float(sd)) for name, (mean, sd) in (units or {}).items()}
         for name, (mean, sd) in self.units.items():
@@ -219,9 +232,7 @@ class Corpus:
     @property
     def has_vocabulary(self) -> bool:
         """Whether words were named."""
-        return self._vocabulary is not None or (
-            self._folder is not None and (self._folder / "vocabulary.txt").exists()
-        )
+        return self._vocabulary is not None or (self._folder is not None and (self._folder / "vocabulary.txt").exists())
 
     @property
     def vocabulary(self) -> list[str]:
@@ -229,7 +240,7 @@ class Corpus:
         if self._vocabulary is None:
             if not self.has_vocabulary or self._folder is None:
                 return [f"w{word}" for word in range(self.n_words)]
-            self._vocabulary = _read_names(self._folder / "vocabulary.txt", self.n_words)
+            self._vocabulary = read_names(self._folder / "vocabulary.txt", self.n_words)
         return self._vocabulary
 
     @property
@@ -240,7 +251,7 @@ class Corpus:
                 whole, rows = self._origin
                 self._documents = whole.documents.iloc[rows].reset_index(drop=True)
             elif self._folder is not None and (self._folder / "documents.csv").exists():
-                self._documents = _read_documents(self._folder, self.n_documents)
+                self._documents = read_documents(self._folder, self.n_documents)
             else:
                 self._documents = pd.DataFrame(index=pd.RangeIndex(self.n_documents))
         return self._documents
@@ -262,18 +273,20 @@ class Corpus:
             }
             for name, context in self.contexts.items():
                 if sp.issparse(context):
-                    arrays[f"{name}.indptr"] = context.indptr.astype(np.int64)
-                    arrays[f"{name}.indices"] = context.indices.astype(np.int32)
-                    arrays[f"{name}.data"] = context.data
-                    arrays[f"{name}.shape"] = np.array(context.shape, dtype=np.int64)
+                    arrays[f"context.{name}.indptr"] = context.indptr.astype(np.int64)
+                    arrays[f"context.{name}.indices"] = context.indices.astype(np.int32)
+                    arrays[f"context.{name}.data"] = context.data
+                    arrays[f"context.{name}.shape"] = np.array(context.shape, dtype=np.int64)
                 else:
-                    arrays[name] = context
+                    arrays[f"context.{name}"] = context
             self._digest = storage.digest_arrays(arrays)
         return self._digest
 
     def __repr__(self) -> str:
         contexts = ", ".join(self.contexts) or "none"
-        return f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
+        return (
+            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
+        )
 
     # -- parts of it ---------------------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:
@@ -281,14 +294,13 @@ class Corpus:
         rows = np.asarray(rows)
         if rows.dtype == bool:
             if rows.shape != (self.n_documents,):
-                raise ValueError(
-                    f"the mask has shape {rows.shape}, but the corpus has {self.n_documents} documents"
-                )
+                raise ValueError(f"the mask has shape {rows.shape}, but the corpus has {self.n_documents} documents")
             rows = np.flatnonzero(rows)
         if rows.dtype.kind not in "iu" or rows.ndim != 1:
             raise ValueError("documents are chosen by a list of whole numbers or by a boolean mask")
         if rows.size and not (rows.min() >= 0 and rows.max() < self.n_documents):
-            raise ValueError(f"document {rows.max()} or {rows.min()} is outside 0..{self.n_documents - 1}")
+            wrong = rows[(rows < 0) | (rows >= self.n_documents)][0]
+            raise ValueError(f"document {wrong} is outside 0..{self.n_documents - 1}")
         rows = rows.astype(np.int64)
         # what was checked once is not checked again: a mini-batch of 500 documents takes about a millisecond
         part = copy.copy(self)
@@ -327,6 +339,8 @@ class Corpus:
             sd = float(observed.std()) if observed.size else 1.0
             sd = sd if sd > 0 else 1.0
         else:
+            if name not in like.units:
+                raise ValueError(f"context {name!r} of the corpus to follow is not standardised itself")
             mean, sd = like.units[name]
         changed = copy.copy(self)
         changed.contexts = self.contexts | {name: (values - mean) / sd}
@@ -364,32 +378,30 @@ class Corpus:
             "n_tokens": self.n_tokens,
             "digest": self.digest,
             "contexts": {
-                name: list(context.shape) if sp.issparse(context) else None
-                for name, context in self.contexts.items()
+                name: list(context.shape) if sp.issparse(context) else None for name, context in self.contexts.items()
             },
             "context_names": sorted(self.context_names),
             "units": {name: list(unit) for name, unit in self.units.items()},
-            "labels": None
-            if self.labels is None
-            else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
+            "labels": None if self.labels is None else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
         }
         documents = self.documents
         meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
         vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
         with storage.replacing_folder(folder) as new:
-            _save_sparse(new, "content", self.content)
+            save_context(new, "content", self.content)
             for name, context in self.contexts.items():
-                _save_context(new, f"context.{name}", context)
+                save_context(new, f"context.{name}", context)
             for name, names in self.context_names.items():
-                _write_names(new / f"context.{name}.names.txt", names)
+                write_names(new / f"context.{name}.names.txt", names)
             if self.labels is not None:
-                _save_context(new, "labels", self.labels)
+                save_context(new, "labels", self.labels)
             if label_names is not None:
-                _write_names(new / "label_names.txt", label_names)
+                write_names(new / "label_names.txt", label_names)
             if vocabulary is not None:
-                _write_names(new / "vocabulary.txt", vocabulary)
+                write_names(new / "vocabulary.txt", vocabulary)
             if len(documents.columns):
-                documents.to_csv(new / "documents.csv", index=False)
+                # quoted, or a carriage return in a title would end the row
+                documents.to_csv(new / "documents.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
             storage.write_json(new / "corpus.json", meta)
 
     @classmethod
@@ -408,115 +420,28 @@ class Corpus:
         try:
             rows, columns = (int(size) for size in meta["shape"])
             shapes, labels, digest = dict(meta["contexts"]), meta["labels"], str(meta["digest"])
-            named, units = list(meta["context_names"]), dict(meta["units"])
-        except (KeyError, TypeError, ValueError) as error:
+            named = [str(name) for name in meta["context_names"]]
+            units = {str(name): (float(mean), float(sd)) for name, (mean, sd) in meta["units"].items()}
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder}/corpus.json lacks a field or holds a wrong one: {error}") from error
         corpus = cls.__new__(cls)
         corpus._folder, corpus._digest = folder, digest
         corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
-        corpus.content = _load_sparse(folder, "content", (rows, columns))
+        corpus.content = load_context(folder, "content", rows, [rows, columns])
         corpus.contexts = {}
         for name, shape in shapes.items():
-            corpus.contexts[name] = _load_context(folder, f"context.{name}", rows, shape)
+            corpus.contexts[name] = load_context(folder, f"context.{name}", rows, shape)
+        for name in named:
+            if not isinstance(shapes.get(name), list):
+                raise ValueError(f"{folder}/corpus.json names the columns of {name!r}, which is not a count context")
         corpus.context_names = {
-            name: _read_names(folder / f"context.{name}.names.txt", corpus.contexts[name].shape[1])
-            for name in named
+            name: read_names(folder / f"context.{name}.names.txt", corpus.contexts[name].shape[1]) for name in named
         }
         corpus.labels = (
-            None
-            if labels is None
-            else _load_context(folder, "labels", rows, None if labels == "one" else labels)
+            None if labels is None else load_context(folder, "labels", rows, None if labels == "one" else labels)
         )
         corpus.label_names = None
         if (folder / "label_names.txt").exists():
-            corpus.label_names = _read_names(folder / "label_names.txt", None)
-        corpus.units = {name: (float(mean), float(sd)) for name, (mean, sd) in units.items()}
+            corpus.label_names = read_names(folder / "label_names.txt", None)
+        corpus.units = units
         return corpus
-
-
-def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
-    np.save(folder / f"{name}.indptr.npy", matrix.indptr.astype(np.int64), allow_pickle=False)
-    np.save(folder / f"{name}.indices.npy", matrix.indices.astype(np.int32), allow_pickle=False)
-    np.save(folder / f"{name}.data.npy", matrix.data.astype(np.int32), allow_pickle=False)
-
-
-def _save_context(folder: Path, name: str, context: Context) -> None:
-    if sp.issparse(context):
-        _save_sparse(folder, name, context)
-    else:
-        np.save(folder / f"{name}.npy", context, allow_pickle=False)
-
-
-def _map_array(path: Path, dtype: Any, length: int | None) -> np.ndarray:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing") from None
-    except (ValueError, EOFError, OSError) as error:
-        # an empty file cannot be mapped, but an empty array needs no mapping
-        try:
-            array = np.load(path, allow_pickle=False)
-        except (ValueError, EOFError, OSError):
-            raise ValueError(f"{path} is not a whole array file: {error}") from error
-    if array.ndim != 1 or array.dtype != dtype or (length is not None and len(array) != length):
-        raise ValueError(
-            f"{path} holds {array.shape} {array.dtype}; {length} values of {np.dtype(dtype)} are needed"
-        )
-    return array
-
-
-def _load_sparse(folder: Path, name: str, shape: tuple[int, int]) -> sp.csr_matrix:
-    indptr = _map_array(folder / f"{name}.indptr.npy", np.int64, shape[0] + 1)
-    indptr = np.array(indptr)
-    if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-        raise ValueError(f"{folder / name}.indptr.npy does not rise from 0")
-    indices = _map_array(folder / f"{name}.indices.npy", np.int32, int(indptr[-1]))
-    data = _map_array(folder / f"{name}.data.npy", np.int32, int(indptr[-1]))
-    # the constructor of csr_matrix would read and copy the mapped arrays to check and narrow them
-    matrix = sp.csr_matrix(shape, dtype=np.int32)
-    matrix.indptr, matrix.indices, matrix.data = indptr, indices, data
-    matrix.has_canonical_format = True
-    return matrix
-
-
-def _load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    if shape is not None:
-        if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows:
-            raise ValueError(
-                f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents"
-            )
-        return _load_sparse(folder, name, (rows, int(shape[1])))
-    return _map_array(folder / f"{name}.npy", np.int64 if name == "labels" else np.float64, rows)
-
-
-def _write_names(path: Path, names: Sequence[str]) -> None:
-    path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
-
-
-def _read_names(path: Path, length: int | None) -> list[str]:
-    try:
-        names = path.read_text(encoding="utf-8").split("\n")[:-1]
-    except FileNotFoundError:
-        raise ValueError(f"{path} is missing") from None
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text: {error}") from error
-    if length is not None and len(names) != length:
-        raise ValueError(f"{path} has {len(names)} lines, but {length} are needed")
-    return names
-
-
-def _read_documents(folder: Path, rows: int) -> pd.DataFrame:
-    dtypes = storage.read_json(folder / "corpus.json")["documents"]
-    text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
-    try:
-        table = pd.read_csv(
-            folder / "documents.csv",
-            dtype=text,
-            keep_default_na=False,
-            na_values={name: [""] for name in dtypes if name not in text},
-        )
-    except (ValueError, pd.errors.ParserError) as error:
-        raise ValueError(f"{folder}/documents.csv is damaged: {error}") from error
-    if len(table) != rows:
-        raise ValueError(f"{folder}/documents.csv has {len(table)} rows, but the corpus has {rows} documents")
-    return table

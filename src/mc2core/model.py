@@ -110,8 +110,9 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str) -> Sample:
     if words is None:
         parts = tuple(arrays[f"{prefix}words.{part}"] for part in ("data", "indices", "indptr"))
         words = sp.csr_matrix(parts, shape=tuple(arrays[f"{prefix}words.shape"]))
-    scalars = dict(zip(_SAMPLE_SCALARS, arrays[f"{prefix}scalars"].tolist(), strict=True))
-    return Sample(**{name: arrays[f"{prefix}{name}"] for name in _SAMPLE_ARRAYS}, topic_words=words, **scalars)
+    fields: dict[str, Any] = {name: arrays[f"{prefix}{name}"] for name in _SAMPLE_ARRAYS}
+    fields |= zip(_SAMPLE_SCALARS, arrays[f"{prefix}scalars"].tolist(), strict=True)
+    return Sample(**fields, topic_words=words)
 
 
 @dataclass
@@ -255,5 +256,5 @@ class Model:
                 units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
                 evidence=meta["evidence"],
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved model: {error}") from error

@@ -64,7 +64,12 @@ def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".old", dir=path.parent))
             os.replace(path, old / "replaced")
-            os.replace(temporary, path)
+            try:
+                os.replace(temporary, path)
+            except OSError:
+                os.replace(old / "replaced", path)
+                old.rmdir()
+                raise
             shutil.rmtree(old)
         else:
             os.replace(temporary, path)
@@ -92,9 +97,7 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
     """Write named arrays as one uncompressed .npz, whole or not at all; object arrays are refused."""
     for name, array in arrays.items():
         if np.asarray(array).dtype.hasobject:
-            raise ValueError(
-                f"{path}: array {name!r} holds Python objects; only plain numbers and text are stored"
-            )
+            raise ValueError(f"{path}: array {name!r} holds Python objects; only plain numbers and text are stored")
     with replacing(path, "wb") as stream:
         # the stubs take every keyword for `allow_pickle`
         np.savez(stream, **dict(arrays))  # type: ignore[arg-type]
@@ -106,9 +109,12 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     import zlib
 
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        stored = np.load(path, allow_pickle=False)
+        if isinstance(stored, np.ndarray):
+            raise ValueError("it holds one array without a name")
+        with stored:
             return {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, ValueError) as error:
         raise ValueError(f"{path} is not a whole array file: {error}") from error
 
 
@@ -118,7 +124,7 @@ def digest_arrays(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         total.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-        total.update(memoryview(array).cast("B") if array.size else b"")
+        total.update(memoryview(array.data).cast("B") if array.size else b"")
     return total.hexdigest()
 
 
