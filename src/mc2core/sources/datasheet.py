@@ -1,0 +1,137 @@
+"""The datasheet of a corpus: what is in it, what was left out and why, beside the counts the paper prints."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core import storage
+from mc2core.corpus import Corpus
+
+PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """``number`` of ``what`` ("documents", "tokens") that a reader left out, and ``why``."""
+
+    what: str
+    number: int
+    why: str
+
+
+@dataclass(frozen=True)
+class PaperCount:
+    """A count that a paper prints, as it prints it ("1.1 million"), and where."""
+
+    count: str
+    source: str
+
+
+def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, PaperCount]:
+    """The rows of one dataset from a CSV of ``PAPER_COLUMNS``: ``{quantity: count and source}``.
+
+    ValueError: another header, a row of another length, or a quantity given twice.
+    """
+    path = Path(path)
+    found: dict[str, PaperCount] = {}
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = csv.reader(stream, strict=True)
+        if tuple(next(rows, ())) != PAPER_COLUMNS:
+            raise ValueError(f"{path}: the header must be {','.join(PAPER_COLUMNS)}")
+        for row in rows:
+            if len(row) != len(PAPER_COLUMNS):
+                raise ValueError(f"{path}, line {rows.line_num} has {len(row)} fields; {len(PAPER_COLUMNS)} are needed")
+            name, quantity, count, source = row
+            if name == dataset:
+                if quantity in found:
+                    raise ValueError(f"{path}, line {rows.line_num} gives {dataset}, {quantity} a second time")
+                found[quantity] = PaperCount(count, source)
+    return found
+
+
+def quantities(corpus: Corpus) -> dict[str, str]:
+    """What a datasheet says of a corpus, ready to print: sizes, then each context, then labels.
+
+    A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
+    values there are, how many a document has, and the share of documents without any; numeric contexts give their
+    range in their own unit.
+    """
+    lengths = corpus.document_lengths
+    sheet = {
+        "documents": f"{corpus.n_documents:,}",
+        "words": f"{corpus.n_words:,}",
+        "tokens": f"{corpus.n_tokens:,}",
+        "tokens a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
+        "documents without a word": _share(int((lengths == 0).sum()), corpus.n_documents),
+    }
+    if "part" in corpus.documents:
+        for part, number in corpus.documents["part"].value_counts(sort=False).items():
+            sheet[f"{part} documents"] = f"{number:,}"
+    for name, context in corpus.contexts.items():
+        present = ~corpus.missing(name)
+        if sp.issparse(context):
+            spread = np.bincount(context.indices, minlength=context.shape[1])
+            sheet[f"{name}: values"] = f"{context.shape[1]:,}"
+            sheet[f"{name}: values with one document"] = f"{(spread == 1).sum():,}"
+            counts = np.diff(context.indptr)[present]
+            sheet[f"{name}: distinct values a document"] = f"{counts.mean():.2f}" if len(counts) else "-"
+        else:
+            mean, sd = corpus.units.get(name, (0.0, 1.0))
+            values = np.asarray(context)[present] * sd + mean
+            sheet[f"{name}: range"] = f"{values.min():.6g} to {values.max():.6g}" if len(values) else "-"
+        sheet[f"{name}: missing"] = _share(int((~present).sum()), corpus.n_documents)
+    if corpus.labels is not None:
+        used = corpus.labels.indices if sp.issparse(corpus.labels) else corpus.labels
+        sheet["labels in use"] = f"{len(np.unique(used)):,}"
+    return sheet
+
+
+def _share(number: int, total: int) -> str:
+    return f"{number:,} ({100 * number / total:.1f}%)"
+
+
+def write(
+    path: str | os.PathLike[str],
+    title: str,
+    source: str,
+    corpus: Corpus,
+    dropped: Sequence[Dropped] = (),
+    warnings: Sequence[str] = (),
+    paper: Mapping[str, PaperCount] | None = None,
+) -> None:
+    """Write ``datasheet.md``, whole or not at all.
+
+    Parameters
+    ----------
+    source : where the data came from: "real, ...", "real excerpt, ...", "simulated, ...".
+    dropped : what the reader left out; nothing at all is said as such.
+    warnings : what a reader of the figures must know, such as a truncated file that was accepted.
+    paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too.
+    """
+    ours, paper = quantities(corpus), paper or {}
+    names = [*ours, *(name for name in paper if name not in ours)]
+    lines = [f"# {title}", "", f"Source: {_cell(source)}", "", "| quantity | here | paper | source in the paper |"]
+    lines.append("|---|---|---|---|")
+    for name in names:
+        printed = paper.get(name)
+        cells = (name, ours.get(name, "-"), printed.count if printed else "", printed.source if printed else "")
+        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    lines += ["", "## Left out", ""]
+    kept = [one for one in dropped if one.number]
+    lines += [f"- {one.number:,} {_cell(one.what)}: {_cell(one.why)}" for one in kept] or ["Nothing."]
+    if warnings:
+        lines += ["", "## Warnings", "", *(f"- {_cell(one)}" for one in warnings)]
+    with storage.replacing(path) as stream:
+        stream.write("\n".join(lines) + "\n")
+
+
+def _cell(text: str) -> str:
+    """Text on one line that cannot break a table."""
+    return " ".join(text.split()).replace("|", "\\|")
