@@ -1,0 +1,145 @@
+"""ICML14 figure 2: letters as topics, words as document clusters, and the context of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from mc2core.corpus import Corpus
+from mc2core.families import NormalGamma
+from mc2core.figures import style
+from mc2core.model import Model
+from mc2core.recovery import FOUND_WITHIN, match_topics
+from mc2core.sources.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
+from mc2core.sources.simulated import Truth
+
+CONTEXT = "number"
+
+
+def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and each number drawn in it (table with the columns of :func:`_long`).
+
+    Parameters
+    ----------
+    corpus : the letters that were fitted; numeric context ``number``, labels are the words.
+    models : ``{row title: model}``, one row of letters each below the truth; the first one's clusters are drawn.
+    seeds : how many fits there are in all, of which these show the first.
+    """
+    names = list(bitmaps())
+    figure = style.new_figure(7.4, 1.2 + 1.0 * (1 + len(models)) + 2.6)
+    images, below = figure.subfigures(2, 1, height_ratios=[1.0 * (1 + len(models)) + 0.2, 2.9])
+    orders = {title: _order(truth, model) for title, model in models.items()}
+    n_columns = max(len(names), *(len(order) for order, _ in orders.values()))
+    axes = images.subplots(1 + len(models), n_columns, squeeze=False)
+    drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
+    for row, (title, model) in zip(axes[1:], models.items(), strict=True):
+        order, distances = orders[title]
+        labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
+        drawn.append(_draw_row(row, title, _pick(model.word_given_topic, order), labels))
+    found = sum(bool((distances < FOUND_WITHIN).all()) for _, distances in orders.values())
+    shown = "the first of" if seeds > 1 else "of"
+    images.suptitle(
+        f"topics; below each found letter its L1 distance from the true one ({shown} {seeds} "
+        f"fit{'s' if seeds > 1 else ''})" + ("" if found == len(models) else "; some letters are not found"),
+        fontsize=9,
+    )
+
+    title, model = next(iter(models.items()))
+    order, _ = orders[title]
+    left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
+    match, _ = match_topics(truth.topic_given_cluster, _columns(model.topic_given_cluster, order)[:, : len(names)])
+    rest = [k for k in np.argsort(-model.cluster_weights, kind="stable") if k not in match]
+    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)
+    shares = _columns(model.topic_given_cluster[clusters], order)
+    drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
+    rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
+    drawn.append(_draw_shares(middle, f"clusters: {title}", shares, rows, names + ["+"] * (len(order) - len(names))))
+    drawn.append(_draw_densities(right, corpus, truth, model, clusters))
+    return figure, pd.concat(drawn, ignore_index=True)
+
+
+def _order(truth: Truth, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Found topics in the order of the true ones they match (-1: none), then the others, heaviest first; distances."""
+    match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
+    share = model.cluster_weights @ model.topic_given_cluster
+    rest = [topic for topic in np.argsort(-share, kind="stable") if topic not in match]
+    return np.concatenate([match, np.array(rest, dtype=np.int64)]), distance
+
+
+def _pick(topics: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[:, None] >= 0, topics[order], np.nan)
+
+
+def _columns(shares: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[None, :] >= 0, shares[:, order], 0.0)
+
+
+def _long(panel: str, item: Any, position: Any, value: Any) -> pd.DataFrame:
+    return pd.DataFrame({"panel": panel, "item": item, "position": position, "value": value})
+
+
+def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, topic, label in zip(axes, topics, labels, strict=False):
+        ax.imshow(topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=0.12, interpolation="nearest")
+        ax.set_axis_on()
+        ax.set(xticks=[], yticks=[])
+        ax.set_xlabel(label, fontsize=8, labelpad=2)
+        for spine in ax.spines.values():
+            spine.set(visible=True, linewidth=0.4, color="#999999")
+    axes[0].set_ylabel(title, fontsize=9)
+    pixels = N_ROWS * N_COLUMNS
+    items = [f"{i + 1} {label}" for i, label in enumerate(labels)]
+    return _long(f"topics: {title}", np.repeat(items, pixels), np.tile(np.arange(pixels), len(topics)), topics.ravel())
+
+
+def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=0.4, aspect="auto", interpolation="nearest")
+    ax.set_xticks(np.arange(len(columns)), columns)
+    ax.set_yticks(np.arange(len(rows)), [row.capitalize() for row in rows], fontsize=7)
+    ax.set(title=title, xlabel="topic (letter)")
+    ax.tick_params(length=0)
+    return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
+
+
+def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, clusters: np.ndarray) -> pd.DataFrame:
+    mean, sd = corpus.units[CONTEXT]
+    values = np.asarray(corpus.contexts[CONTEXT]) * sd + mean
+    grid = np.linspace(values.min() - 0.5, values.max() + 0.5, 200)
+    ax.hist(values, bins=40, density=True, color="#DDDDDD", label="data")
+    parameters = truth.contexts[CONTEXT]
+    true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
+    ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
+    natural = model.context_parameters(CONTEXT)[clusters]
+    found = model.cluster_weights[clusters, None] * predictive_density((grid - mean) / sd, natural) / sd
+    for k, density in enumerate(found):
+        ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
+    ax.set(title="context of each cluster", xlabel="number", ylabel="density")
+    ax.legend(fontsize=7, handlelength=1.4)
+    items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
+    return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
+
+
+def predictive_density(values: np.ndarray, natural: np.ndarray) -> np.ndarray:
+    """(K, n) posterior predictive density (Student's t, MODEL section 1) of n values under K Normal-Gammas."""
+    mu, kappa, a, b = NormalGamma.standard(natural)
+    scale = np.sqrt(b * (kappa + 1.0) / (a * kappa))
+    return stats.t.pdf(values[None, :], 2.0 * a[:, None], loc=mu[:, None], scale=scale[:, None])
+
+
+def judge(truth: Truth, models: Sequence[Model]) -> tuple[bool, str]:
+    """Whether most fits found the right number of clusters and every letter, and in how many they did."""
+    n_clusters = len(truth.cluster_weights)
+    good = 0
+    for model in models:
+        _, distance = match_topics(truth.word_given_topic, model.word_given_topic)
+        good += model.last.n_clusters == n_clusters and bool((distance < FOUND_WITHIN).all())
+    sizes = "; ".join(f"({model.last.n_clusters}, {model.last.n_topics})" for model in models)
+    return good > len(models) / 2, f"{good} of {len(models)} fits; (K, M) {sizes}"

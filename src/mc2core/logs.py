@@ -1,0 +1,39 @@
+"""What every job of the workflow and every command needs around its work: a log and a limit on threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+LINE = "%(asctime)s %(name)s %(levelname)s %(message)s"
+
+
+@contextmanager
+def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
+    """Run a block with its log written to ``log`` and BLAS kept to ``threads`` threads.
+
+    An exception is written to the log with its traceback, and goes on.
+    """
+    path = Path(log)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handler = logging.FileHandler(path, mode="w", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(LINE))
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+    try:
+        with threadpool_limits(threads):
+            yield
+    except BaseException:
+        root.exception("failed")
+        raise
+    finally:
+        root.setLevel(level)
+        root.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,202 @@
+"""Plans: configuration and sheets, checked so that a slip stops a run before its first job.
+
+What JSON Schema itself reports well (types, bounds) is left to the workflow's validator; here is what it reports
+badly: an unknown key, with the nearest one there is.
+"""
+
+from __future__ import annotations
+
+import ast
+import csv
+import difflib
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A clause for an error message: "; did you mean 'x'?", or the list of what is known where nothing is near."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(str, known))}"
+
+
+def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping[str, Any] | None = None) -> None:
+    """ValueError for the first key of ``value`` that the JSON Schema has no room for, at any depth.
+
+    Reads ``properties``, ``additionalProperties`` and local ``$ref``; ``where`` begins the message.
+    """
+    root = _root or schema
+    while "$ref" in schema:
+        node: Any = root
+        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
+            node = node[part]
+        schema = node
+    if not isinstance(value, Mapping):
+        return
+    known = schema.get("properties", {})
+    rest = schema.get("additionalProperties", {})
+    for key, inner in value.items():
+        if key not in known and rest is False:
+            raise ValueError(f"{where}: {key!r} is not known{nearest(str(key), known)}")
+        inside = f"{where}, {key}" if ":" in where else f"{where}: {key}"
+        check_keys(inner, known.get(key, rest or {}), inside, root)
+
+
+def read_yaml(path: str | os.PathLike[str]) -> Any:
+    """The content of a YAML file; ValueError naming the file and the place for one that cannot be read."""
+    try:
+        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not readable YAML: {' '.join(str(error).split())}") from error
+
+
+def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
+    """Rows of a tab-separated sheet as dicts of text.
+
+    Parameters
+    ----------
+    schema : JSON Schema of one row; its ``properties`` are the columns allowed, ``required`` those that must be there.
+    key : the column that names a row; a name may occur once.
+
+    Raises
+    ------
+    ValueError
+        The file or a column is missing, a column is unknown, a row is too short or too long, or a name occurs twice.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    with path.open(encoding="utf-8", newline="") as stream:
+        rows = csv.DictReader(stream, delimiter="\t", restkey="")
+        columns = list(rows.fieldnames or ())
+        for column in columns:
+            if column not in schema["properties"]:
+                raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
+        for column in schema.get("required", ()):
+            if column not in columns:
+                raise ValueError(f"{path}: column {column!r} is missing")
+        seen: dict[str, int] = {}
+        table = []
+        for row in rows:
+            where = f"{path}, line {rows.line_num}"
+            if "" in row or None in row.values():
+                raise ValueError(f"{where} does not have {len(columns)} fields")
+            if row[key] in seen:
+                raise ValueError(f"{where}: {key} {row[key]!r} is the name of line {seen[row[key]]} too")
+            seen[row[key]] = rows.line_num
+            for column, rule in schema["properties"].items():
+                pattern = rule.get("pattern", ".+" if rule.get("minLength") else "")
+                if not re.search(pattern, row.get(column, "")):
+                    raise ValueError(
+                        f"{where}: {column} {row.get(column, '')!r} is not of the form {pattern} "
+                        f"({rule['description'].rstrip('.')})"
+                    )
+            table.append(dict(row))
+    return table
+
+
+def parse_settings(text: str, where: str) -> dict[str, Any]:
+    """``"kernel=collapsed iterations=10"`` as ``{"kernel": "collapsed", "iterations": 10}`` (values are YAML)."""
+    settings: dict[str, Any] = {}
+    for part in text.split():
+        name, sign, value = part.partition("=")
+        if not name or not sign or not value:
+            raise ValueError(f"{where}: {part!r} must have the form name=value")
+        if name in settings:
+            raise ValueError(f"{where}: {name!r} is set twice")
+        settings[name] = yaml.safe_load(value)
+    return settings
+
+
+def choose_datasets(config: Mapping[str, Any]) -> list[str]:
+    """The ``datasets`` of a configuration, a list or text with commas; ValueError for one it has no corpus for."""
+    chosen = config["datasets"]
+    names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
+    for name in names:
+        if name not in config["corpora"]:
+            raise ValueError(f"configuration: datasets: {name!r} is not known{nearest(name, config['corpora'])}")
+    return names
+
+
+def read_experiments(
+    path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """Rows of ``experiments.tsv`` on the chosen datasets, with all that defines each fit looked up in the plan.
+
+    Returns
+    -------
+    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
+    contexts (name to family settings), iterations, burn_in and thin.
+
+    Raises
+    ------
+    ValueError
+        What :func:`read_sheet` refuses; a dataset, engine, context or setting that the plan does not have.
+    """
+    runs: dict[str, dict[str, Any]] = {}
+    for row in read_sheet(path, schema, key="run"):
+        where = f"{path}, run {row['run']!r}"
+        contexts = [name for name in row["contexts"].split("+") if name]
+        for kind, name, known in (
+            ("dataset", row["dataset"], config["corpora"]),
+            ("engine", row["engine"], config["engines"]),
+            *(("context", name, config["contexts"]) for name in contexts),
+        ):
+            if name not in known:
+                raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
+        settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
+        for name, value in parse_settings(row["settings"], where).items():
+            if name not in settings and name not in length:
+                raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, [*settings, *length])}")
+            (settings if name in settings else length)[name] = value
+        if row["dataset"] in chosen:
+            families = {name: dict(config["contexts"][name]) for name in contexts}
+            runs[row["run"]] = {
+                "targets": row["targets"].split(),
+                "dataset": row["dataset"],
+                "method": row["method"],
+                "fit": {"engine": row["engine"], "settings": settings, "contexts": families, **length},
+            }
+    return runs
+
+
+def code_digest(*modules: str) -> str:
+    """SHA-256 (hex) of the source of package modules and of every module of the same package they import.
+
+    A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
+    """
+    package = __name__.partition(".")[0]
+    found: dict[str, bytes] = {}
+    ahead = list(modules)
+    while ahead:
+        name = ahead.pop()
+        if name in found or not name.startswith(package):
+            continue
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise ValueError(f"module {name!r} is not there")
+        found[name] = Path(spec.origin).read_bytes()
+        for node in ast.walk(ast.parse(found[name])):
+            if isinstance(node, ast.Import):
+                ahead += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                inside = [f"{node.module}.{alias.name}" for alias in node.names]
+                ahead += [node.module, *(one for one in inside if _is_module(one, package))]
+    total = hashlib.sha256()
+    for name in sorted(found):
+        total.update(name.encode() + b"\0" + found[name] + b"\0")
+    return total.hexdigest()
+
+
+def _is_module(name: str, package: str) -> bool:
+    if not name.startswith(f"{package}."):
+        return False
+    path = Path(__file__).parent.joinpath(*name.split(".")[1:])
+    return path.is_dir() or path.with_suffix(".py").is_file()

@@ -1,0 +1,134 @@
+"""Fits and scores as files: what the workflow's jobs and the command line both do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core import clustering, rng, storage
+from mc2core.corpus import Corpus
+from mc2core.engines.base import context_families
+from mc2core.engines.loop import fit
+from mc2core.engines.registry import make_engine
+from mc2core.model import Model
+from mc2core.sources import letters
+
+
+def fit_corpus(
+    corpus: Corpus,
+    *,
+    engine: str,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    iterations: int,
+    seed: int,
+    model: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    evidence: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str],
+    burn_in: int | None = None,
+    thin: int = 1,
+    checkpoint_every: int = 50,
+    threads: int = 1,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Fit an engine and write model, trace and evidence; returns the evidence.
+
+    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
+    Other contexts of the corpus than those in ``contexts`` are not looked at, so they do not tie a checkpoint.
+    """
+    missing = [name for name in contexts if name not in corpus.contexts]
+    if missing:
+        raise ValueError(f"the corpus has no context {missing[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    done = fit(
+        part,
+        make_engine(engine, settings, contexts, threads),
+        iterations=iterations,
+        seed=seed,
+        burn_in=burn_in,
+        thin=thin,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        trace=trace,
+        progress=progress,
+    )
+    done.model.save(model)
+    storage.write_json(evidence, done.evidence)
+    Path(checkpoint).unlink(missing_ok=True)
+    return done.evidence
+
+
+def evaluate(
+    model: Model, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
+) -> dict[str, Any]:
+    """Scores of a model: sizes, held-out perplexity (None without a test part), agreement with labels.
+
+    Clusters and topics are those in use, averaged over the samples kept; agreement is that of the last sample's
+    clusters with the labels of the train part, where it has them.
+    """
+    scores: dict[str, Any] = {
+        "clusters": float(np.mean([sample.n_clusters for sample in model.samples])),
+        "topics": float(np.mean([sample.n_topics for sample in model.samples])),
+        "samples": len(model.samples),
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in estimators},
+    }
+    if train.labels is not None and isinstance(train.labels, np.ndarray):
+        scores |= agreement(train.labels, model.last.cluster)
+    return scores
+
+
+def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
+    """Clustering scores of MODEL section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
+    return {
+        "purity": clustering.purity(labels, cluster),
+        "nmi": clustering.nmi(labels, cluster),
+        "rand_index": clustering.rand_index(labels, cluster),
+        "f_score": clustering.f_score(labels, cluster),
+    }
+
+
+def warm_kernels(
+    engines: Mapping[str, Any], contexts: Mapping[str, Any], estimators: Sequence[str], n_documents: int = 12
+) -> None:
+    """Compile every kernel that engines with these settings, contexts and estimators use, on a few letters.
+
+    ``contexts`` maps names to family settings, as a plan holds them; a corpus with a context of each is made up.
+    """
+    corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
+    families = context_families(contexts)
+    draw = rng.generator(0, "warm kernels")
+    values = {}
+    for name, family in families.items():
+        dimension = 3 if family.name == "dirichlet" else len(family.prior(0))
+        natural = np.tile(family.prior(dimension), (n_documents, 1))
+        values[name] = family.draw_observations(
+            family.draw_parameters(natural, draw), np.ones(n_documents, dtype=np.int64), draw
+        )
+    corpus = corpus.with_contexts(values)
+    for name, settings in engines.items():
+        engine = make_engine(name, settings, families)
+        model = fit(corpus, engine, iterations=2, burn_in=1, progress=False).model
+        model.predict(corpus)
+        evaluate(model, corpus, corpus, estimators)
+
+
+def describe_topics(model: Model, n_words: int = 10) -> pd.DataFrame:
+    """Topics of the last sample, the commonest first: topic, weight (share of tokens of the model), words."""
+    share = model.cluster_weights @ model.topic_given_cluster
+    order = np.argsort(-share, kind="stable")
+    words = model.top_words(n_words)
+    return pd.DataFrame(
+        {
+            "topic": order + 1,
+            "weight": share[order],
+            "words": [" ".join(words[topic]) for topic in order],
+        }
+    )

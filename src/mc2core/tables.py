@@ -1,0 +1,212 @@
+"""Tables: ours beside the paper's, with the claims the numbers bear out or not, as CSV, Markdown, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate
+
+from mc2core import storage
+
+CLAIM_COLUMNS = ["target", "dataset", "claim", "verdict", "numbers"]
+PERPLEXITY_NOTES = (
+    "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
+    "marginal: exact likelihood of each held-out document, averaged over samples. icml14: the paper's own estimator "
+    "(its appendix A.4), in which a word helps to choose its topic: optimistic, and not comparable with marginal.",
+    "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
+    "ours, not the levels. Empty cells: not printed there, or not fitted here.",
+    "seconds: sampling only, without compilation and scoring, on the cores given.",
+)
+_FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
+
+
+def mean_sd(values: Sequence[float], digits: int = 0) -> str:
+    """``"2,322 ± 4"``: mean and sd (n - 1) over seeds; the sd is left out where there is one value."""
+    mean = f"{np.mean(values):,.{digits}f}"
+    return f"{mean} ± {np.std(values, ddof=1):,.{digits}f}" if len(values) > 1 else mean
+
+
+def claim(target: str, dataset: str, text: str, holds: bool | None, numbers: str) -> dict[str, str]:
+    """One row of a table of claims; ``holds`` is None where what it speaks of was not computed."""
+    verdict = "not computed" if holds is None else "holds" if holds else "does not hold"
+    return dict(zip(CLAIM_COLUMNS, (target, dataset, text, verdict, numbers), strict=True))
+
+
+# -- ICML14 table 1 ------------------------------------------------------------------------------------------------
+def perplexity_table(
+    scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
+) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+    """ICML14 table 1: a row for each method and features the paper or we have.
+
+    Parameters
+    ----------
+    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``contexts``, ``perplexity``
+        (a number for each estimator), ``clusters``, ``topics``, ``seconds``, ``threads``.
+    paper : columns method, features, dataset, perplexity, clusters, topics as printed.
+    estimators : the first one decides the claims.
+
+    Returns
+    -------
+    table : ours as mean and sd over seeds beside the paper's figure; NaN where one side has none.
+    claims : rows of :func:`claim`.
+    """
+    ours = pd.DataFrame([_flat(one, estimators) for one in scores])
+    datasets = list(dict.fromkeys(ours["dataset"]))
+    rows = []
+    for dataset in datasets:
+        printed = paper[paper["dataset"] == dataset]
+        keys = [*zip(printed["method"], printed["features"], strict=True)]
+        mine = ours[ours["dataset"] == dataset]
+        keys += [key for key in zip(mine["method"], mine["features"], strict=True) if key not in keys]
+        for method, features in dict.fromkeys(keys):
+            fits = mine[(mine["method"] == method) & (mine["features"] == features)]
+            there = printed[(printed["method"] == method) & (printed["features"] == features)]
+            rows.append(_row(dataset, method, features, fits, there, estimators))
+    table = pd.DataFrame(rows)
+    return table, [one for dataset in datasets for one in _claims(dataset, table, estimators[0])]
+
+
+def _flat(score: Mapping[str, Any], estimators: Sequence[str]) -> dict[str, Any]:
+    contexts = tuple(sorted(score["contexts"]))
+    names = ("source", "documents", "method", "clusters", "topics", "seconds", "threads")
+    return {
+        "dataset": score["title"],
+        "features": _FEATURES.get(contexts, "+".join(("words", *contexts))),
+        **{name: score[name] for name in names},
+        **{name: score["perplexity"][name] for name in estimators},
+    }
+
+
+def _row(
+    dataset: str, method: str, features: str, fits: pd.DataFrame, there: pd.DataFrame, estimators: Sequence[str]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"dataset": dataset, "method": method, "features": features, "seeds": len(fits)}
+    for name in (*estimators, "clusters", "topics", "seconds"):
+        row[name] = fits[name].mean() if len(fits) else np.nan
+        row[f"{name}_sd"] = fits[name].std(ddof=1) if len(fits) > 1 else np.nan
+    for name in ("source", "documents", "threads"):
+        row[name] = fits[name].iloc[0] if len(fits) else None
+    for name in ("perplexity", "clusters", "topics"):
+        row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
+    return row
+
+
+def _claims(dataset: str, table: pd.DataFrame, estimator: str) -> list[dict[str, str]]:
+    rows = table[table["dataset"] == dataset].set_index(["method", "features"])[estimator].dropna()
+    mc2 = rows.loc["MC2"] if "MC2" in rows.index.get_level_values(0) else pd.Series(dtype=float)
+    target, judged = "icml2014_table1", []
+    numbers = ", ".join(f"{features} {value:,.0f}" for features, value in mc2.items())
+    with_time = "words+timestamp" in mc2.index and len(mc2) > 1
+    best = bool(mc2.idxmin() == "words+timestamp") if with_time else None
+    judged.append(claim(target, dataset, "timestamp best", best, numbers))
+    for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
+        one = rows.loc[worse].min() if worse in rows.index.get_level_values(0) else None
+        others = rows.loc[better].max() if better in rows.index.get_level_values(0) else None
+        known = one is not None and others is not None
+        text = f"any MC2 below {worse}" if better == "MC2" else f"{better} below {worse}"
+        absent = [name for name, value in ((worse, one), (better, others)) if value is None]
+        numbers = f"{others:,.0f} against {one:,.0f}" if known else f"no fit of {' and '.join(absent)}"
+        judged.append(claim(target, dataset, text, bool(others < one) if known else None, numbers))
+    return judged
+
+
+def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """The table of :func:`perplexity_table` as text for people."""
+
+    def number(value: Any, digits: int = 0) -> str:
+        return "" if value is None or pd.isna(value) else f"{value:,.{digits}f}"
+
+    def spread(row: Any, name: str, digits: int = 0) -> str:
+        sd = row[f"{name}_sd"]
+        return number(row[name], digits) + (f" ± {sd:,.{digits}f}" if pd.notna(sd) else "")
+
+    def sizes(clusters: str, topics: str) -> str:
+        return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""
+
+    return pd.DataFrame(
+        [
+            {
+                "dataset": row["dataset"],
+                "method": row["method"],
+                "features": row["features"],
+                "paper": number(row["paper_perplexity"], 1),
+                **{f"ours, {name}": spread(row, name) for name in estimators},
+                "paper (K, M)": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
+                "ours (K, M)": sizes(number(row["clusters"]), number(row["topics"])),
+                "seeds": number(row["seeds"]) if row["seeds"] else "",
+                "source": row["source"] or "",
+                "documents": number(row["documents"]),
+                "seconds": spread(row, "seconds"),
+                "cores": number(row["threads"]),
+            }
+            for _, row in table.iterrows()
+        ]
+    )
+
+
+# -- files ---------------------------------------------------------------------------------------------------------
+def write_table(
+    stem: str | os.PathLike[str],
+    raw: pd.DataFrame,
+    shown: pd.DataFrame,
+    title: str,
+    notes: Sequence[str] = (),
+    claims: Sequence[Mapping[str, str]] = (),
+) -> None:
+    """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all."""
+    stem = Path(stem)
+    judged = pd.DataFrame(claims, columns=CLAIM_COLUMNS)[["dataset", "claim", "verdict", "numbers"]]
+    tables = [shown, judged] if len(judged) else [shown]
+
+    def rendered(style: str) -> str:
+        return "\n\n".join(
+            tabulate(table, headers="keys", showindex=False, tablefmt=style, disable_numparse=True) for table in tables
+        )
+
+    with storage.replacing(stem.with_suffix(".csv")) as stream:
+        raw.to_csv(stream, index=False)
+    lines = "".join(f"\n- {note}" for note in notes)
+    with storage.replacing(stem.with_suffix(".md")) as stream:
+        stream.write(f"# {title}\n\n{rendered('github')}\n{lines}\n")
+    with storage.replacing(stem.with_suffix(".tex")) as stream:
+        comments = "".join(f"% {note}\n" for note in (title, *notes))
+        stream.write(f"{comments}{rendered('latex_booktabs')}\n")
+    with storage.replacing(stem.with_suffix(".html")) as stream:
+        listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        stream.write(_PAGE.format(title=html.escape(title), tables=rendered("html"), notes=listed))
+
+
+def write_claims(path: str | os.PathLike[str], claims: Sequence[Mapping[str, str]]) -> None:
+    """Write rows of :func:`claim` as CSV."""
+    with storage.replacing(path) as stream:
+        pd.DataFrame(claims, columns=CLAIM_COLUMNS).to_csv(stream, index=False)
+
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<style>
+body {{ font: 14px/1.4 sans-serif; margin: 1.5em; color: #111; background: #fff; }}
+table {{ border-collapse: collapse; margin: 1em 0; }}
+th, td {{ padding: 0.25em 0.7em; text-align: left !important; white-space: nowrap; }}
+thead {{ border-bottom: 1.5px solid #111; border-top: 1.5px solid #111; }}
+tbody {{ border-bottom: 1.5px solid #111; }}
+tbody tr:nth-child(even) {{ background: #f5f5f5; }}
+li {{ max-width: 60em; }}
+</style>
+</head>
+<body>
+<h1 style="font-size: 1.2em">{title}</h1>
+{tables}
+<ul>{notes}</ul>
+</body>
+</html>
+"""

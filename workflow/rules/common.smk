@@ -1,0 +1,126 @@
+"""The plan, checked: configuration, sheets, and what each target needs."""
+
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import validate
+
+from mc2core import plan
+from mc2core.datasets import DATASETS
+
+SCHEMAS = Path(workflow.basedir) / "schemas"
+CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+
+try:
+    plan.check_keys(config, CONFIG_SCHEMA, "configuration")
+    validate(config, str(SCHEMAS / "config.schema.yaml"), set_default=False)
+    CHOSEN = plan.choose_datasets(config)
+    SOURCES = plan.read_sheet(
+        "config/datasets.tsv",
+        plan.read_yaml(SCHEMAS / "datasets.schema.yaml"),
+        key="file",
+    )
+    RUNS = plan.read_experiments(
+        "config/experiments.tsv",
+        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+        config,
+        CHOSEN,
+    )
+except ValueError as error:
+    # one sentence instead of a traceback
+    raise WorkflowError(str(error)) from None
+
+SEEDS = range(config["seeds"])
+FIGURE7_CELLS = [
+    f"{axis}-{size}"
+    for axis in ("n_tokens", "n_documents")
+    for size in config["figure7"][axis]
+]
+# what each target draws on: any one of these datasets, or none at all
+TARGETS = {
+    "icml2014_figure1": (),
+    "icml2014_figure2": ("letters",),
+    "icml2014_table1": ("nips", "pnas"),
+    "icml2014_figure3": ("nips",),
+    "icml2014_figure7": ("letters",),
+    "uai2016_figure1": (),
+    "uai2016_figure2": (),
+}
+# those whose numbers are held against what the paper claims
+CLAIMING = ("icml2014_figure2", "icml2014_table1", "icml2014_figure7")
+
+
+wildcard_constraints:
+    dataset="|".join(DATASETS),
+    run="|".join(RUNS) or "none",
+    seed=r"\d+",
+    cell="|".join(FIGURE7_CELLS),
+
+
+def possible(prefix=""):
+    """Targets that the chosen datasets allow."""
+    return [
+        target
+        for target, needs in TARGETS.items()
+        if target.startswith(prefix) and (not needs or set(needs) & set(CHOSEN))
+    ]
+
+
+def target_files(prefix=""):
+    """The file that stands for each target: the table or picture itself."""
+    return [
+        f"results/{target.partition('_')[0]}/{target}.{'csv' if '_table' in target else 'png'}"
+        for target in possible(prefix)
+    ]
+
+
+def runs_of(target):
+    """Runs of the sheet that feed a target; an error where the chosen datasets leave none."""
+    runs = [name for name, run in RUNS.items() if target in run["targets"]]
+    if not runs:
+        needs = " or ".join(TARGETS[target])
+        raise WorkflowError(
+            f"{target} has no run in config/experiments.tsv on the datasets of this plan (it needs {needs})"
+        )
+    return runs
+
+
+def corpus_of(wildcards):
+    return f"results/corpora/{RUNS[wildcards.run]['dataset']}"
+
+
+def source_files(wildcards):
+    """Files a corpus is read from: none for a simulated one."""
+    corpus = config["corpora"][wildcards.dataset]
+    return (
+        [f"results/sources/{wildcards.dataset}/{corpus['file']}"]
+        if corpus["source"] == "real"
+        else []
+    )
+
+
+def models_of(target, seeds=SEEDS):
+    return lambda wildcards: expand(
+        "results/fits/{run}/{seed}/model.npz", run=runs_of(target), seed=seeds
+    )
+
+
+def scores_of(target):
+    return lambda wildcards: expand(
+        "results/scores/{run}/{seed}.json", run=runs_of(target), seed=SEEDS
+    )
+
+
+def corpora_of(target):
+    return lambda wildcards: sorted(
+        {f"results/corpora/{RUNS[run]['dataset']}" for run in runs_of(target)}
+    )
+
+
+def claims_files():
+    """Claims of the targets that the chosen datasets allow."""
+    return [
+        f"results/{target.partition('_')[0]}/{target}_claims.csv"
+        for target in possible()
+        if target in CLAIMING
+    ]

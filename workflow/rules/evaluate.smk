@@ -1,0 +1,45 @@
+"""Scores: of fits, and of the many small fits of ICML14 figure 7."""
+
+
+rule score:
+    input:
+        corpus=corpus_of,
+        models=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
+        evidence=expand("results/fits/{{run}}/{seed}/evidence.json", seed=SEEDS),
+    output:
+        expand("results/scores/{{run}}/{seed}.json", seed=SEEDS),
+    log:
+        "results/logs/scores/{run}.log",
+    threads: config["threads"]
+    resources:
+        mem_mb=4000,
+    params:
+        method=lambda wildcards: RUNS[wildcards.run]["method"],
+        contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
+        estimators=config["estimators"],
+        code=plan.code_digest("mc2core.runs"),
+    message:
+        "Scoring {wildcards.run}"
+    script:
+        "../scripts/score.py"
+
+
+rule letters_sizes:
+    input:
+        warm=ancient("results/warm_kernels.done"),
+    output:
+        "results/sizes/{cell}.csv",
+    log:
+        "results/logs/sizes/{cell}.log",
+    threads: config["threads"]
+    resources:
+        mem_mb=1000,
+    params:
+        figure=config["figure7"],
+        engine=config["engines"]["gibbs"],
+        family=config["contexts"]["number"],
+        code=plan.code_digest("mc2core.sizes"),
+    message:
+        "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
+    script:
+        "../scripts/letters_sizes.py"

@@ -1,0 +1,48 @@
+"""Fits: one job for each run of the sheet and seed."""
+
+# rerun when an engine, or anything it is made of, changes
+FIT_CODE = plan.code_digest("mc2core.runs", "mc2core.engines.registry")
+
+
+# Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits use.
+rule warm_kernels:
+    output:
+        touch("results/warm_kernels.done"),
+    log:
+        "results/logs/warm_kernels.log",
+    resources:
+        mem_mb=2000,
+    params:
+        engines=config["engines"],
+        contexts=config["contexts"],
+        estimators=config["estimators"],
+        code=FIT_CODE,
+    message:
+        "Compiling kernels"
+    script:
+        "../scripts/warm_kernels.py"
+
+
+rule fit:
+    input:
+        corpus=corpus_of,
+        warm=ancient("results/warm_kernels.done"),
+    output:
+        model="results/fits/{run}/{seed}/model.npz",
+        trace="results/fits/{run}/{seed}/trace.tsv",
+        evidence="results/fits/{run}/{seed}/evidence.json",
+    log:
+        "results/logs/fits/{run}/{seed}.log",
+    threads: config["threads"]
+    resources:
+        mem_mb=2000,
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        # no output: it has to outlive a job that is killed, so that the next one goes on from it
+        checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-{wildcards.seed}.npz",
+        checkpoint_every=config["checkpoint_every"],
+        code=FIT_CODE,
+    message:
+        "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"
+    script:
+        "../scripts/fit.py"

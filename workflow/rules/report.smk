@@ -1,0 +1,221 @@
+"""Tables, figures and the report; each rule is named after its target."""
+
+
+rule icml2014_figure1:
+    output:
+        report(
+            "results/icml2014/icml2014_figure1.png",
+            caption="../report/diagram.rst",
+            category="ICML 2014",
+            labels={"item": "figure 1", "shows": "plate diagrams"},
+        ),
+        pdf="results/icml2014/icml2014_figure1.pdf",
+        csv="results/icml2014/icml2014_figure1.csv",
+    log:
+        "results/logs/icml2014/icml2014_figure1.log",
+    resources:
+        mem_mb=500,
+    params:
+        name="icml2014_figure1",
+        story="MC2 in its generative form (left) and in its stick-breaking form (right)",
+        paper="ICML 2014, figure 1",
+        code=plan.code_digest("mc2core.figures.diagrams"),
+    message:
+        "Drawing {params.name}: {params.story}"
+    script:
+        "../scripts/diagram.py"
+
+
+use rule icml2014_figure1 as uai2016_figure1 with:
+    output:
+        report(
+            "results/uai2016/uai2016_figure1.png",
+            caption="../report/diagram.rst",
+            category="UAI 2016",
+            labels={"item": "figure 1", "shows": "plate diagram"},
+        ),
+        pdf="results/uai2016/uai2016_figure1.pdf",
+        csv="results/uai2016/uai2016_figure1.csv",
+    log:
+        "results/logs/uai2016/uai2016_figure1.log",
+    params:
+        name="uai2016_figure1",
+        story="MC2 with the tables of each cluster, truncated at K clusters, T tables and M topics",
+        paper="UAI 2016, figure 1",
+        code=plan.code_digest("mc2core.figures.diagrams"),
+
+
+use rule icml2014_figure1 as uai2016_figure2 with:
+    output:
+        report(
+            "results/uai2016/uai2016_figure2.png",
+            caption="../report/diagram.rst",
+            category="UAI 2016",
+            labels={"item": "figure 2", "shows": "variational factorisation"},
+        ),
+        pdf="results/uai2016/uai2016_figure2.pdf",
+        csv="results/uai2016/uai2016_figure2.csv",
+    log:
+        "results/logs/uai2016/uai2016_figure2.log",
+    params:
+        name="uai2016_figure2",
+        story="the variational family, in which the cluster and the tables of a document stay coupled",
+        paper="UAI 2016, figure 2",
+        code=plan.code_digest("mc2core.figures.diagrams"),
+
+
+rule icml2014_figure2:
+    input:
+        corpus="results/corpora/letters",
+        models=models_of("icml2014_figure2"),
+    output:
+        report(
+            "results/icml2014/icml2014_figure2.png",
+            caption="../report/icml2014_figure2.rst",
+            category="ICML 2014",
+            labels={"item": "figure 2", "shows": "letters found"},
+        ),
+        pdf="results/icml2014/icml2014_figure2.pdf",
+        csv="results/icml2014/icml2014_figure2.csv",
+        claims="results/icml2014/icml2014_figure2_claims.csv",
+    log:
+        "results/logs/icml2014/icml2014_figure2.log",
+    resources:
+        mem_mb=500,
+    params:
+        sweeps=config["fit"]["letters"]["iterations"],
+        n_seeds=config["seeds"],
+        corpus=config["corpora"]["letters"],
+        code=plan.code_digest("mc2core.figures.letters"),
+    message:
+        "Drawing icml2014_figure2: letters, words and their context, truth beside MC2"
+    script:
+        "../scripts/icml2014_figure2.py"
+
+
+rule icml2014_table1:
+    input:
+        scores=scores_of("icml2014_table1"),
+        paper=workflow.source_path("../paper/icml2014_table1.csv"),
+    output:
+        csv="results/icml2014/icml2014_table1.csv",
+        md="results/icml2014/icml2014_table1.md",
+        tex="results/icml2014/icml2014_table1.tex",
+        html=report(
+            "results/icml2014/icml2014_table1.html",
+            caption="../report/icml2014_table1.rst",
+            category="ICML 2014",
+            labels={"item": "table 1", "shows": "held-out perplexity"},
+        ),
+        claims="results/icml2014/icml2014_table1_claims.csv",
+    log:
+        "results/logs/icml2014/icml2014_table1.log",
+    resources:
+        mem_mb=500,
+    params:
+        estimators=config["estimators"],
+        n_seeds=config["seeds"],
+        datasets=[name for name in ("nips", "pnas") if name in CHOSEN],
+        corpora=config["corpora"],
+        code=plan.code_digest("mc2core.tables"),
+    message:
+        "Writing icml2014_table1: held-out perplexity of MC2 with each context"
+    script:
+        "../scripts/icml2014_table1.py"
+
+
+rule icml2014_figure3:
+    input:
+        corpus="results/corpora/nips",
+        models=models_of("icml2014_figure3", seeds=[0]),
+    output:
+        report(
+            "results/icml2014/icml2014_figure3.png",
+            caption="../report/icml2014_figure3.rst",
+            category="ICML 2014",
+            labels={"item": "figure 3", "shows": "one cluster"},
+        ),
+        pdf="results/icml2014/icml2014_figure3.pdf",
+        csv="results/icml2014/icml2014_figure3.csv",
+    log:
+        "results/logs/icml2014/icml2014_figure3.log",
+    resources:
+        mem_mb=1000,
+    params:
+        sizes=config["figure3"],
+        corpus=config["corpora"]["nips"],
+        code=plan.code_digest("mc2core.figures.cluster"),
+    message:
+        "Drawing icml2014_figure3: authors, papers and topics of one NIPS cluster"
+    script:
+        "../scripts/icml2014_figure3.py"
+
+
+rule icml2014_figure7:
+    input:
+        expand("results/sizes/{cell}.csv", cell=FIGURE7_CELLS),
+    output:
+        report(
+            "results/icml2014/icml2014_figure7.png",
+            caption="../report/icml2014_figure7.rst",
+            category="ICML 2014",
+            labels={"item": "figure 7", "shows": "NMI by size of the data"},
+        ),
+        pdf="results/icml2014/icml2014_figure7.pdf",
+        csv="results/icml2014/icml2014_figure7.csv",
+        claims="results/icml2014/icml2014_figure7_claims.csv",
+    log:
+        "results/logs/icml2014/icml2014_figure7.log",
+    resources:
+        mem_mb=500,
+    params:
+        figure=config["figure7"],
+        code=plan.code_digest("mc2core.figures.sizes"),
+    message:
+        "Drawing icml2014_figure7: NMI over words per document and number of documents"
+    script:
+        "../scripts/icml2014_figure7.py"
+
+
+rule claims:
+    input:
+        claims_files(),
+    output:
+        csv="results/claims.csv",
+        md="results/claims.md",
+        tex="results/claims.tex",
+        html=report(
+            "results/claims.html",
+            caption="../report/claims.rst",
+            category="Claims",
+            labels={"item": "claims", "shows": "what holds"},
+        ),
+    log:
+        "results/logs/claims.log",
+    resources:
+        mem_mb=500,
+    params:
+        code=plan.code_digest("mc2core.tables"),
+    message:
+        "Gathering what the numbers say of the papers' claims"
+    script:
+        "../scripts/claims.py"
+
+
+rule report_html:
+    input:
+        target_files(),
+        "results/claims.csv",
+    output:
+        "results/report.html",
+    log:
+        "results/logs/report.log",
+    resources:
+        mem_mb=1000,
+    params:
+        snakefile=lambda wildcards: workflow.main_snakefile,
+        plan=config,
+    message:
+        "Writing {output}"
+    script:
+        "../scripts/report_html.py"

@@ -1,0 +1,18 @@
+"""Gather the claims of all targets into one table."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mc2core.logs import job
+from mc2core.tables import write_table
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        claims = pd.concat([pd.read_csv(path) for path in snakemake.input])
+        title = "What our numbers say of the papers' claims"
+        write_table(Path(snakemake.output.csv).with_suffix(""), claims, claims, title)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,15 @@
+"""Bring one source file of datasets.tsv to results/sources."""
+
+from mc2core.logs import job
+from mc2core.sources.download import fetch, read_catalogue
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        wanted = snakemake.wildcards.dataset, snakemake.wildcards.file
+        sources = {(one.dataset, one.name): one for one in read_catalogue(snakemake.params.catalogue)}
+        # the mirror is not a parameter: a file with the right checksum is the same wherever it came from
+        fetch(sources[wanted], snakemake.output[0], mirror=snakemake.config["mirror"] or None)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

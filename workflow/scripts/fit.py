@@ -1,0 +1,23 @@
+"""Fit one run of the sheet with one seed; go on from its checkpoint if it was killed."""
+
+from mc2core.corpus import Corpus
+from mc2core.logs import job
+from mc2core.runs import fit_corpus
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        fit_corpus(
+            Corpus.load(f"{snakemake.input.corpus}/train"),
+            **snakemake.params.fit,
+            seed=int(snakemake.wildcards.seed),
+            model=snakemake.output.model,
+            trace=snakemake.output.trace,
+            evidence=snakemake.output.evidence,
+            checkpoint=snakemake.params.checkpoint,
+            checkpoint_every=snakemake.params.checkpoint_every,
+            threads=snakemake.threads,
+        )
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,26 @@
+"""Draw the letters found, and judge whether they were."""
+
+from pathlib import Path
+
+from mc2core.corpus import Corpus
+from mc2core.figures import letters, style
+from mc2core.logs import job
+from mc2core.model import Model
+from mc2core.sources.simulated import Truth
+from mc2core.tables import claim, write_claims
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        folder, models = Path(snakemake.input.corpus), [Model.load(path) for path in snakemake.input.models]
+        truth = Truth.load(folder / "truth.npz")
+        figure, drawn = letters.draw(Corpus.load(folder / "train"), truth, {"MC2": models[0]}, len(models))
+        style.write_figure(figure, drawn, Path(snakemake.output[0]).with_suffix(""))
+        rows = [
+            (f"{snakemake.params.sweeps} sweeps recover K = 4 and all 13 letters", *letters.judge(truth, models)),
+            ("LDA and HDP mix up M and N, I and T", None, "no fit of LDA and HDP"),
+        ]
+        write_claims(snakemake.output.claims, [claim("icml2014_figure2", "letters", *row) for row in rows])
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

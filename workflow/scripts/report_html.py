@@ -1,0 +1,26 @@
+"""Write the HTML report: Snakemake's own, of the files this job was given."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import yaml
+
+from mc2core.logs import job
+
+
+def main(snakemake):
+    with job(snakemake.log[0]), tempfile.TemporaryDirectory() as folder:
+        plan = Path(folder) / "plan.yaml"
+        plan.write_text(yaml.safe_dump(dict(snakemake.params.plan)), encoding="utf-8")
+        # the running workflow holds the lock; a report only reads
+        options = ["--nolock", "--workflow-profile", "none", "--cores", "1", "--configfile", str(plan)]
+        command = [sys.executable, "-m", "snakemake", "--snakefile", snakemake.params.snakefile, *options]
+        with open(snakemake.log[0], "a", encoding="utf-8") as log:
+            subprocess.run(
+                [*command, "--report", snakemake.output[0], "--", *snakemake.input], stdout=log, stderr=log, check=True
+            )
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

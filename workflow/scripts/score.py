@@ -1,0 +1,31 @@
+"""Score the fits of one run: a file for each seed, with all that tables say of the fit."""
+
+from pathlib import Path
+
+from mc2core import storage
+from mc2core.corpus import Corpus
+from mc2core.logs import job
+from mc2core.model import Model
+from mc2core.runs import evaluate
+
+EVIDENCE = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        folder = Path(snakemake.input.corpus)
+        about = storage.read_json(folder / "source.json")
+        train = Corpus.load(folder / "train")
+        test = Corpus.load(folder / "test") if about["test_documents"] else None
+        files = zip(snakemake.input.models, snakemake.input.evidence, snakemake.output, strict=True)
+        for model, evidence, output in files:
+            fit = storage.read_json(evidence)
+            kept = {
+                name: fit[name] for name in ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
+            }
+            scores = evaluate(Model.load(model), train, test, snakemake.params.estimators)
+            named = {"run": snakemake.wildcards.run, "method": snakemake.params.method}
+            storage.write_json(output, about | kept | named | {"contexts": snakemake.params.contexts} | scores)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
