@@ -19,19 +19,21 @@ import math
 import numba
 import numpy as np
 
+from mc2core.numerics import exp, log
+
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 _MIX_3 = np.uint64(0xFF51AFD7ED558CCD)
 _MIX_4 = np.uint64(0xC4CEB9FE1A85EC53)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
-_S11, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (11, 27, 30, 31, 33))
-_TO_UNIT = 1.0 / 9007199254740992.0  # 2**-53
+_S12, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (12, 27, 30, 31, 33))
+_TO_UNIT = 1.0 / 4503599627370496.0  # 2**-52
 
 
 def _words(seed: int, purpose: str, iteration: int, document: int) -> bytes:
-    if seed < 0:
-        raise ValueError(f"seed is {seed}: a seed is a whole number of at least 0")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ValueError(f"seed is {seed!r}: a seed is a whole number of at least 0")
     return f"{seed}/{purpose}/{iteration}/{document}".encode()
 
 
@@ -75,26 +77,48 @@ def seek(state, key, item):
 def uniform(state):
     """Next float64 of the stream, uniform on (0, 1): never 0, never 1."""
     state[0] += state[1]
-    return (np.float64(mix(state[0]) >> _S11) + 0.5) * _TO_UNIT
+    return (np.float64(mix(state[0]) >> _S12) + 0.5) * _TO_UNIT
 
 
-@numba.njit(cache=True)
+def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and heights there."""
+    edges = np.zeros(layers + 1)
+    edges[0], edges[1] = area * math.exp(0.5 * r * r), r
+    for i in range(2, layers):
+        edges[i] = math.sqrt(-2.0 * math.log(area / edges[i - 1] + math.exp(-0.5 * edges[i - 1] ** 2)))
+    return edges, np.exp(-0.5 * edges**2)
+
+
+# constants for 256 layers: Marsaglia and Tsang (2000), "The ziggurat method"
+_TAIL = 3.6541528853610088
+_EDGE, _HEIGHT = _ziggurat(256, _TAIL, 0.00492867323399)
+_LAYER = np.uint64(255)
+
+
+@numba.njit(cache=True, nogil=True)
 def normal(state):
-    """Next standard normal float64 (Box and Muller; the second of the pair is not kept)."""
-    radius = math.sqrt(-2.0 * math.log(uniform(state)))
-    return radius * math.cos(2.0 * math.pi * uniform(state))
+    """Standard normal float64 by Marsaglia and Tsang's ziggurat."""
+    while True:
+        state[0] += state[1]
+        word = mix(state[0])
+        layer = np.int64(word & _LAYER)
+        # the layer takes the low 8 bits, position and sign the high 52: independent
+        x = (2.0 * ((np.float64(word >> _S12) + 0.5) * _TO_UNIT) - 1.0) * _EDGE[layer]
+        if abs(x) < _EDGE[layer + 1]:
+            return x
+        if layer == 0:
+            while True:
+                beyond = -math.log(uniform(state)) / _TAIL
+                if -2.0 * math.log(uniform(state)) > beyond * beyond:
+                    return _TAIL + beyond if x > 0.0 else -_TAIL - beyond
+        height = _HEIGHT[layer] + uniform(state) * (_HEIGHT[layer + 1] - _HEIGHT[layer])
+        if height < math.exp(-0.5 * x * x):
+            return x
 
 
-@numba.njit(cache=True)
-def log_gamma_variate(state, shape):
-    """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
-
-    Marsaglia and Tsang (2000) for shape >= 1; below, Gamma(shape + 1) * U**(1/shape).
-    """
-    boost = 0.0
-    if shape < 1.0:
-        boost = math.log(uniform(state)) / shape
-        shape += 1.0
+@numba.njit(cache=True, nogil=True)
+def gamma_variate(state, shape):
+    """Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
     d = shape - 1.0 / 3.0
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
@@ -105,7 +129,58 @@ def log_gamma_variate(state, shape):
         v = v * v * v
         u = uniform(state)
         if u < 1.0 - 0.0331 * (x * x) * (x * x) or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
-            return math.log(d * v) + boost
+            return d * v
+
+
+@numba.njit(cache=True, nogil=True)
+def log_gamma_variate(state, shape):
+    """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
+
+    Below 1: Gamma(shape + 1) * U**(1/shape).
+    """
+    if shape < 1.0:
+        return math.log(uniform(state)) / shape + math.log(gamma_variate(state, shape + 1.0))
+    return math.log(gamma_variate(state, shape))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def fill_gamma(state, shape, work, out):
+    """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
+
+    For shape < 0.5 by Liu, Martin and Syring (2017), rejection for z = -shape * log(variate), whose density is
+    exp(-z - exp(-z/shape)) up to a constant: the envelope is exp(-z) right of 0 and a short exponential left of it.
+    ``work`` is float64 of the length of ``out``.
+    """
+    if shape >= 0.5:
+        for i in range(out.size):
+            out[i] = math.exp(log_gamma_variate(state, shape))
+        return
+    slope = 1.0 / shape - 1.0
+    left = shape / (math.e * (1.0 - shape))
+    right = 1.0 / (1.0 + left)
+    start, step = state[0], state[1]
+    n = out.size
+    for i in range(n):
+        u = (np.float64(mix(start + np.uint64(i + 1) * step) >> _S12) + 0.5) * _TO_UNIT
+        work[i] = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
+    state[0] = start + np.uint64(n) * step
+    for i in range(n):
+        x = work[i]
+        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x; below 1e-17 that is 1
+        if x > 1e-17:
+            while True:
+                if x <= 1.0:
+                    u = uniform(state)
+                    if u < 1.0 - x or u < math.exp(-x):
+                        break
+                else:
+                    z = math.log(uniform(state)) / slope
+                    x = math.exp(-z / shape)
+                    # target exp(-z - x) over envelope exp(slope z) / e
+                    if math.log(uniform(state)) < -z - x - slope * z + 1.0:
+                        break
+                x = math.exp(math.log(uniform(state) / right) / shape)
+        out[i] = x
 
 
 @numba.njit(cache=True)

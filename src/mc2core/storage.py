@@ -7,12 +7,17 @@ import hashlib
 import json
 import os
 import shutil
+import struct
 import tempfile
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -105,17 +110,16 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
     """Read a .npz written by :func:`write_arrays`; ValueError for a damaged file."""
-    import zipfile
-    import zlib
-
-    try:
-        stored = np.load(path, allow_pickle=False)
-        if isinstance(stored, np.ndarray):
-            raise ValueError("it holds one array without a name")
-        with stored:
-            return {name: stored[name] for name in stored.files}
-    except (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, ValueError) as error:
-        raise ValueError(f"{path} is not a whole array file: {error}") from error
+    with open(path, "rb") as stream:
+        try:
+            stored = np.load(stream, allow_pickle=False)
+            if isinstance(stored, np.ndarray):
+                raise ValueError("it holds one array without a name")
+            with stored:
+                return {name: stored[name] for name in stored.files}
+        # what zipfile raises depends on the damaged byte: a flag reads as encryption, an offset as a failed seek
+        except (*_DAMAGE, OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{path} is not a whole array file: {error}") from error
 
 
 def digest_arrays(arrays: Mapping[str, np.ndarray]) -> str:

@@ -1,0 +1,131 @@
+"""Model: round trip through its file, probabilities, and what it says of clusters and topics."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from mc2core import Corpus, perplexity
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.model import Model, Sample
+
+WORDS = ["ash", "birch", "cedar", "date"]
+
+
+def make_model(dense=False, n_samples=2):
+    generator = np.random.default_rng(0)
+    families = {"author": DirichletCategorical(0.5), "pages": GammaPoisson(2.0, 0.1), "year": NormalGamma(0, 2, 3, 4)}
+    prior = np.array([0.5, 0.5, 2.0, 0.1, *NormalGamma(0, 2, 3, 4).prior(4)])
+    samples = []
+    for i in range(n_samples):
+        words = generator.integers(0, 5, (3, 4))
+        words[0, i] = 9
+        samples.append(
+            Sample(
+                cluster_weights=np.array([0.25, 0.75]),
+                new_cluster_weight=0.1,
+                topic_given_cluster=generator.dirichlet(np.ones(3), 2),
+                new_topic_weight=np.array([0.1, 0.2]),
+                topic_words=words.astype(float) if dense else sp.csr_matrix(words),
+                topic_prior=0.01,
+                topic_weights=np.array([0.5, 0.2, 0.2]),
+                table_concentration=1.5,
+                natural=prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 1, -3, 2, 1, 3]]),
+                cluster=np.array([0, 1, 1], dtype=np.int32),
+                log_joint=-12.5 - i,
+            )
+        )
+    return Model(
+        samples,
+        families,
+        {"author": 2, "pages": 2, "year": 4},
+        WORDS,
+        context_names={"author": ["p", "q"]},
+        units={"year": (2000.0, 5.0)},
+        evidence={"engine": "gibbs", "seed": 3, "settings": {"a": [1, 2]}},
+    )
+
+
+def make_corpus():
+    return Corpus(
+        np.array([[3, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 5]]),
+        contexts={
+            "author": np.array([[1, 0], [0, 0], [0, 2]]),
+            "pages": np.array([3.0, np.nan, 1.0]),
+            "year": np.array([0.2, np.nan, -1.0]),
+        },
+    )
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_save_and_load_round_trip(dense, tmp_path):
+    model = make_model(dense)
+    model.save(tmp_path / "model.npz")
+    found = Model.load(tmp_path / "model.npz")
+    for name in ("families", "dimensions", "vocabulary", "context_names", "units", "evidence"):
+        assert getattr(found, name) == getattr(model, name), name
+    assert len(found.samples) == 2
+    for one, other in zip(found.samples, model.samples, strict=True):
+        for name in Sample.__dataclass_fields__:
+            left, right = getattr(one, name), getattr(other, name)
+            assert sp.issparse(left) == sp.issparse(right)
+            left, right = (part.toarray() if sp.issparse(part) else np.asarray(part) for part in (left, right))
+            assert left.dtype == right.dtype, name
+            np.testing.assert_array_equal(left, right, err_msg=name)
+    corpus = make_corpus()
+    for estimator in perplexity.ESTIMATORS:
+        np.testing.assert_array_equal(found.log_likelihood(corpus, estimator), model.log_likelihood(corpus, estimator))
+
+
+def test_a_failed_save_leaves_the_old_model(tmp_path):
+    model = make_model()
+    model.save(tmp_path / "model.npz")
+    before = (tmp_path / "model.npz").read_bytes()
+    model.evidence["unwritable"] = object()
+    with pytest.raises(TypeError):
+        model.save(tmp_path / "model.npz")
+    assert (tmp_path / "model.npz").read_bytes() == before
+
+
+def test_probabilities_sum_to_one_and_last_sample_speaks():
+    model = make_model()
+    sample = model.last
+    assert sample is model.samples[1]
+    np.testing.assert_allclose(model.word_given_topic.sum(axis=1), 1)
+    np.testing.assert_allclose(sample.word_given_cluster.sum(axis=1), 1)
+    expected = (np.array([[*model.last.topic_words.toarray()[0]]]) + 0.01)[0]
+    np.testing.assert_allclose(model.word_given_topic[0], expected / expected.sum())
+    mixed = 0.9 * sample.topic_given_cluster[0] @ sample.word_given_topic + 0.1 / 4
+    np.testing.assert_allclose(sample.word_given_cluster[0], mixed)
+    assert (model.n_words, sample.n_clusters, sample.n_topics) == (4, 2, 3)
+
+
+def test_predict_is_bayes_rule():
+    model, corpus = make_model(), make_corpus()
+    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.last.word_given_cluster).T
+    np.testing.assert_allclose(model.predict(corpus, use_context=False), softmax(words, axis=1))
+    np.testing.assert_allclose(model.predict(corpus, use_context=False)[1], model.cluster_weights)
+    context = np.zeros((3, 2))
+    for family, part in model.stacked(corpus).segments():
+        for j in (0, 2):
+            row = model.stacked(corpus).statistics[[j]].toarray()[0, part]
+            natural = model.last.natural[:, part]
+            context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
+    np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
+    assert np.abs(model.predict(corpus)[0] - model.predict(corpus, use_context=False)[0]).max() > 0.01
+
+
+def test_context_parameters_and_means_in_their_own_unit():
+    model = make_model()
+    assert model.context_parameters("pages").shape == (2, 2)
+    np.testing.assert_allclose(model.context_mean("author"), [[2.5 / 3, 0.5 / 3], [0.5 / 2, 1.5 / 2]])
+    np.testing.assert_allclose(model.context_mean("pages"), [8 / 1.1, 4 / 1.1])
+    np.testing.assert_allclose(model.context_mean("year"), [2000 + 5 * 1.5 / 3, 2000 + 5 * -3 / 4])
+
+
+def test_top_words_come_likeliest_first():
+    model = make_model()
+    assert model.top_words(1)[0] == ["birch"]  # the last sample's topic 0 has 9 tokens of word 1
+    for row, words in zip(model.word_given_topic, model.top_words(3), strict=True):
+        assert words == [WORDS[v] for v in sorted(range(4), key=lambda v: (-row[v], v))[:3]]
+    assert all(len(words) == 4 for words in model.top_words(99))
