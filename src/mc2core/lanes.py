@@ -8,6 +8,8 @@ They are for use inside numba kernels only. Indices are not checked: ``first`` m
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -36,8 +38,7 @@ def _sum(builder, vector):
     return builder.call(reduce, [ir.Constant(ir.DoubleType(), -0.0), wide], fastmath=("reassoc",))
 
 
-@intrinsic
-def weigh_counts(typingctx, counts, prior, scale, weights, first):
+def _weigh_counts(typingctx, counts, prior, scale, weights, first):
     """weights[first:first + 16] = (counts + prior) * scale; returns their float64 sum.
 
     ``counts`` int32; ``prior``, ``scale``, ``weights`` float32; all one-dimensional and contiguous.
@@ -57,8 +58,7 @@ def weigh_counts(typingctx, counts, prior, scale, weights, first):
     return signature, generate
 
 
-@intrinsic
-def weigh_products(typingctx, left, right, weights, first):
+def _weigh_products(typingctx, left, right, weights, first):
     """weights[first:first + 16] = left * right (float32, contiguous); returns their float64 sum."""
     signature = types.float64(left, right, weights, types.intp)
 
@@ -72,3 +72,8 @@ def weigh_products(typingctx, left, right, weights, first):
         return _sum(builder, p)
 
     return signature, generate
+
+
+# numba adds the first argument itself, which type checkers cannot know
+weigh_counts: Any = intrinsic(_weigh_counts)
+weigh_products: Any = intrinsic(_weigh_products)

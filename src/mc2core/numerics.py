@@ -21,7 +21,7 @@ _HALF_LOG_2PI = 0.91893853320467274178
 _ROUND = 6755399441055744.0  # 1.5 * 2**52: adding it leaves a float's nearest integer in its low bits
 
 
-@numba.njit(inline="always")
+@numba.njit(error_model="numpy", fastmath={"contract"}, nogil=True, forceinline=True)
 def log(x):
     """Natural logarithm of a normal, positive float64; relative error below 3e-16 (away from 1: absolute).
 
@@ -44,7 +44,7 @@ def log(x):
     return k * _LN2_HIGH - ((half - (s * (half + even + odd) + k * _LN2_LOW)) - f)
 
 
-@numba.njit(inline="always")
+@numba.njit(error_model="numpy", fastmath={"contract"}, nogil=True, forceinline=True)
 def exp(x):
     """Exponential of a float64, relative error below 3e-16; arguments below -708 give 0, above 709 infinity."""
     clipped = min(max(x, -708.0), 709.0)
@@ -75,7 +75,7 @@ def exp(x):
     return value
 
 
-@numba.njit(inline="always")
+@numba.njit(error_model="numpy", fastmath={"contract"}, nogil=True, forceinline=True)
 def stirling(x):
     """Log-gamma for x >= 8 by Stirling's series to x**-11; absolute error below 1e-14 + 2e-16 |result|."""
     r = 1.0 / x
@@ -87,7 +87,7 @@ def stirling(x):
     return (x - 0.5) * log(x) - x + _HALF_LOG_2PI + series
 
 
-@numba.njit(inline="always")
+@numba.njit(error_model="numpy", fastmath={"contract"}, nogil=True, forceinline=True)
 def log_gamma(x):
     """Log-gamma for x > 0 (down to 1e-300); absolute error below 1e-13 up to x = 100, relative 1e-15 beyond.
 
@@ -98,3 +98,32 @@ def log_gamma(x):
     product = x * (x + 1.0) * (x + 2.0) * (x + 3.0) * (x + 4.0) * (x + 5.0) * (x + 6.0) * (x + 7.0)
     shift = log(product if is_small else 1.0)
     return stirling(y) - shift
+
+
+@numba.njit(inline="always")
+def digamma(x):
+    """Digamma for x > 0 (down to 1e-150); error below 1e-14 (1 + |result|).
+
+    Below 8 the argument is shifted by 8, the eight reciprocals being summed as P'(x) / P(x), P = x (x+1) ... (x+7);
+    then the asymptotic series to x**-14.
+    """
+    is_small = x < 8.0
+    product = x
+    slope = 1.0
+    for i in range(1, 8):
+        slope = slope * (x + i) + product
+        product = product * (x + i)
+    y = x + 8.0 if is_small else x
+    r = 1.0 / y
+    z = r * r
+    series = z * (
+        1.0 / 12.0
+        - z
+        * (
+            1.0 / 120.0
+            - z
+            * (1.0 / 252.0 - z * (1.0 / 240.0 - z * (1.0 / 132.0 - z * (691.0 / 32760.0 - z * (1.0 / 12.0)))))
+        )
+    )
+    shift = slope / product if is_small else 0.0
+    return log(y) - 0.5 * r - series - shift

@@ -71,9 +71,10 @@ class Seating:
         """M, topics that carry a weight of their own (after :meth:`compact`: those in use)."""
         return len(self.topic_weights)
 
-    def count(self) -> None:
-        """Recompute n_km and n_k from the assignments."""
-        n_clusters = int(self.cluster.max(initial=-1)) + 1
+    def count(self, n_clusters: int | None = None) -> None:
+        """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use."""
+        if n_clusters is None:
+            n_clusters = int(self.cluster.max(initial=-1)) + 1
         self.n_k = np.bincount(self.cluster, minlength=n_clusters)
         self.n_km = np.zeros((n_clusters, self.n_topics), np.int32)
         _count(self.cluster, self.topic, self.document_start, self.n_km)
@@ -96,7 +97,7 @@ class Seating:
             new_label = np.zeros(self.n_topics, np.int32)
             new_label[topics] = np.arange(len(topics), dtype=np.int32)
             _relabel(self.topic, new_label)
+            self.rest += float(self.topic_weights[~used].sum())
             self.topic_weights = self.topic_weights[topics]
-            self.rest = 1.0 - float(self.topic_weights.sum()) if len(topics) else 1.0
             self.n_km = np.ascontiguousarray(self.n_km[:, topics])
         return clusters

@@ -109,6 +109,16 @@ def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
         totals[c] += sign * values[position]
 
 
+@numba.njit(cache=True, nogil=True)
+def sum_statistics(indptr, indices, values, cluster, natural):
+    """Add every document's statistics to its cluster's row of (K, D) ``natural``; cluster -1 is left out."""
+    for j in range(cluster.size):
+        if cluster[j] >= 0:
+            row = natural[cluster[j]]
+            for position in range(indptr[j], indptr[j + 1]):
+                row[indices[position]] += values[position]
+
+
 def warm() -> None:
     """Compile the kernels of this module (the workflow does so once, before parallel jobs)."""
     one = np.ones(1)

@@ -87,11 +87,11 @@ class StackedContexts:
 
     def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """(K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
-        known = cluster >= 0
-        members = sp.csr_matrix(
-            (np.ones(int(known.sum())), (cluster[known], np.flatnonzero(known))), shape=(n_clusters, len(cluster))
-        )
-        return self.prior + np.asarray((members @ self.statistics).todense())
+        natural = np.tile(self.prior, (n_clusters, 1))
+        if self.dimension:
+            statistics = self.statistics
+            kernels.sum_statistics(statistics.indptr, statistics.indices, statistics.data, cluster, natural)
+        return natural
 
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
         """(...,): sum over contexts of A(eta_n) - A(eta_0)."""

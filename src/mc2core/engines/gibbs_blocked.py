@@ -1,0 +1,322 @@
+"""Blocked move: all (z_j, l_j) at once given the random measures, drawn from their conditionals first.
+
+Given z, l and epsilon, the measures that the collapsed sampler integrates out are drawn: G_0 (weights epsilon, topics
+psi), pi, each cluster's tau_k and phi_k. Then documents are independent, and z_j is drawn with its tokens' topics
+summed out:
+
+    P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
+
+**Births, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
+``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (a *big* one) is known;
+likewise every cluster with pi_k above ``SMALLEST_CLUSTER / J``. A token in a small topic stays there (it enters its
+document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything else moves among
+the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays among the
+big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the rest.
+
+**Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
+words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
+
+**Zeros.** psi and tau are float32, so draws below 1e-38 become 0. A token's own topic always has psi and tau of a
+Gamma with shape above 1, so the present state never becomes impossible.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import Any
+
+import numba
+import numpy as np
+
+from mc2core import rng
+from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.engines.gibbs_topics import WordCells
+from mc2core.engines.parallel import in_blocks
+from mc2core.families.stacked import StackedContexts
+from mc2core.lanes import LANES, weigh_products
+from mc2core.numerics import exp, log
+
+SMALLEST_TOPIC = 1e-3
+SMALLEST_CLUSTER = 0.1  # in documents
+_WORD_BLOCK = 512
+_DOCUMENT_BLOCK = 128
+_ATOMS_AT_MOST = 10_000
+_FLOOR = np.float32(1e-37)
+
+
+def split_rest(
+    rest: float, concentration: float, smallest: float, draw: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """Split the mass ``rest`` by GEM(concentration) until less than ``smallest`` remains.
+
+    Returns the weights of the new atoms and the remaining mass. RuntimeError past 10,000 atoms.
+    """
+    weights = []
+    while rest > smallest:
+        weights.append(rest * draw.beta(1.0, concentration))
+        rest -= weights[-1]
+        if len(weights) > _ATOMS_AT_MOST:
+            raise RuntimeError(
+                f"a concentration of {concentration:g} splits its measure into more than {_ATOMS_AT_MOST} atoms"
+            )
+    return np.array(weights), rest
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def draw_psi(key, first, last, start, token, count, topic, column, n_columns, topic_prior, psi, sums):
+    """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
+
+    ``column`` (M,) int32: column of each topic in use, -1 for a small one. ``psi`` (V, width) float32 is filled,
+    ``sums`` (width,) float64 gets the columns' sums over these words.
+    """
+    stream = np.zeros(2, np.uint64)
+    n_w = np.zeros(n_columns, np.int64)
+    work = np.zeros(n_columns, np.float64)
+    for w in range(first, last):
+        rng.seek(stream, key, w)
+        n_w[:] = 0
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                c = column[topic[i]]
+                if c >= 0:
+                    n_w[c] += 1
+        row = psi[w]
+        rng.fill_gamma(stream, topic_prior, work, row[:n_columns])
+        for c in range(n_columns):
+            if n_w[c] > 0:
+                row[c] = rng.gamma_variate(stream, n_w[c] + topic_prior)
+            sums[c] += np.float64(row[c])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def centred_log(mass, log_mass):
+    """log_mass (words, K) float32 = ln mass - max_k ln mass: what is common to all clusters of a word cancels."""
+    n_clusters = mass.shape[1]
+    work = np.zeros(n_clusters, np.float64)
+    for w in range(mass.shape[0]):
+        row, out = mass[w], log_mass[w]
+        for k in range(n_clusters):
+            work[k] = log(np.float64(max(row[k], _FLOOR)))
+        top = work[0]
+        for k in range(1, n_clusters):
+            top = max(top, work[k])
+        for k in range(n_clusters):
+            out[k] = np.float32(work[k] - top)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def draw_clusters(
+    key, first, last, indptr, indices, counts, document_start, topic, column, small, log_small, log_prior, log_context,
+    log_mass, is_big, cluster,
+):  # fmt: skip
+    """z_j of documents first..last-1 in big clusters, in place.
+
+    ``log_small`` (small topics, K): ln tau of the small topics, numbered by ``small`` (M,); ``log_prior`` (K,): ln pi;
+    ``log_context`` (last - first, K), or (0, K) without contexts; ``is_big`` (K',) over all present clusters: column of
+    the cluster or -1; columns come back as ``cluster``'s big numbers through the caller.
+    """
+    n_clusters = log_prior.size
+    stream = np.zeros(2, np.uint64)
+    weight = np.zeros(n_clusters)
+    for j in range(first, last):
+        if is_big[cluster[j]] < 0:
+            continue
+        weight[:] = log_prior
+        if log_context.shape[0] > 0:
+            weight += log_context[j - first]
+        i = document_start[j]
+        for cell in range(indptr[j], indptr[j + 1]):
+            c = counts[cell]
+            for token in range(i, i + counts[cell]):
+                if column[topic[token]] < 0:
+                    c -= 1
+                    weight += log_small[small[topic[token]]]
+            i += counts[cell]
+            if c > 0:
+                row = log_mass[indices[cell]]
+                factor = np.float64(c)
+                for k in range(n_clusters):
+                    weight[k] += factor * np.float64(row[k])
+        top = weight[0]
+        for k in range(1, n_clusters):
+            top = max(top, weight[k])
+        total = 0.0
+        for k in range(n_clusters):
+            weight[k] = exp(weight[k] - top)
+        for k in range(n_clusters):
+            total += weight[k]
+        rng.seek(stream, key, j)
+        u = rng.uniform(stream) * total
+        chosen = 0
+        for k in range(n_clusters):
+            if weight[k] > 0.0:
+                chosen = k
+                if u < weight[k]:
+                    break
+                u -= weight[k]
+        cluster[j] = chosen
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def draw_topics(
+    key, first, last, start, document, token, count, column, label, tau_of, tau, psi, topic
+):  # fmt: skip
+    """l_ji of all tokens in big topics of words first..last-1, in place.
+
+    ``tau_of`` (J,) int32: the document's row of ``tau`` (K, width) float32, -1 where the document stays as it is;
+    ``label`` (columns,) int32: topic of each column.
+    """
+    stream = np.zeros(2, np.uint64)
+    width = psi.shape[1]
+    p = np.zeros(width, np.float32)
+    n_blocks = width // LANES
+    block = np.zeros(n_blocks)
+    for w in range(first, last):
+        rng.seek(stream, key, w)
+        row = psi[w]
+        for cell in range(start[w], start[w + 1]):
+            k = tau_of[document[cell]]
+            if k < 0:
+                continue
+            total = 0.0
+            for b in range(n_blocks):
+                block[b] = weigh_products(tau[k], row, p, b * LANES)
+                total += block[b]
+            for i in range(token[cell], token[cell] + count[cell]):
+                if column[topic[i]] < 0:
+                    continue
+                u = rng.uniform(stream) * total
+                b = 0
+                while b < n_blocks - 1 and u >= block[b]:
+                    u -= block[b]
+                    b += 1
+                chosen = -1
+                for c in range(b * LANES, b * LANES + LANES):
+                    if p[c] > np.float32(0.0):
+                        chosen = c
+                        if u < np.float64(p[c]):
+                            break
+                        u -= np.float64(p[c])
+                if chosen >= 0:
+                    topic[i] = label[chosen]
+
+
+def _padded(n: int) -> int:
+    return max(LANES, -(-n // LANES) * LANES)
+
+
+def move_blocked(
+    seating: Seating,
+    content: Any,
+    cells: WordCells,
+    contexts: StackedContexts,
+    concentrations: Concentrations,
+    topic_prior: float,
+    seed: int,
+    iteration: int,
+    pool: Executor | None = None,
+    *,
+    clusters_are_fixed: bool = False,
+) -> None:
+    """One blocked move, in place; clusters and topics that end empty are dropped.
+
+    ``content``: the corpus's CSR counts; ``pool``: threads to use; ``clusters_are_fixed``: move tokens only.
+    """
+    draw = rng.generator(seed, "measures", iteration)
+    n_words, n_documents = len(cells.start) - 1, len(seating.cluster)
+    # G_0: big topics in use, then the new ones
+    weights, rest = split_rest(seating.rest, concentrations.topic, SMALLEST_TOPIC, draw)
+    weights = np.concatenate([seating.topic_weights, weights])
+    n_used = seating.n_topics
+    labels = np.flatnonzero(weights > SMALLEST_TOPIC).astype(np.int32)
+    column = np.full(n_used, -1, np.int32)
+    used = labels[labels < n_used]
+    column[used] = np.arange(len(used), dtype=np.int32)
+    n_columns = len(labels)
+    width = _padded(n_columns)
+    small_topics = np.flatnonzero(column < 0)
+    small = np.zeros(n_used, np.int32)
+    small[small_topics] = np.arange(len(small_topics), dtype=np.int32)
+    # clusters: those in use, then the new ones
+    if clusters_are_fixed:
+        n_km, big = seating.n_km, np.arange(seating.n_clusters)
+    else:
+        gammas = draw.standard_gamma(np.append(seating.n_k, concentrations.group))
+        pi = gammas / gammas.sum()
+        new, _ = split_rest(pi[-1], concentrations.group, SMALLEST_CLUSTER / n_documents, draw)
+        pi = np.concatenate([pi[:-1], new])
+        n_km = np.zeros((len(pi), n_used), np.int32)
+        n_km[: seating.n_clusters] = seating.n_km
+        big = np.flatnonzero(pi > SMALLEST_CLUSTER / n_documents)
+    # psi, as Gammas and their sums
+    psi = np.zeros((n_words, width), np.float32)
+    psi_key = rng.key(seed, "psi", iteration)
+
+    def fill_psi(first: int, last: int) -> np.ndarray:
+        sums = np.zeros(width)
+        draw_psi(
+            psi_key, first, last, cells.start, cells.token, cells.count, seating.topic, column, n_columns,
+            topic_prior, psi, sums,
+        )  # fmt: skip
+        return sums
+
+    sums = np.sum(in_blocks(pool, fill_psi, n_words, _WORD_BLOCK), axis=0)
+    # tau of the big clusters: big topics, small topics in use, and one entry for all that is left
+    shapes = np.empty((len(big), n_columns + len(small_topics) + 1))
+    prior = concentrations.table * weights
+    shapes[:, :n_columns] = prior[labels]
+    shapes[:, : len(used)] += n_km[np.ix_(big, used)]
+    shapes[:, n_columns:-1] = prior[small_topics] + n_km[np.ix_(big, small_topics)]
+    not_in_use = np.setdiff1d(np.arange(n_used, len(weights)), labels)
+    shapes[:, -1] = concentrations.table * (rest + weights[not_in_use].sum())
+    tau_all = draw.standard_gamma(shapes)
+    tau_all /= tau_all.sum(axis=1, keepdims=True)
+    tau = np.zeros((len(big), width), np.float32)
+    # the sum of a topic's Gammas goes here instead of into every entry of psi
+    tau[:, :n_columns] = tau_all[:, :n_columns] / np.maximum(sums[:n_columns], 1e-300)
+    # documents
+    if clusters_are_fixed:
+        tau_of = seating.cluster
+    else:
+        is_big = np.full(len(pi), -1, np.int32)
+        is_big[big] = np.arange(len(big), dtype=np.int32)
+        log_mass = np.empty((n_words, len(big)), np.float32)
+
+        def fill_mass(first: int, last: int) -> None:
+            centred_log(psi[first:last] @ tau.T, log_mass[first:last])
+
+        in_blocks(pool, fill_mass, n_words, _WORD_BLOCK)
+        with np.errstate(divide="ignore"):
+            log_small = np.log(np.ascontiguousarray(tau_all[:, n_columns:-1].T))
+        log_pi = np.log(pi[big])
+        natural = contexts.natural(seating.cluster, len(pi))[big]
+        parameters = contexts.draw_parameters(natural, draw)
+        cluster_key = rng.key(seed, "blocked clusters", iteration)
+        chosen = seating.cluster.copy()
+
+        def move_documents(first: int, last: int) -> None:
+            log_context = np.zeros((0, len(big)))
+            if contexts.dimension:
+                log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
+            draw_clusters(
+                cluster_key, first, last, content.indptr, content.indices, content.data, seating.document_start,
+                seating.topic, column, small, log_small, log_pi, log_context, log_mass, is_big, chosen,
+            )  # fmt: skip
+
+        in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK)
+        moves = is_big[seating.cluster] >= 0
+        tau_of = np.where(moves, chosen, np.int32(-1)).astype(np.int32)
+        seating.cluster = np.where(moves, big[chosen * moves], seating.cluster).astype(np.int32)
+    # tokens
+    topic_key = rng.key(seed, "blocked topics", iteration)
+
+    def move_tokens(first: int, last: int) -> None:
+        draw_topics(
+            topic_key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of,
+            tau, psi, seating.topic,
+        )  # fmt: skip
+
+    in_blocks(pool, move_tokens, n_words, _WORD_BLOCK)
+    seating.topic_weights, seating.rest = weights, rest
+    seating.count(len(n_km))
+    seating.compact()
