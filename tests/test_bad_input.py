@@ -1,0 +1,250 @@
+"""What each public entry says to input it cannot use: one sentence, always a ValueError."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus, clustering, rng, storage
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
+from mc2core.model import Model, Sample
+
+COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
+AUTHOR = sp.csr_matrix([[1, 0], [0, 1]])
+
+
+def corpus(content=COUNTS, **changes):
+    return Corpus(content, **{"contexts": {"year": np.array([0.5, np.nan]), "author": AUTHOR}} | changes)
+
+
+def context(**contexts):
+    return corpus(contexts=contexts)
+
+
+def model(**changes):
+    fields = {
+        "cluster_weights": np.array([1.0]),
+        "new_cluster_weight": 0.1,
+        "topic_given_cluster": np.array([[1.0]]),
+        "new_topic_weight": np.array([0.1]),
+        "topic_words": np.array([[2, 1, 1]]),
+        "topic_prior": 0.1,
+        "topic_weights": np.array([0.9]),
+        "table_concentration": 1.0,
+        "natural": np.array([[0.5, 0.5]]),
+        "cluster": np.array([0, 0], dtype=np.int32),
+    }
+    return Model([Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"])
+
+
+def damaged_folder(folder, change):
+    """Load a saved corpus after ``change(folder)``."""
+    corpus(
+        vocabulary=["a", "b", "c"], documents=pd.DataFrame({"n": [1, 2]}), context_names={"author": ["p", "q"]}
+    ).save(folder / "corpus")
+    change(folder / "corpus")
+    return Corpus.load(folder / "corpus")
+
+
+def edit(**fields):
+    def change(folder):
+        meta = storage.read_json(folder / "corpus.json")
+        storage.write_json(folder / "corpus.json", meta | fields)
+
+    return change
+
+
+def drop(field):
+    def change(folder):
+        meta = storage.read_json(folder / "corpus.json")
+        del meta[field]
+        storage.write_json(folder / "corpus.json", meta)
+
+    return change
+
+
+def cut(name, length=90):
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:length])
+
+
+def put(name, array):
+    return lambda folder: np.save(folder / name, array)
+
+
+def damaged_model(folder, write):
+    model().save(folder / "model.npz")
+    write(folder / "model.npz")
+    return Model.load(folder / "model.npz")
+
+
+def changed_meta(**fields):
+    def write(path):
+        arrays = storage.read_arrays(path)
+        arrays["meta"] = np.array(json.dumps(json.loads(str(arrays["meta"])) | fields))
+        storage.write_arrays(path, arrays)
+
+    return write
+
+
+def without(name):
+    return lambda path: storage.write_arrays(
+        path, {key: value for key, value in storage.read_arrays(path).items() if key != name}
+    )
+
+
+BAD_COLUMN = sp.csr_matrix(([1, 1], [0, 1], [0, 1, 2]), shape=(2, 3))
+BAD_COLUMN.indices[1] = 7
+
+CASES = {
+    # the constructor of Corpus
+    "negative count": (lambda d: corpus([[1, 0], [0, -2]]), "content: row 1, column 1 holds -2; counts are whole"),
+    "fraction": (lambda d: corpus([[0.5, 1], [1, 1]]), "content: row 0, column 0 holds 0.5; counts are whole"),
+    "NaN count": (lambda d: corpus([[1, 1], [np.nan, 1]]), "content: row 1, column 0 holds nan; counts are whole"),
+    "infinite count": (lambda d: corpus([[1, 1], [1, np.inf]]), "content: row 1, column 1 holds inf; counts are"),
+    "huge count": (lambda d: corpus([[2**31, 1], [1, 1]]), "holds 2147483648; .* below 2"),
+    "huge sum of repeated entries": (
+        lambda d: corpus(sp.csr_matrix(([2**31 - 1, 1, 1], [0, 0, 0], [0, 2, 3]), shape=(2, 3))),
+        "content: row 0, column 0 holds 2147483648",
+    ),
+    "words as text": (lambda d: corpus([["a"], ["b"]]), "content must be a two-dimensional matrix of counts, not 2"),
+    "one-dimensional content": (lambda d: corpus([1, 2]), "content must be a two-dimensional matrix of counts, not 1"),
+    "complex content": (lambda d: corpus(sp.csr_matrix([[1j], [2]])), "content holds complex128 values"),
+    "column outside the matrix": (lambda d: corpus(BAD_COLUMN), "content is not a well-formed sparse matrix"),
+    "no documents": (lambda d: Corpus(np.zeros((0, 3), dtype=int)), "content has no documents"),
+    "all empty": (lambda d: Corpus(np.zeros((2, 3), dtype=int)), "the corpus is empty: no document has a word"),
+    "vocabulary length": (lambda d: corpus(vocabulary=["a"]), "vocabulary has 1 names, but 3 are needed"),
+    "line break in a word": (lambda d: corpus(vocabulary=["a", "b\n", "c"]), "vocabulary has a name with a line break"),
+    "documents length": (
+        lambda d: corpus(documents=pd.DataFrame({"n": [1]})), "documents has 1 rows, but the corpus has 2"
+    ),
+    # contexts and labels
+    "context length": (lambda d: context(year=[1.0]), r"context 'year' has shape \(1,\), but the corpus has 2"),
+    "count context length": (lambda d: context(tag=AUTHOR[:1]), "context 'tag' has 1 rows, but the corpus has 2"),
+    "infinite context": (lambda d: context(year=[1, np.inf]), "context 'year': document 1 is infinite; use NaN"),
+    "context of text": (lambda d: context(year=["old", "new"]), "context 'year' must hold numbers"),
+    "negative tag": (lambda d: context(tag=[[1, 0], [-1, 0]]), "context 'tag': row 1, column 0 holds -1"),
+    "context name": (lambda d: corpus(contexts={"../x": AUTHOR}), "context name '../x' must be a plain identifier"),
+    "names of no context": (lambda d: corpus(context_names={"tag": []}), "context_names names 'tag', which is not"),
+    "number of context names": (
+        lambda d: corpus(context_names={"author": ["p"]}), r"context_names\['author'\] has 1 names, but 2"
+    ),
+    "labels length": (lambda d: corpus(labels=[0]), r"labels has shape \(1,\), but the corpus has 2 documents"),
+    "negative label": (lambda d: corpus(labels=[0, -1]), "labels must be whole numbers of at least 0"),
+    "fractional label": (lambda d: corpus(labels=[0.5, 1]), "labels must be whole numbers of at least 0"),
+    "label names": (lambda d: corpus(labels=[0, 2], label_names=["a"]), "label_names has 1 names, but 3 are needed"),
+    "unit of sd 0": (lambda d: corpus(units={"year": (1, 0)}), r"units\['year'\] must be \(mean, sd > 0\)"),
+    # parts of a corpus
+    "document outside": (lambda d: corpus().subset([0, 2]), r"document 2 is outside 0\.\.1"),
+    "mask length": (lambda d: corpus().subset([True]), r"the mask has shape \(1,\), but the corpus has 2"),
+    "fractional document": (lambda d: corpus().subset([0.5]), "documents are chosen by a list of whole numbers"),
+    "split of everything": (lambda d: corpus().split(1.0), "test_fraction is 1.0; it must lie between 0 and 1"),
+    "split of one": (lambda d: corpus().subset([0]).split(0.5), "a corpus of one document cannot be split"),
+    "negative seed": (lambda d: corpus().split(0.5, seed=-1), "seed is -1: a seed is a whole number of at least 0"),
+    "fractional seed": (lambda d: rng.key(0.5, "x"), "seed is 0.5: a seed is a whole number"),
+    "seed of text": (lambda d: rng.generator("1", "x"), "seed is '1': a seed is a whole number"),
+    "batch size": (lambda d: list(corpus().batches(0, 0, 1)), "batch size is 0; it must be at least 1"),
+    "standardise tags": (lambda d: corpus().standardised("author"), "'author' is not a numeric context"),
+    "standardise twice": (
+        lambda d: corpus().standardised("year").standardised("year"), "'year' is standardised already"
+    ),
+    "standardise like raw": (
+        lambda d: corpus().standardised("year", like=corpus()), "the corpus to follow is not standardised itself"
+    ),
+    # saved corpora
+    "no corpus": (lambda d: Corpus.load(d), "holds no corpus: corpus.json is missing"),
+    "broken meta": (lambda d: damaged_folder(d, cut("corpus.json", 20)), "corpus.json is not readable JSON"),
+    "other format": (lambda d: damaged_folder(d, edit(format="x")), "corpus.json is not of the format 'mc2core corp"),
+    "missing field": (lambda d: damaged_folder(d, drop("digest")), "corpus.json lacks a field .*'digest'"),
+    "wrong field": (lambda d: damaged_folder(d, edit(units=[1])), "corpus.json lacks a field or holds a wrong one"),
+    "other shape": (lambda d: damaged_folder(d, edit(shape=[5, 3])), "content.indptr.npy holds .* 6 values of int64"),
+    "context shape": (
+        lambda d: damaged_folder(d, edit(contexts={"author": [9, 2], "year": None})),
+        r"context.author the shape \[9, 2\], but there are 2 documents",
+    ),
+    "names of a numeric context": (
+        lambda d: damaged_folder(d, edit(context_names=["year"])), "columns of 'year', which is not a count context"
+    ),
+    "missing array": (
+        lambda d: damaged_folder(d, lambda folder: (folder / "content.data.npy").unlink()), "data.npy is missing"
+    ),
+    "cut array": (lambda d: damaged_folder(d, cut("content.data.npy")), "content.data.npy is not a whole array file"),
+    "array of another type": (
+        lambda d: damaged_folder(d, put("content.data.npy", np.ones(3))), "data.npy holds .* float64; 3 values of int32"
+    ),
+    "falling row pointers": (
+        lambda d: damaged_folder(d, put("content.indptr.npy", np.array([0, 4, 3]))), "indptr.npy does not rise from 0"
+    ),
+    "short vocabulary": (
+        lambda d: damaged_folder(d, cut("vocabulary.txt", 2)).vocabulary, "vocabulary.txt has 1 lines, but 3 are needed"
+    ),
+    "short documents": (
+        lambda d: damaged_folder(d, cut("documents.csv", 6)).documents, "documents.csv has 1 rows, but the corpus has 2"
+    ),
+    # models and estimators
+    "model cut short": (
+        lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a whole array file"
+    ),
+    "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "is not a saved model: its format"),
+    "model without an array": (lambda d: damaged_model(d, without("0.natural")), "is not a saved model"),
+    "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "a model needs at least one sample"),
+    "model of unknown family": (
+        lambda d: damaged_model(d, changed_meta(families={"author": {"family": "dirichlt"}})),
+        "family 'dirichlt' is not known; did you mean 'dirichlet'",
+    ),
+    "other vocabulary": (lambda d: model().perplexity(corpus([[1], [1]])), "has 1 words, but the model was fitted"),
+    "context absent": (
+        lambda d: model().perplexity(Corpus(COUNTS), "context"), "context 'author' is not in the corpus; it has: none"
+    ),
+    "context of other columns": (
+        lambda d: model().predict(context(author=np.eye(2, 5, dtype=int))), "'author' has 5 columns, but the model was"
+    ),
+    "unknown context": (lambda d: model().context_mean("yaer"), "'yaer' is not in the model; it has: author"),
+    "no top words": (lambda d: model().top_words(0), "0 words were asked for; it must be at least 1"),
+    "estimator": (
+        lambda d: model().perplexity(corpus(), "importence"), "estimator is 'importence'; .* did you mean 'importance'"
+    ),
+    "perplexity of nothing": (
+        lambda d: model().perplexity(Corpus(COUNTS * 0, contexts={"author": AUTHOR})), "perplexity needs words"
+    ),
+    "perplexity seed": (lambda d: model().perplexity(corpus(), seed=-2), "seed is -2: a seed is a whole number"),
+    "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be at least 1"),
+    "no table concentration": (
+        lambda d: model(table_concentration=float("nan"), new_cluster_weight=0.0).perplexity(corpus(), "importance"),
+        "table_concentration is nan; documents with proportions of their own need a finite one",
+    ),
+    "topic of nothing": (
+        lambda d: model(topic_prior=0.0, topic_words=np.zeros((1, 3))).perplexity(corpus()),
+        "topic 0 has neither words nor prior mass",
+    ),
+    # families
+    "unknown family": (lambda d: family_from_settings({"family": "gausian"}), "family 'gausian' is not known"),
+    "unknown setting": (
+        lambda d: family_from_settings({"family": "dirichlet", "alpha": 1}), "'dirichlet' has no setting 'alpha'"
+    ),
+    "concentration 0": (lambda d: DirichletCategorical(0), "DirichletCategorical concentration is 0; .* above 0"),
+    "infinite mean": (lambda d: NormalGamma(mu0=np.inf), "NormalGamma mu0 is inf; it must be a finite number"),
+    "shape of text": (lambda d: GammaPoisson("2"), "is '2'; it must be a number"),
+    "fractional Poisson count": (lambda d: GammaPoisson().statistics(np.array([1.0, 2.5])), "document 1"),
+    "Gaussian of tags": (lambda d: NormalGamma().statistics(AUTHOR), "NormalGamma needs one number for each document"),
+    # clustering
+    "lengths of clusterings": (lambda d: clustering.nmi([0, 1], [0]), "truth has 2 documents, but clusters has 1"),
+    "empty clustering": (lambda d: clustering.purity([], []), "truth is empty; at least one document is needed"),
+    "fractional clusters": (lambda d: clustering.f_score([0, 1], [0.5, 1]), "clusters holds float64 values; labels"),
+    "memberships for nmi": (lambda d: clustering.nmi(AUTHOR, [0, 1]), "memberships suit extended_nmi only"),
+    "negative membership": (
+        lambda d: clustering.extended_nmi([[1, 0], [2, -1]], [0, 1]), "truth: document 1 holds -1.0; memberships are"
+    ),
+    "no membership": (
+        lambda d: clustering.extended_nmi([0, 1], [[1, 0], [0, 0]]), "clusters: document 1 has no membership at all"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_input_is_refused_in_one_sentence(case, tmp_path):
+    call, message = CASES[case]
+    with pytest.raises(ValueError, match=message) as caught:
+        call(tmp_path)
+    assert "\n" not in str(caught.value)
