@@ -1,8 +1,9 @@
-"""NIPS 0-12 (1987-1999): Roweis' MATLAB file, and Heinrich's text re-encoding of it with section labels.
+"""NIPS 0-12 (1987-1999): Roweis' MATLAB file, Heinrich's text re-encoding of it with section labels, scanned text.
 
-Both formats give the same corpus: words of the papers as content; contexts ``author`` (1 for each author of a
+The first two formats give the same corpus: words of the papers as content; contexts ``author`` (1 for each author of a
 paper), ``title`` (counts of the title's words, :func:`mc2core.sources.text.words_of`) and ``year`` (of the
-conference: 1987 + volume). Section labels of the proceedings are in the text form only.
+conference: 1987 + volume). Section labels of the proceedings are in the text form only. The
+scanned text gives other words and the year only: :mod:`mc2core.sources.nips_raw` says why.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
-from mc2core.sources import archives, matlab, text
+from mc2core.sources import archives, matlab, nips_raw, text
 
 FIRST_YEAR = 1987
 _TEXT_MEMBERS = (
@@ -39,7 +40,7 @@ _IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
 
 
 def read(path: str | os.PathLike[str]) -> Corpus:
-    """Read ``nips12raw_str602.mat`` or ``nips-corpus-20111211.zip``; which one is seen from its first bytes.
+    """Read ``nips12raw_str602.mat``, ``nips12raw_str602.tgz`` or ``nips-corpus-20111211.zip``, told by first bytes.
 
     ValueError, one sentence: the file is missing, damaged, of another layout, or contradicts itself.
     """
@@ -47,7 +48,9 @@ def read(path: str | os.PathLike[str]) -> Corpus:
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     with path.open("rb") as stream:
-        return read_zip(path) if stream.read(2) == b"PK" else read_mat(path)
+        magic = stream.read(2)
+    readers = {b"PK": read_zip, b"\x1f\x8b": read_raw}
+    return readers.get(magic, read_mat)(path)
 
 
 def read_zip(path: str | os.PathLike[str]) -> Corpus:
@@ -132,6 +135,19 @@ def read_mat(path: str | os.PathLike[str]) -> Corpus:
         years=_years(path, names),
         authors=_membership(documents, len(names)).T.tocsr(),
         author_names=author_names,
+    )
+
+
+def read_raw(path: str | os.PathLike[str]) -> Corpus:
+    """Read the scanned text; the words are of our own rule, and ``year`` is the only context."""
+    path = Path(path)
+    papers = nips_raw.read_counts(path)
+    years = _years(path, papers.names)
+    return Corpus(
+        papers.counts,
+        papers.words,
+        contexts={"year": years},
+        documents=pd.DataFrame({"name": papers.names, "year": years.astype(np.int64)}),
     )
 
 

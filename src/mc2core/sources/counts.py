@@ -1,0 +1,99 @@
+"""Bags of names gathered document after document, and the rule that says which names are kept."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.sources.datasheet import Dropped
+
+MAX_COUNT = 2**31 - 1
+
+
+class CountsBuilder:
+    """Rows of named counts, eight bytes for each distinct name of a row.
+
+    Parameters
+    ----------
+    names : the columns, in this order; names outside are counted in ``outside`` and left out. None: whatever comes,
+        in alphabetical order.
+    """
+
+    def __init__(self, names: Sequence[str] | None = None) -> None:
+        self._fixed = names is not None
+        self._column: dict[str, int] = {name: column for column, name in enumerate(names or ())}
+        self._columns, self._counts, self._ends = array("i"), array("i"), array("q", [0])
+        self.outside = 0
+
+    def add(self, bag: Mapping[str, int]) -> None:
+        """Append a row; counts lie between 0 and ``MAX_COUNT``."""
+        column_of = self._column
+        for name, count in bag.items():
+            if count:
+                if self._fixed:
+                    column = column_of.get(name, -1)
+                    if column < 0:
+                        self.outside += count
+                        continue
+                else:
+                    column = column_of.setdefault(name, len(column_of))
+                self._columns.append(column)
+                self._counts.append(count)
+        self._ends.append(len(self._columns))
+
+    def __len__(self) -> int:
+        return len(self._ends) - 1
+
+    def finish(self) -> tuple[sp.csr_matrix, list[str]]:
+        """((rows, A) int32 counts, the A names)."""
+        names = list(self._column) if self._fixed else sorted(self._column)
+        rank = np.empty(len(names), dtype=np.int32)
+        rank[[self._column[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+        counts = sp.csr_matrix(
+            (np.array(self._counts, np.int32), rank[np.array(self._columns, np.int32)], np.array(self._ends)),
+            shape=(len(self), len(names)),
+        )
+        counts.sum_duplicates()
+        return counts, names
+
+
+@dataclass(frozen=True)
+class VocabularyRule:
+    """Which of the words seen are kept.
+
+    min_documents : a word is in at least so many documents.
+    max_words : of those, the ones with the most tokens (ties in alphabetical order); None keeps all.
+    """
+
+    min_documents: int = 1
+    max_words: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("min_documents", "max_words"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} is {value}; it must be at least 1")
+
+    def apply(self, counts: sp.csr_matrix, words: Sequence[str]) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
+        """Counts and words that are kept, in their order, and what was dropped."""
+        totals = np.bincount(counts.indices, weights=counts.data, minlength=len(words)).astype(np.int64)
+        spread = np.bincount(counts.indices, minlength=len(words))
+        rare = spread < self.min_documents
+        kept = np.flatnonzero(~rare)
+        if self.max_words is not None:
+            # words are in alphabetical order, and a stable sort keeps that order among equals
+            kept = np.sort(kept[np.argsort(-totals[kept], kind="stable")[: self.max_words]])
+        beyond = ~rare
+        beyond[kept] = False
+        dropped = []
+        for mask, why in (
+            (rare, f"in fewer than {self.min_documents} documents"),
+            (beyond, f"not among the {self.max_words} most frequent words"),
+        ):
+            dropped += [Dropped("words", int(mask.sum()), why)]
+            dropped += [Dropped("tokens", int(totals[mask].sum()), f"of a word {why}")]
+        return counts[:, kept], [words[word] for word in kept.tolist()], [one for one in dropped if one.number]
