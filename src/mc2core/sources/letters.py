@@ -16,7 +16,7 @@ from mc2core.sources.simulated import Truth, draw_counts
 
 WORDS = ("INTERNATIONAL", "CONFERENCE", "MACHINE", "LEARNING")
 CONTEXT_MEANS = (2.0, 4.0, 6.0, 8.0)
-CONTEXT_SD = (0.4, 0.5, 0.6, 0.7)
+CONTEXT_SD = (0.2, 0.3, 0.4, 0.5)
 N_ROWS, N_COLUMNS = 7, 5
 
 # M and N share both stems, I and T the stem and the top bar: LDA and HDP are said to mix these up. The closest pair
