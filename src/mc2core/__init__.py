@@ -1,6 +1,28 @@
 """mc2core: multilevel clustering with group-level contexts (MC2, SVI-MC2, FastEx)."""
 
-from mc2core.corpus import Corpus
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mc2core import clustering
+    from mc2core.corpus import Corpus
+    from mc2core.engines.loop import Fit, fit
+    from mc2core.model import Model
 
 __version__ = "0.1.0"
-__all__ = ["Corpus", "__version__"]
+__all__ = ["Corpus", "Fit", "Model", "__version__", "clustering", "fit"]
+
+# loaded when first asked for: all of them together take seconds, and a command or a job needs a few
+_HOME = {"Corpus": "corpus", "Fit": "engines.loop", "Model": "model", "clustering": "", "fit": "engines.loop"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if not _HOME[name]:
+        return importlib.import_module(f"{__name__}.{name}")
+    value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
