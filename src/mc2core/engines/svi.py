@@ -1,0 +1,319 @@
+"""SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
+
+One mini-batch is a local step, its statistics and a global step. The global step has two halves: sticks, tables and
+contexts first and then, given the tables' new topics, the topics. q(c_kt) and q(psi_m) enter each other's
+targets, so moving both at once could lower the ELBO even with the whole corpus and rate 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import softmax
+
+from mc2core import sticks
+from mc2core.corpus import Corpus
+from mc2core.engines import svi_init, svi_local
+from mc2core.engines.base import Engine, choice, context_families, whole
+from mc2core.engines.parallel import thread_budget
+from mc2core.engines.svi_state import (
+    GROUP,
+    ROLES,
+    TABLE,
+    TOPIC,
+    Concentrations,
+    ConcentrationSettings,
+    Expectations,
+    Globals,
+    divergence,
+    stick_arrays,
+)
+from mc2core.families.base import finite, positive
+from mc2core.families.stacked import StackedContexts
+from mc2core.model import Sample
+
+#: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
+SCHEDULES = {"default": (16.0, 0.7), "paper": (1.0, 0.8)}
+INITIALISATIONS = ("seeded", "gibbs", "random")
+# a topic is in use when half a token is expected in it
+_LEAST_TOKENS = 0.5
+
+
+def _blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
+    """old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
+    old *= 1.0 - rate
+    old += rate * new
+
+
+def step_tables(
+    state: Globals,
+    expected: Expectations,
+    concentrations: Concentrations,
+    statistics: svi_local.DocumentStatistics,
+    n_kt: np.ndarray,
+    table_log_likelihood: np.ndarray,
+    scale: float,
+    rate: float,
+) -> None:
+    """Natural-gradient step for q(beta), q(tau_k), q(c_kt), q(phi_k), in place (UAI16, eq. 2-5).
+
+    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`svi_local.table_statistics`;
+    ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
+    """
+    _blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
+    _blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
+    _blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
+    _blend(state.natural, state.contexts.prior + scale * statistics.contexts, rate)
+
+
+def step_topics(
+    state: Globals,
+    table_topic: np.ndarray,
+    concentrations: Concentrations,
+    words: np.ndarray,
+    counts: np.ndarray,
+    scale: float,
+    rate: float,
+) -> None:
+    """Natural-gradient step for q(psi_m) and q(epsilon), in place, given (K, T, M) mu.
+
+    ``counts`` (U, M) are those of :func:`svi_local.topic_statistics` at ``words`` (U,). The tables' topics are
+    globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
+    undo the scale. Finite differences settle it (tests/test_svi.py).
+    """
+    state.blend_topic_words(words, scale * counts, rate)
+    target = sticks.stick_posterior(table_topic.sum(axis=(0, 1)), concentrations.mean[TOPIC])
+    _blend(state.topic_sticks, target, rate)
+
+
+def step_concentrations(state: Globals, settings: ConcentrationSettings) -> None:
+    """q(alpha), q(v), q(eta) given the sticks behind them, in place: exact, since they depend on globals only."""
+    for i, one in enumerate(stick_arrays(state)):
+        state.concentration_rates[i] = settings.rate[i] - np.sum(sticks.expected_logs(one)[1])
+
+
+class SVI(Engine):
+    """Stochastic variational inference (Huynh et al., UAI 2016).
+
+    Parameters
+    ----------
+    n_clusters, n_tables, n_topics : int >= 1
+        Truncations K, T (tables of each cluster), M. What is in use is reported by trace and model.
+    batch_size : int >= 1 or None
+        Documents of a mini-batch; None: the whole corpus at rate 1 (coordinate ascent, in float64).
+    schedule : "default" | "paper"
+        Rate (t + delay)**-forgetting of mini-batch t = 1, 2, ...; "paper" is delay 1, forgetting 0.8.
+    delay : float >= 0, optional
+        rho, in place of the schedule's.
+    forgetting : float in (0.5, 1], optional
+        iota, in place of the schedule's.
+    contexts : ``{name: family}``
+    topic_prior : float > 0
+        s.
+    group_concentration, table_concentration, topic_concentration : float > 0
+        alpha, v, eta; starting values where they are learnt.
+    learn_concentrations : bool or list of "group", "table", "topic"
+        Which of them have Gamma posteriors, under ``concentration_priors``.
+    concentration_priors : mapping of those names to (shape, rate), optional
+        (1, 1) where not given.
+    initialisation : "seeded" | "gibbs" | "random"
+        See :mod:`mc2core.engines.svi_init`.
+    threads : int >= 1
+        Never changes a bit of the result.
+
+    One step is one epoch. ``state.elbo`` is exact for a full batch: the ELBO of the state's globals with the local
+    posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's documents, each under the
+    globals it was visited with, less the divergences of the globals at the end.
+    """
+
+    name = "svi"
+    keeps_samples: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 30,
+        n_tables: int = 20,
+        n_topics: int = 100,
+        batch_size: int | None = 50,
+        schedule: str = "default",
+        delay: float | None = None,
+        forgetting: float | None = None,
+        contexts: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+        group_concentration: float = 1.0,
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        initialisation: str = "seeded",
+        threads: int = 1,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters)
+        self.n_tables = whole("n_tables", n_tables)
+        self.n_topics = whole("n_topics", n_topics)
+        self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+        self.schedule = choice("schedule", schedule, SCHEDULES)
+        usual_delay, usual_forgetting = SCHEDULES[self.schedule]
+        self.delay = usual_delay if delay is None else finite("delay", delay)
+        self.forgetting = usual_forgetting if forgetting is None else finite("forgetting", forgetting)
+        if self.delay < 0:
+            raise ValueError(f"delay is {delay!r}; it must be at least 0")
+        if not 0.5 < self.forgetting <= 1:
+            raise ValueError(f"forgetting is {forgetting!r}; it must lie above 0.5 and at most at 1")
+        self.contexts = context_families(contexts)
+        self.topic_prior = positive("topic_prior", topic_prior)
+        self.group_concentration = positive("group_concentration", group_concentration)
+        self.table_concentration = positive("table_concentration", table_concentration)
+        self.topic_concentration = positive("topic_concentration", topic_concentration)
+        if isinstance(learn_concentrations, bool | np.bool_):
+            learn_concentrations = ROLES if learn_concentrations else ()
+        if isinstance(learn_concentrations, str):
+            raise ValueError(f"learn_concentrations is {learn_concentrations!r}; it must be true, false or a list")
+        self.learn_concentrations = [choice("learn_concentrations", role, ROLES) for role in learn_concentrations]
+        self.concentration_priors: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
+        for role, prior in (concentration_priors or {}).items():
+            choice("concentration_priors", role, ROLES)
+            if isinstance(prior, str) or not np.iterable(prior) or len(list(prior)) != 2:
+                raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
+            self.concentration_priors[role] = [
+                positive(f"concentration_priors[{role!r}] {name}", value)
+                for name, value in zip(("shape", "rate"), prior, strict=True)
+            ]
+        self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
+        self.threads = whole("threads", threads)
+
+    # -- the contract --------------------------------------------------------------------------------------
+    def init(self, corpus: Corpus, seed: int) -> Globals:
+        with thread_budget(self.threads):
+            return svi_init.start(self, corpus, StackedContexts(corpus, self.contexts), seed)
+
+    def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
+        with thread_budget(self.threads) as pool:
+            if self.batch_size is None:
+                state.elbo = self.full_step(corpus, state, pool)
+            else:
+                evidence = 0.0
+                for rows in corpus.batches(self.batch_size, seed, iteration):
+                    rate = (state.n_updates + 1 + self.delay) ** -self.forgetting
+                    evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+                state.fold()
+                state.elbo = evidence - divergence(state, self.concentrations(state), pool)
+        return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
+        contexts = StackedContexts(corpus, self.contexts)
+        shapes = {
+            "table_topic": (self.n_clusters, self.n_tables, self.n_topics),
+            "topic_words": (corpus.n_words, self.n_topics),
+            "natural": (self.n_clusters, contexts.dimension),
+            "cluster": (corpus.n_documents,),
+        }
+        for name, shape in shapes.items():
+            if name not in arrays or arrays[name].shape != shape:
+                found = arrays[name].shape if name in arrays else "missing"
+                raise ValueError(f"the state's {name} is {found}; the corpus and the settings ask for {shape}")
+        return Globals.from_arrays(arrays, self.topic_prior, contexts)
+
+    def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
+        """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
+        state.fold()
+        clusters, topics = clusters_in_use(state), topics_in_use(state)
+        expected = Expectations.of(state)
+        weights = sticks.expected_weights(state.group_sticks)[clusters]
+        tables = sticks.expected_weights(state.table_sticks)[clusters]
+        proportions = np.einsum("kt,ktm->km", tables, expected.table_topic[clusters][:, :, topics])
+        in_use = proportions.sum(axis=1)
+        number = np.full(self.n_clusters, -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        known = in_use[:, None] > 0
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if len(clusters) < self.n_clusters else 0.0,
+            topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
+            new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
+            topic_words=np.ascontiguousarray(state.topic_words[:, topics].T),
+            topic_prior=self.topic_prior,
+            topic_weights=sticks.expected_weights(state.topic_sticks)[topics],
+            table_concentration=float(self.concentrations(state).mean[TABLE]),
+            natural=state.natural[clusters],
+            cluster=number[state.cluster] if (state.cluster >= 0).all() else state.cluster.copy(),
+            log_joint=state.elbo,
+        )
+
+    # -- one mini-batch ------------------------------------------------------------------------------------
+    @property
+    def concentration_settings(self) -> ConcentrationSettings:
+        """The settings of alpha, v, eta side by side."""
+        priors = np.array([self.concentration_priors[role] for role in ROLES])
+        return ConcentrationSettings(
+            start=np.array([self.group_concentration, self.table_concentration, self.topic_concentration]),
+            is_learnt=np.array([role in self.learn_concentrations for role in ROLES]),
+            shape=priors[:, 0],
+            rate=priors[:, 1],
+        )
+
+    def concentrations(self, state: Globals) -> Concentrations:
+        """alpha, v, eta as they are used now."""
+        return Concentrations.of(state, self.concentration_settings)
+
+    def batch_step(
+        self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
+    ) -> BatchSums:
+        """One natural-gradient step on the documents ``rows``, in place."""
+        dtype = np.float64 if self.batch_size is None else np.float32
+        scale = corpus.n_documents / len(rows)
+        concentrations, expected = self.concentrations(state), Expectations.of(state)
+        batch = svi_local.take_batch(corpus, state.contexts, rows)
+        tables = svi_local.word_tables(state, expected, batch.words, dtype, pool)
+        shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, pool)
+        state.cluster[rows] = shares.argmax(axis=1)
+        mass = svi_local.table_mass(tables, documents.word_mass, pool)
+        n_kt, log_likelihood = svi_local.table_statistics(tables, mass, pool)
+        step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
+        table_topic = softmax(state.table_topic, axis=-1)
+        topic_words = svi_local.topic_statistics(len(batch.words), mass, table_topic, pool)
+        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate)
+        step_concentrations(state, self.concentration_settings)
+        state.n_updates += 1
+        return BatchSums(documents, n_kt, log_likelihood, batch.words, topic_words)
+
+    def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
+        """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
+
+        The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
+        new globals change in it is linear in the statistics.
+        """
+        before = Expectations.of(state)
+        sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
+        after = Expectations.of(state)
+        words_before = float(np.sum(before.table_topic * sums.table_log_likelihood))
+        words_after = svi_local.expected_topic_words(state, after, sums.words, sums.topic_words, pool)
+        change = words_after - words_before
+        change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
+        change += float(np.sum(sums.n_kt * (after.log_table - before.log_table)))
+        change += float(np.sum(sums.documents.contexts * (after.contexts - before.contexts)))
+        return sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
+
+
+class BatchSums(NamedTuple):
+    """Statistics of a mini-batch, not scaled: see :mod:`mc2core.engines.svi_local`."""
+
+    documents: svi_local.DocumentStatistics
+    n_kt: np.ndarray
+    table_log_likelihood: np.ndarray
+    words: np.ndarray
+    topic_words: np.ndarray
+
+
+def clusters_in_use(state: Globals) -> np.ndarray:
+    """Clusters that are the likeliest one of some document, ascending."""
+    return np.unique(state.cluster[state.cluster >= 0])
+
+
+def topics_in_use(state: Globals) -> np.ndarray:
+    """Topics in which at least half a token is expected, ascending."""
+    return np.flatnonzero(state.n_m >= _LEAST_TOKENS)

@@ -1,0 +1,262 @@
+"""Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
+
+Every start is a soft seating of tokens - tokens of each word in each topic, of each cluster at each table, documents of
+each cluster - turned into posteriors as if those were the statistics of the whole corpus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core import rng, sticks
+from mc2core.corpus import Corpus, take_rows
+from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.svi_state import Globals
+from mc2core.families.stacked import StackedContexts
+
+# documents that seeding looks at
+_SAMPLE = 10_000
+_LLOYD_PASSES = 10
+_GIBBS_SWEEPS = 20
+_CANDIDATES = 4
+# nats between a table's own topic and any other at the start
+_TABLE_CONTRAST = 20.0
+# tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
+_OTHER_SHARE = 0.05
+
+
+def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
+    """Square roots of word frequencies: rows of length 1, whose squared distance is twice Hellinger's squared."""
+    total = np.maximum(np.asarray(counts.sum(axis=1), dtype=np.float64).ravel(), 1.0)
+    rows = sp.csr_matrix(counts, dtype=np.float64)
+    rows.data = np.sqrt(rows.data / np.repeat(total, np.diff(rows.indptr)))
+    return rows
+
+
+def seed_rows(rows: sp.csr_matrix, n_seeds: int, draw: np.random.Generator) -> np.ndarray:
+    """k-means++ seeds (indices) of unit rows under Euclidean distance, the best of a few candidates each time.
+
+    Fewer than ``n_seeds`` where the rows have fewer distinct places.
+    """
+    n = rows.shape[0]
+    chosen = [int(draw.integers(n))]
+    nearest = _squared_distances(rows, chosen)[:, 0]
+    while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
+        candidates = draw.choice(n, size=_CANDIDATES, p=nearest / nearest.sum())
+        distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
+        best = int(np.argmin(distances.sum(axis=0)))
+        chosen.append(int(candidates[best]))
+        nearest = distances[:, best]
+    return np.array(chosen)
+
+
+def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
+    """(n, seeds): squared Euclidean distances of unit rows."""
+    return np.maximum(2.0 - 2.0 * (rows @ take_rows(rows, np.asarray(seeds)).toarray().T), 0.0)
+
+
+def cluster_rows(rows: sp.csr_matrix, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+    """(n,) int: spherical k-means of unit rows from k-means++ seeds; clusters may end empty."""
+    centres = take_rows(rows, seed_rows(rows, n_clusters, draw)).toarray()
+    cluster = np.full(rows.shape[0], -1)
+    for _ in range(_LLOYD_PASSES):
+        new = np.asarray(rows @ centres.T).argmax(axis=1)
+        if (new == cluster).all():
+            break
+        cluster = new
+        centres = _sum_by(cluster, len(centres)) @ rows
+        centres = centres.toarray() / np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)[:, None]
+    return cluster
+
+
+def _sum_by(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
+    """(n_clusters, n) indicator."""
+    n = len(cluster)
+    return sp.csr_matrix((np.ones(n), (cluster, np.arange(n))), shape=(n_clusters, n))
+
+
+@dataclass
+class Seating:
+    """A guess at who sits where in the documents that were looked at, as counts.
+
+    cluster : (n,) int, -1 where the document has none
+    topic_words : (V, M) float64, tokens of each word in each topic
+    table_topic : (K, T) int, the topic that a table serves
+    n_kt : (K, T) float64, tokens at each table
+    """
+
+    cluster: np.ndarray
+    topic_words: np.ndarray
+    table_topic: np.ndarray
+    n_kt: np.ndarray
+
+
+def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Globals:
+    """The starting state of the SVI engine ``engine`` on ``corpus``.
+
+    At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
+    """
+    draw = rng.generator(seed, "svi.init")
+    chosen = np.arange(corpus.n_documents)
+    if corpus.n_documents > _SAMPLE:
+        chosen = np.sort(draw.choice(corpus.n_documents, size=_SAMPLE, replace=False))
+    part, some = corpus.subset(chosen), contexts.take(chosen)
+    if engine.initialisation == "random":
+        seating = seat_at_random(part, engine, draw)
+    elif engine.initialisation == "gibbs":
+        seating = seat_by_gibbs(part, engine, seed)
+    else:
+        seating = seat_by_seeds(part, some, engine, draw)
+    return _globals(engine, corpus, contexts, some, seating)
+
+
+def _globals(
+    engine: Any, corpus: Corpus, contexts: StackedContexts, some: StackedContexts, seating: Seating
+) -> Globals:
+    """Posteriors given a seating; clusters, tables and topics in order of size, as sticks prefer them."""
+    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    scale = corpus.n_documents / len(seating.cluster)
+    n_k = np.bincount(seating.cluster[seating.cluster >= 0], minlength=n_clusters).astype(np.float64)
+    clusters = np.argsort(-n_k, kind="stable")
+    natural = some.natural(seating.cluster, n_clusters)[clusters]
+    tables = np.argsort(-seating.n_kt[clusters], axis=1, kind="stable")
+    n_kt = np.take_along_axis(seating.n_kt[clusters], tables, axis=1)
+    topics = np.argsort(-seating.topic_words.sum(axis=0), kind="stable")
+    table_topic = np.argsort(topics)[np.take_along_axis(seating.table_topic[clusters], tables, axis=1)]
+    topic_sticks = sticks.stick_posterior(
+        np.bincount(table_topic.ravel(), minlength=n_topics), engine.topic_concentration
+    )
+    scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
+    np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
+    group_sticks = sticks.stick_posterior(scale * n_k[clusters], engine.group_concentration)
+    table_sticks = sticks.stick_posterior(scale * n_kt, engine.table_concentration)
+    settings = engine.concentration_settings
+    n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
+    return Globals(
+        group_sticks=group_sticks,
+        topic_sticks=topic_sticks,
+        table_sticks=table_sticks,
+        table_topic=scores,
+        topic_words=np.ascontiguousarray(scale * seating.topic_words[:, topics]),
+        natural=contexts.prior + scale * (natural - contexts.prior),
+        # Gamma posteriors whose means are the starting values
+        concentration_rates=(settings.shape + n_sticks) / settings.start,
+        cluster=np.full(corpus.n_documents, -1, np.int32),
+        topic_prior=engine.topic_prior,
+        contexts=contexts,
+    )
+
+
+def seat_by_gibbs(part: Corpus, engine: Any, seed: int) -> Seating:
+    """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
+    sampler = Gibbs(
+        contexts=engine.contexts,
+        topic_prior=engine.topic_prior,
+        group_concentration=engine.group_concentration,
+        table_concentration=engine.table_concentration,
+        topic_concentration=engine.topic_concentration,
+        learn_concentrations=engine.learn_concentrations,
+        concentration_priors=engine.concentration_priors,
+        start_clusters=engine.n_clusters,
+        start_topics=engine.n_topics,
+        threads=engine.threads,
+    )
+    state = sampler.init(part, seed)
+    for iteration in range(1, _GIBBS_SWEEPS + 1):
+        sampler.step(part, state, seed, iteration)
+    return seating_of(part, state.cluster, state.topic, engine)
+
+
+def seating_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Seating:
+    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations."""
+    cluster = _largest(cluster, engine.n_clusters)
+    topic = _largest(topic, engine.n_topics)
+    word = np.repeat(part.content.indices, part.content.data)
+    token_cluster = np.repeat(cluster, part.document_lengths)
+    known = topic >= 0
+    topic_words = np.bincount(word[known] * engine.n_topics + topic[known], minlength=part.n_words * engine.n_topics)
+    known &= token_cluster >= 0
+    n_km = np.bincount(
+        token_cluster[known] * engine.n_topics + topic[known], minlength=engine.n_clusters * engine.n_topics
+    ).reshape(engine.n_clusters, engine.n_topics)
+    table_topic = np.argsort(-n_km, axis=1, kind="stable")[:, np.arange(engine.n_tables) % engine.n_topics]
+    n_kt = np.take_along_axis(n_km, table_topic, axis=1).astype(np.float64)
+    n_kt[:, engine.n_topics :] = 0.0  # more tables than topics: the first round has all tokens
+    return Seating(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+
+
+def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Labels renumbered by size, largest first; -1 from ``n_labels`` on."""
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    number = np.argsort(order)
+    number[number >= n_labels] = -1
+    return number[labels]
+
+
+def seat_at_random(part: Corpus, engine: Any, draw: np.random.Generator) -> Seating:
+    """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
+    shape = engine.n_clusters, engine.n_tables
+    words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
+    return Seating(
+        cluster=draw.integers(engine.n_clusters, size=part.n_documents),
+        topic_words=words[:, None] * draw.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
+        table_topic=draw.integers(engine.n_topics, size=shape),
+        n_kt=np.full(shape, part.n_tokens / np.prod(shape)),
+    )
+
+
+def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+    """(n,) int: documents by their words; those without words by their contexts under the clusters found."""
+    has_words = part.document_lengths > 0
+    cluster = np.full(part.n_documents, -1)
+    if has_words.any():
+        rows = unit_rows(take_rows(part.content, np.flatnonzero(has_words)))
+        cluster[has_words] = cluster_rows(rows, n_clusters, draw)
+    else:
+        seeds = draw.permutation(part.n_documents)[:n_clusters]
+        cluster[seeds] = np.arange(len(seeds))
+    left = np.flatnonzero(cluster < 0)
+    if len(left):
+        scores = some.take(left).log_likelihood(some.expected_parameters(some.natural(cluster, n_clusters)))
+        cluster[left] = scores.argmax(axis=1)
+    return cluster
+
+
+def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.random.Generator) -> Seating:
+    """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
+
+    Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    cluster = cluster_documents(part, some, n_clusters, draw)
+    content = sp.csr_matrix(part.content, dtype=np.float64)
+    cluster_words = np.asarray((_sum_by(cluster, n_clusters) @ content).todense())
+    topic_words = np.zeros((part.n_words, n_topics))
+    owner = np.full(n_topics, -1)
+    common = n_topics - 1
+    topic_words[:, common] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
+    own = max(common // n_clusters, 1)
+    m = 0
+    for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
+        members = np.flatnonzero(cluster == k)
+        if len(members) and m < common:
+            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, common - m), draw)
+            for one in np.unique(group):
+                topic_words[:, m] = 0.5 * np.asarray(content[members[group == one]].sum(axis=0)).ravel()
+                owner[m] = k
+                m += 1
+    near = _root(cluster_words) @ _root(topic_words.T).T
+    first = (owner == np.arange(n_clusters)[:, None]) | (np.arange(n_topics) == common)
+    table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
+    share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
+    n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
+    return Seating(cluster, topic_words, table_topic, n_kt)
+
+
+def _root(counts: np.ndarray) -> np.ndarray:
+    """Square roots of the rows' frequencies; rows of zeros stay."""
+    return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))

@@ -1,0 +1,232 @@
+"""What SVI-MC2 knows between mini-batches: parameters of q(global variables), their expectations and divergences.
+
+UAI16: q(beta), q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical, q(psi_m) Dirichlet and q(phi_k)
+conjugate. K, T, M are truncations: clusters, tables in each, topics. Concentrations that are learnt have Gamma
+posteriors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+from scipy.special import digamma as array_digamma
+from scipy.special import gammaln, log_softmax
+
+from mc2core import sticks
+from mc2core.engines.base import State
+from mc2core.engines.parallel import in_blocks
+from mc2core.families.stacked import StackedContexts
+from mc2core.numerics import digamma, log_gamma
+
+ROLES = ("group", "table", "topic")
+GROUP, TABLE, TOPIC = range(3)
+_SMALLEST_SHRINK = 1e-60
+_WORD_BLOCK = 1024
+_ARRAYS = (
+    "group_sticks",
+    "topic_sticks",
+    "table_sticks",
+    "table_topic",
+    "topic_words",
+    "natural",
+    "concentration_rates",
+    "cluster",
+)
+
+
+@dataclass
+class Globals(State):
+    """Parameters of the global posteriors, and the latest cluster of every document.
+
+    Attributes
+    ----------
+    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
+        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.sticks`.
+    table_topic : (K, T, M) float64
+        Natural parameters of q(c_kt), up to a constant in each row.
+    topic_words : (V, M) float64, >= 0
+        Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
+    natural : (K, D) float64
+        Natural parameters of q(phi_k), contexts side by side.
+    concentration_rates : (3,) float64
+        Rates of the Gamma posteriors of alpha, v, eta; of no effect where a concentration is fixed.
+    cluster : (J,) int32
+        Likeliest cluster of each document when it was last visited; -1 before.
+    topic_prior : float
+        s.
+    contexts : StackedContexts of the corpus
+    shrink : float
+        1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
+        batch's words, not the whole table.
+    n_updates : int
+        Mini-batches so far.
+    elbo : float
+        Nats; NaN before the first step.
+    """
+
+    group_sticks: np.ndarray
+    topic_sticks: np.ndarray
+    table_sticks: np.ndarray
+    table_topic: np.ndarray
+    topic_words: np.ndarray
+    natural: np.ndarray
+    concentration_rates: np.ndarray
+    cluster: np.ndarray
+    topic_prior: float
+    contexts: StackedContexts
+    shrink: float = 1.0
+    n_updates: int = 0
+    elbo: float = float("nan")
+
+    def __post_init__(self) -> None:
+        self.n_m = self.topic_words.sum(axis=0) * self.shrink
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        self.fold()
+        scalars = {"n_updates": np.array(self.n_updates), "elbo": np.array(self.elbo)}
+        return {name: getattr(self, name) for name in _ARRAYS} | scalars
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], topic_prior: float, contexts: StackedContexts) -> Globals:
+        """The inverse of :meth:`arrays`; KeyError where one is missing."""
+        return cls(
+            **{name: np.array(arrays[name]) for name in _ARRAYS},  # type: ignore[arg-type]
+            topic_prior=topic_prior,
+            contexts=contexts,
+            n_updates=int(arrays["n_updates"]),
+            elbo=float(arrays["elbo"]),
+        )
+
+    def fold(self) -> None:
+        """Multiply ``shrink`` into the counts and take their totals anew."""
+        if self.shrink != 1.0:
+            self.topic_words *= self.shrink
+            self.shrink = 1.0
+        self.n_m = self.topic_words.sum(axis=0)
+
+    def blend_topic_words(self, words: np.ndarray, counts: np.ndarray, rate: float) -> None:
+        """Move the expected tokens to (1 - rate) of themselves plus rate times ``counts`` (U, M) at ``words``."""
+        total = counts.sum(axis=0, dtype=np.float64)
+        if rate == 1.0:
+            self.topic_words[:] = 0.0
+            self.topic_words[words] = counts
+            self.shrink, self.n_m = 1.0, total
+            return
+        self.shrink *= 1.0 - rate
+        self.topic_words[words] += counts * (rate / self.shrink)
+        self.n_m = (1.0 - rate) * self.n_m + rate * total
+        if self.shrink < _SMALLEST_SHRINK:
+            self.fold()
+
+
+@dataclass(frozen=True)
+class ConcentrationSettings:
+    """alpha, v and eta (in this order): where they start, which are learnt, and their Gamma(shape, rate) priors."""
+
+    start: np.ndarray
+    is_learnt: np.ndarray
+    shape: np.ndarray
+    rate: np.ndarray
+
+
+@dataclass
+class Concentrations:
+    """E[c] and E[ln c] of alpha, v, eta (in this order), and the divergence of what was learnt of them.
+
+    A concentration c with prior Gamma(a, b) behind n Beta(1, c) sticks v_i has the posterior
+    Gamma(a + n, b - sum_i E ln(1 - v_i)).
+    """
+
+    mean: np.ndarray
+    mean_log: np.ndarray
+    divergence: float
+
+    @classmethod
+    def of(cls, state: Globals, settings: ConcentrationSettings) -> Concentrations:
+        """Under the posteriors of ``state``; those that are not learnt as they were set."""
+        learnt, a0, b0 = settings.is_learnt, settings.shape, settings.rate
+        a = a0 + [one[0].size for one in stick_arrays(state)]
+        b = state.concentration_rates
+        kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)
+        return cls(
+            mean=np.where(learnt, a / b, settings.start),
+            mean_log=np.where(learnt, array_digamma(a) - np.log(b), np.log(settings.start)),
+            divergence=float(kl[learnt].sum()),
+        )
+
+
+def stick_arrays(state: Globals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sticks behind alpha, v, eta."""
+    return state.group_sticks, state.table_sticks, state.topic_sticks
+
+
+@dataclass
+class Expectations:
+    """Expectations under q of what the local step multiplies; all float64.
+
+    log_group (K,), log_table (K, T), log_topic (M,) : E ln beta, E ln tau, E ln epsilon
+    log_table_topic, table_topic (K, T, M) : ln mu_ktm and mu_ktm
+    log_topic_total (M,) : digamma(sum_w lambda_mw)
+    contexts (K, D) : E[t(phi_k)]
+    """
+
+    log_group: np.ndarray
+    log_table: np.ndarray
+    log_topic: np.ndarray
+    log_table_topic: np.ndarray
+    table_topic: np.ndarray
+    log_topic_total: np.ndarray
+    contexts: np.ndarray
+
+    @classmethod
+    def of(cls, state: Globals) -> Expectations:
+        """Under the posteriors of ``state``."""
+        log_table_topic = log_softmax(state.table_topic, axis=-1)
+        return cls(
+            log_group=sticks.expected_log_weights(state.group_sticks),
+            log_table=sticks.expected_log_weights(state.table_sticks),
+            log_topic=sticks.expected_log_weights(state.topic_sticks),
+            log_table_topic=log_table_topic,
+            table_topic=np.exp(log_table_topic),
+            log_topic_total=array_digamma(state.n_m + state.topic_prior * len(state.topic_words)),
+            contexts=state.contexts.expected_parameters(state.natural),
+        )
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, last):
+    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s)."""
+    total = 0.0
+    for w in range(first, last):
+        for m in range(topic_words.shape[1]):
+            n = topic_words[w, m]
+            x = prior + n
+            total += n * (digamma(x) - log_total[m]) - log_gamma(x) + log_gamma_prior
+    return total
+
+
+def topic_divergence(state: Globals, pool: Executor | None) -> float:
+    """Sum over topics of KL(q(psi_m) || Dir(s)), in nats. ``shrink`` must be 1."""
+    s, n_words = state.topic_prior, len(state.topic_words)
+    totals = state.n_m + s * n_words
+    log_total = array_digamma(totals)
+    log_gamma_prior = float(gammaln(s))
+
+    def work(first: int, last: int) -> float:
+        return sum_topic_divergence(state.topic_words, s, log_total, log_gamma_prior, first, last)
+
+    return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _WORD_BLOCK))
+
+
+def divergence(state: Globals, concentrations: Concentrations, pool: Executor | None = None) -> float:
+    """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals."""
+    expected = Expectations.of(state)
+    total = concentrations.divergence
+    for one, mean, mean_log in zip(stick_arrays(state), concentrations.mean, concentrations.mean_log, strict=True):
+        total += sticks.divergence(one, mean, mean_log)
+    total += float(np.sum(expected.table_topic * (expected.log_table_topic - expected.log_topic)))
+    return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)
