@@ -17,7 +17,8 @@ big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the ne
 words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
 
 **Zeros.** psi and tau are float32, so draws below 1e-38 become 0. A token's own topic always has psi and tau of a
-Gamma with shape above 1, so the present state never becomes impossible.
+Gamma with shape above 1, so the present state never becomes impossible. With few words and a small prior all
+Gammas of a topic not in use may underflow; its psi is then drawn on the log scale.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ _WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 128
 _ATOMS_AT_MOST = 10_000
 _FLOOR = np.float32(1e-37)
+_SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
 def split_rest(
@@ -60,6 +62,14 @@ def split_rest(
                 f"a concentration of {concentration:g} splits its measure into more than {_ATOMS_AT_MOST} atoms"
             )
     return np.array(weights), rest
+
+
+def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, draw: np.random.Generator) -> np.ndarray:
+    """(V, n_columns): columns are draws of Dir(s, ..., s) that stay finite where all Gamma(s) would underflow."""
+    logs = np.log(draw.standard_gamma(s + 1.0, (n_words, n_columns)))
+    logs += np.log1p(-draw.random((n_words, n_columns))) / s
+    psi = np.exp(logs - logs.max(axis=0))
+    return psi / psi.sum(axis=0)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -261,6 +271,10 @@ def move_blocked(
         return sums
 
     sums = np.sum(in_blocks(pool, fill_psi, n_words, _WORD_BLOCK), axis=0)
+    if topic_prior * n_words < _SAFE_PRIOR:
+        empty = slice(len(used), n_columns)
+        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - len(used), topic_prior, draw)
+        sums[empty] = 1.0
     # tau of the big clusters: big topics, small topics in use, and one entry for all that is left
     shapes = np.empty((len(big), n_columns + len(small_topics) + 1))
     prior = concentrations.table * weights
@@ -273,7 +287,7 @@ def move_blocked(
     tau_all /= tau_all.sum(axis=1, keepdims=True)
     tau = np.zeros((len(big), width), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
-    tau[:, :n_columns] = tau_all[:, :n_columns] / np.maximum(sums[:n_columns], 1e-300)
+    tau[:, :n_columns] = tau_all[:, :n_columns] / sums[:n_columns]
     # documents
     if clusters_are_fixed:
         tau_of = seating.cluster
