@@ -1,1 +1,20 @@
-"""Inference engines and their registry."""
+"""Inference engines: settings in, models out (see ``base``)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mc2core.engines.gibbs import Gibbs
+
+__all__ = ["Gibbs"]
+
+# loaded when first asked for: one engine's kernels need not wait for another's
+_HOME = {"Gibbs": "gibbs"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -8,8 +8,9 @@ from typing import Any
 
 from mc2core.engines.base import Engine, choice
 from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.svi import SVI
 
-ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (Gibbs,)}
+ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (Gibbs, SVI)}
 
 
 def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, Any], threads: int = 1) -> Engine:
