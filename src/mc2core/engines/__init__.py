@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mc2core.engines.gibbs import Gibbs
+    from mc2core.engines.svi import SVI
 
-__all__ = ["Gibbs"]
+__all__ = ["SVI", "Gibbs"]
 
 # loaded when first asked for: one engine's kernels need not wait for another's
-_HOME = {"Gibbs": "gibbs"}
+_HOME = {"Gibbs": "gibbs", "SVI": "svi"}
 
 
 def __getattr__(name: str) -> Any:
