@@ -100,6 +100,14 @@ def _check_values(values: Any, name: str, rows: int) -> np.ndarray:
     return array
 
 
+def _check_context(name: Any, context: Any, rows: int) -> Context:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
+    if sp.issparse(context) or np.ndim(context) == 2:
+        return whole_counts(context, f"context {name!r}", rows)
+    return _check_values(context, name, rows)
+
+
 def _take(context: Context, rows: np.ndarray) -> Context:
     return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
 
@@ -157,14 +165,7 @@ class Corpus:
         n_documents, n_words = self.content.shape
         if n_documents == 0:
             raise ValueError("content has no documents")
-        self.contexts: dict[str, Context] = {}
-        for name, context in (contexts or {}).items():
-            if not isinstance(name, str) or not name.isidentifier():
-                raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
-            if sp.issparse(context) or np.ndim(context) == 2:
-                self.contexts[name] = whole_counts(context, f"context {name!r}", n_documents)
-            else:
-                self.contexts[name] = _check_values(context, name, n_documents)
+        self.contexts = {name: _check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
         if self.content.nnz == 0 and not self.contexts:
             raise ValueError("the corpus is empty: no document has a word and there is no context")
         self._vocabulary = _check_names(vocabulary, "vocabulary", n_words)
@@ -311,17 +312,25 @@ class Corpus:
         return part
 
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
-        """The same documents with other contexts; names and units of those that stay are kept."""
-        return Corpus(
-            self.content,
-            vocabulary=self.vocabulary if self.has_vocabulary else None,
-            contexts=contexts,
-            labels=self.labels,
-            documents=self.documents,
-            context_names={name: names for name, names in self.context_names.items() if name in contexts},
-            label_names=self.label_names,
-            units={name: unit for name, unit in self.units.items() if name in contexts},
-        )
+        """The same documents with other contexts; names and units of those that stay are kept.
+
+        What stays is shared, not copied: a memory-mapped corpus remains on disk.
+        """
+        changed = copy.copy(self)
+        changed.contexts = {
+            name: context if context is self.contexts.get(name) else _check_context(name, context, self.n_documents)
+            for name, context in contexts.items()
+        }
+        if self.content.nnz == 0 and not changed.contexts:
+            raise ValueError("the corpus is empty: no document has a word and there is no context")
+        changed.context_names = {
+            name: names
+            for name, names in self.context_names.items()
+            if sp.issparse(changed.contexts.get(name)) and changed.contexts[name].shape[1] == len(names)
+        }
+        changed.units = {name: unit for name, unit in self.units.items() if name in contexts}
+        changed._digest = None
+        return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
         """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (MODEL: timestamps).

@@ -6,11 +6,10 @@ badly: an unknown key, with the nearest one there is.
 
 from __future__ import annotations
 
-import ast
 import csv
 import difflib
+import functools
 import hashlib
-import importlib.util
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -167,36 +166,43 @@ def read_experiments(
     return runs
 
 
+_IMPORT = re.compile(r"^[ ]*(?:from (mc2core[\w.]*) import (\([^)]*\)|[^\n#]*)|import (mc2core[\w.]*))", re.M)
+_PACKAGE = Path(__file__).parent
+
+
 def code_digest(*modules: str) -> str:
-    """SHA-256 (hex) of the source of package modules and of every module of the same package they import.
+    """SHA-256 (hex) of the source of modules of this package and of all they import from it.
 
     A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
+    Sources are read, not imported. ValueError for a module that is not there.
     """
-    package = __name__.partition(".")[0]
     found: dict[str, bytes] = {}
     ahead = list(modules)
     while ahead:
         name = ahead.pop()
-        if name in found or not name.startswith(package):
+        if name in found or name == _PACKAGE.name:  # its __init__ only gives names to what modules import themselves
             continue
-        spec = importlib.util.find_spec(name)
-        if spec is None or spec.origin is None:
+        path = _module_path(name)
+        if path is None:
             raise ValueError(f"module {name!r} is not there")
-        found[name] = Path(spec.origin).read_bytes()
-        for node in ast.walk(ast.parse(found[name])):
-            if isinstance(node, ast.Import):
-                ahead += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                inside = [f"{node.module}.{alias.name}" for alias in node.names]
-                ahead += [node.module, *(one for one in inside if _is_module(one, package))]
+        found[name] = path.read_bytes()
+        ahead += _imports(path)
     total = hashlib.sha256()
     for name in sorted(found):
         total.update(name.encode() + b"\0" + found[name] + b"\0")
     return total.hexdigest()
 
 
-def _is_module(name: str, package: str) -> bool:
-    if not name.startswith(f"{package}."):
-        return False
-    path = Path(__file__).parent.joinpath(*name.split(".")[1:])
-    return path.is_dir() or path.with_suffix(".py").is_file()
+def _module_path(name: str) -> Path | None:
+    path = _PACKAGE.joinpath(*name.split(".")[1:])
+    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+
+
+@functools.cache
+def _imports(path: Path) -> list[str]:
+    """Modules of this package that a source file imports, at its top or inside a function."""
+    names = []
+    for module, members, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
+        inside = [f"{module}.{member}" for member in re.findall(r"(\w+)(?: as \w+)?", members)]
+        names += [module or plain, *(one for one in inside if module and _module_path(one))]
+    return names

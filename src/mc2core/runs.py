@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2core import clustering, rng, storage
+from mc2core import rng, storage
 from mc2core.corpus import Corpus
 from mc2core.engines.base import context_families
 from mc2core.engines.loop import fit
@@ -87,6 +87,9 @@ def evaluate(
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
     """Clustering scores of MODEL section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
+    # scikit-learn takes seconds to load, and fits do without it
+    from mc2core import clustering
+
     return {
         "purity": clustering.purity(labels, cluster),
         "nmi": clustering.nmi(labels, cluster),

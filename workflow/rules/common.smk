@@ -6,7 +6,6 @@ from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
 from mc2core import plan
-from mc2core.datasets import DATASETS
 
 SCHEMAS = Path(workflow.basedir) / "schemas"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
@@ -51,7 +50,7 @@ CLAIMING = ("icml2014_figure2", "icml2014_table1", "icml2014_figure7")
 
 
 wildcard_constraints:
-    dataset="|".join(DATASETS),
+    dataset="|".join(config["corpora"]),
     run="|".join(RUNS) or "none",
     seed=r"\d+",
     cell="|".join(FIGURE7_CELLS),

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from tqdm import tqdm
 
 from mc2core import checkpoint as checkpoints
@@ -170,12 +171,28 @@ def _warm(engine: Engine, corpus: Corpus) -> float:
     started = time.perf_counter()
     lengths = corpus.document_lengths
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
-    part = corpus.subset(few)
+    part = _as_stored(corpus.subset(few), corpus)
     state = engine.init(part, seed=0)
     for iteration in (1, 2):
         engine.step(part, state, 0, iteration)
     engine.sample(part, engine.restore(part, state.arrays()))
     return time.perf_counter() - started
+
+
+def _as_stored(part: Corpus, whole: Corpus) -> Corpus:
+    """``part`` with arrays of the types of ``whole``, for which kernels are compiled: a memory-mapped corpus has
+    read-only arrays and wide row pointers, its subsets have not.
+    """
+    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
+    for few, many in pairs:
+        if sp.issparse(few):
+            for name in ("indptr", "indices", "data"):
+                array, like = getattr(few, name), getattr(many, name)
+                setattr(few, name, array.astype(like.dtype))
+                getattr(few, name).setflags(write=like.flags.writeable)
+        else:
+            few.setflags(write=many.flags.writeable)
+    return part
 
 
 @contextmanager
