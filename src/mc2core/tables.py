@@ -91,7 +91,7 @@ def _row(
         row[name] = fits[name].mean() if len(fits) else np.nan
         row[f"{name}_sd"] = fits[name].std(ddof=1) if len(fits) > 1 else np.nan
     for name in ("source", "documents", "threads"):
-        row[name] = fits[name].iloc[0] if len(fits) else None
+        row[name] = fits[name].iloc[0] if len(fits) else np.nan
     for name in ("perplexity", "clusters", "topics"):
         row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
     return row
@@ -120,7 +120,7 @@ def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> p
     """The table of :func:`perplexity_table` as text for people."""
 
     def number(value: Any, digits: int = 0) -> str:
-        return "" if value is None or pd.isna(value) else f"{value:,.{digits}f}"
+        return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
     def spread(row: Any, name: str, digits: int = 0) -> str:
         sd = row[f"{name}_sd"]
@@ -135,14 +135,14 @@ def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> p
                 "dataset": row["dataset"],
                 "method": row["method"],
                 "features": row["features"],
-                "paper": number(row["paper_perplexity"], 1),
+                "perplexity, paper": number(row["paper_perplexity"], 1),
                 **{f"ours, {name}": spread(row, name) for name in estimators},
-                "paper (K, M)": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
-                "ours (K, M)": sizes(number(row["clusters"]), number(row["topics"])),
+                "(K, M), paper": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
+                "ours": sizes(number(row["clusters"]), number(row["topics"])),
                 "seeds": number(row["seeds"]) if row["seeds"] else "",
-                "source": row["source"] or "",
+                "source": "" if pd.isna(row["source"]) else row["source"],
                 "documents": number(row["documents"]),
-                "seconds": spread(row, "seconds"),
+                "seconds": spread(row, "seconds", 1),
                 "cores": number(row["threads"]),
             }
             for _, row in table.iterrows()

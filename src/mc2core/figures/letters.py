@@ -20,6 +20,8 @@ from mc2core.sources.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
 from mc2core.sources.simulated import Truth
 
 CONTEXT = "number"
+_MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
+_MOST_CLUSTERS = 6
 
 
 def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
@@ -32,34 +34,34 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     seeds : how many fits there are in all, of which these show the first.
     """
     names = list(bitmaps())
-    figure = style.new_figure(7.4, 1.2 + 1.0 * (1 + len(models)) + 2.6)
-    images, below = figure.subfigures(2, 1, height_ratios=[1.0 * (1 + len(models)) + 0.2, 2.9])
+    height = 0.3 + 0.95 * (1 + len(models))
+    figure = style.new_figure(7.4, height + 2.7)
+    images, below = figure.subfigures(2, 1, height_ratios=[height, 2.7])
     orders = {title: _order(truth, model) for title, model in models.items()}
-    n_columns = max(len(names), *(len(order) for order, _ in orders.values()))
+    n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
     axes = images.subplots(1 + len(models), n_columns, squeeze=False)
     drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
     for row, (title, model) in zip(axes[1:], models.items(), strict=True):
         order, distances = orders[title]
         labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
-        drawn.append(_draw_row(row, title, _pick(model.word_given_topic, order), labels))
-    found = sum(bool((distances < FOUND_WITHIN).all()) for _, distances in orders.values())
-    shown = "the first of" if seeds > 1 else "of"
-    images.suptitle(
-        f"topics; below each found letter its L1 distance from the true one ({shown} {seeds} "
-        f"fit{'s' if seeds > 1 else ''})" + ("" if found == len(models) else "; some letters are not found"),
-        fontsize=9,
-    )
+        drawn.append(_draw_row(row, f"{title}, M = {len(order)}", _pick(model.word_given_topic, order), labels))
+    which = f"first of {seeds} fits" if seeds > 1 else "one fit"
+    images.suptitle(f"topics, and the L1 distance of each found one from its letter ({which})", fontsize=9)
 
     title, model = next(iter(models.items()))
     order, _ = orders[title]
     left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
     match, _ = match_topics(truth.topic_given_cluster, _columns(model.topic_given_cluster, order)[:, : len(names)])
     rest = [k for k in np.argsort(-model.cluster_weights, kind="stable") if k not in match]
-    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)
+    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)[:_MOST_CLUSTERS]
     shares = _columns(model.topic_given_cluster[clusters], order)
+    # what other topics take is one column
+    shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
     drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
     rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
-    drawn.append(_draw_shares(middle, f"clusters: {title}", shares, rows, names + ["+"] * (len(order) - len(names))))
+    drawn.append(
+        _draw_shares(middle, f"clusters: {title}, K = {len(model.cluster_weights)}", shares, rows, [*names, "+"])
+    )
     drawn.append(_draw_densities(right, corpus, truth, model, clusters))
     return figure, pd.concat(drawn, ignore_index=True)
 
