@@ -219,11 +219,11 @@ def test_a_loaded_corpus_is_mapped_and_a_batch_reads_its_own_rows_only(tmp_path)
 
 
 def test_documents_with_awkward_text_survive(tmp_path):
-    titles = ["", "NA", 'a "quoted", one', "two\nlines", "cr\rinside\r\n", " space "]
-    frame = pd.DataFrame({"title": titles, "pages": [1.5, np.nan, 0.0, np.inf, 2.0, 3.0]})
-    Corpus(np.ones((6, 1), dtype=int), documents=frame).save(tmp_path / "c")
+    titles = ["", "NA", 'a "quoted", one', "two\nlines", "a\rb", "c\r\n", " space "]
+    frame = pd.DataFrame({"title": titles, "pages": [1.5, np.nan, 0.0, np.inf, 2.0, 3.0, 4.0]})
+    Corpus(np.ones((7, 1), dtype=int), documents=frame).save(tmp_path / "c")
     pd.testing.assert_frame_equal(Corpus.load(tmp_path / "c").documents, frame, check_dtype=False)
-    Corpus(np.ones((6, 1), dtype=int), documents=frame[["title"]]).save(tmp_path / "c")
+    Corpus(np.ones((7, 1), dtype=int), documents=frame[["title"]]).save(tmp_path / "c")
     assert list(Corpus.load(tmp_path / "c").documents["title"]) == titles
-    Corpus(np.ones((6, 1), dtype=int), documents=frame[["pages"]]).save(tmp_path / "c")
+    Corpus(np.ones((7, 1), dtype=int), documents=frame[["pages"]]).save(tmp_path / "c")
     pd.testing.assert_frame_equal(Corpus.load(tmp_path / "c").documents, frame[["pages"]])
