@@ -6,6 +6,7 @@ out), ``truth.npz`` for simulated data and ``source.json``. Numeric contexts are
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,10 @@ def prepare(
             raise ValueError(f"dataset {name!r} has no real source that can be read; its source must be 'simulated'")
         whole = dataset.read(Path(files[0]))
     elif source == "simulated":
+        known = [one for one in inspect.signature(dataset.simulate).parameters if one != "seed"]
+        for setting in settings or {}:
+            if setting not in known:
+                raise ValueError(f"simulated dataset {name!r} has no setting {setting!r}; it has: {', '.join(known)}")
         whole, truth = dataset.simulate(seed=seed, **(settings or {}))
     else:
         raise ValueError(f"source of dataset {name!r} is {source!r}; it must be 'real' or 'simulated'")

@@ -98,6 +98,16 @@ def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
     }
 
 
+def as_fitted(model: Model, corpus: Corpus) -> Corpus:
+    """``corpus`` with the contexts the model knows, numbers in the unit the model was fitted in."""
+    contexts: dict[str, Any] = {name: corpus.contexts[name] for name in model.families if name in corpus.contexts}
+    for name, (centre, sd) in model.units.items():
+        if name in contexts:
+            mean, scale = corpus.units.get(name, (0.0, 1.0))
+            contexts[name] = (contexts[name] * scale + mean - centre) / sd
+    return corpus.with_contexts(contexts)
+
+
 def warm_kernels(
     engines: Mapping[str, Any], contexts: Mapping[str, Any], estimators: Sequence[str], n_documents: int = 12
 ) -> None:

@@ -108,11 +108,12 @@ def _claims(dataset: str, table: pd.DataFrame, estimator: str) -> list[dict[str,
     for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
         one = rows.loc[worse].min() if worse in rows.index.get_level_values(0) else None
         others = rows.loc[better].max() if better in rows.index.get_level_values(0) else None
-        known = one is not None and others is not None
         text = f"any MC2 below {worse}" if better == "MC2" else f"{better} below {worse}"
         absent = [name for name, value in ((worse, one), (better, others)) if value is None]
-        numbers = f"{others:,.0f} against {one:,.0f}" if known else f"no fit of {' and '.join(absent)}"
-        judged.append(claim(target, dataset, text, bool(others < one) if known else None, numbers))
+        if one is None or others is None:
+            judged.append(claim(target, dataset, text, None, f"no fit of {' and '.join(absent)}"))
+        else:
+            judged.append(claim(target, dataset, text, bool(others < one), f"{others:,.0f} against {one:,.0f}"))
     return judged
 
 
@@ -166,7 +167,7 @@ def write_table(
 
     def rendered(style: str) -> str:
         return "\n\n".join(
-            tabulate(table, headers="keys", showindex=False, tablefmt=style, disable_numparse=True) for table in tables
+            tabulate(table.to_dict("list"), headers="keys", tablefmt=style, disable_numparse=True) for table in tables
         )
 
     with storage.replacing(stem.with_suffix(".csv")) as stream:

@@ -36,7 +36,8 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     names = list(bitmaps())
     height = 0.3 + 0.95 * (1 + len(models))
     figure = style.new_figure(7.4, height + 2.7)
-    images, below = figure.subfigures(2, 1, height_ratios=[height, 2.7])
+    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.7])
+    images, below = parts
     orders = {title: _order(truth, model) for title, model in models.items()}
     n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
     axes = images.subplots(1 + len(models), n_columns, squeeze=False)

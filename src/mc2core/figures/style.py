@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 #: Okabe and Ito's colours, which colour-blind readers tell apart; black last, it is for the truth and for axes
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-_PARAMETERS: dict[str, Any] = {
+_PARAMETERS: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
     "axes.labelsize": 9,

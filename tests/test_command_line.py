@@ -1,0 +1,105 @@
+"""The commands without the workflow, each in one process as a user would call it."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from mc2core import Corpus, Model
+from mc2core.__main__ import main
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    assert main(["corpus", "nips", "--scale", "0.02", "--seed", "1", "--out", str(folder / "data")]) == 0
+    command = ["fit", str(folder / "data/train"), "--context", "year=normal_gamma", "--context", "author=dirichlet:0.2"]
+    command += ["--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1", "--out", str(folder / "fit")]
+    assert main(command) == 0
+    return folder
+
+
+def test_fit_writes_model_trace_and_evidence_and_no_checkpoint(fitted):
+    assert sorted(path.name for path in (fitted / "fit").iterdir()) == ["evidence.json", "model.npz", "trace.tsv"]
+    evidence = json.loads((fitted / "fit/evidence.json").read_text())
+    assert (evidence["iterations"], evidence["settings"]["kernel"]) == (3, "collapsed")
+    assert evidence["settings"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
+    assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
+
+
+def test_evaluate_prints_the_models_own_figure(fitted, capsys):
+    assert main(["evaluate", str(fitted / "fit/model.npz"), str(fitted / "data/test"), "--estimator", "context"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    test = Corpus.load(fitted / "data/test")
+    assert printed["documents"] == test.n_documents
+    expected = Model.load(fitted / "fit/model.npz").perplexity(test, "context")
+    assert printed["perplexity"] == {"context": pytest.approx(expected)}
+
+
+def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
+    assert main(["topics", str(fitted / "fit/model.npz"), "--words", "3"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    weights = [float(weight) for _, weight, _ in rows]
+    model = Model.load(fitted / "fit/model.npz")
+    assert len(rows) == len(model.word_given_topic)
+    assert weights == sorted(weights, reverse=True)
+    assert sum(weights) == pytest.approx(1.0, abs=1e-4 * len(rows))
+    topic = int(rows[0][0]) - 1
+    assert rows[0][2].split() == model.top_words(3)[topic]
+
+
+def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitted, capsys, tmp_path):
+    train = Corpus.load(fitted / "data/train")
+    mean, sd = train.units["year"]
+    raw = Corpus(
+        train.content, contexts={"year": train.contexts["year"] * sd + mean, "author": train.contexts["author"]}
+    )
+    raw.save(tmp_path / "raw")
+    expected = Model.load(fitted / "fit/model.npz").predict(train).argmax(axis=1) + 1
+    for folder in (fitted / "data/train", tmp_path / "raw"):
+        assert main(["clusters", str(fitted / "fit/model.npz"), str(folder)]) == 0
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert np.array_equal([int(row["cluster"]) for row in rows], expected)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
+        (["corpus", "nisp", "--out", "x"], "dataset 'nisp' is not known; known: letters, nips, pnas"),
+        (["corpus", "letters", "--scale", "2", "--out", "x"], "simulated dataset 'letters' has no setting 'scale'"),
+        (["corpus", "pnas", "--real", "pnas.zip", "--out", "x"], "dataset 'pnas' has no real source"),
+        (["topics", "nothing.npz"], "nothing.npz"),
+        (["fit", "DATA", "--engine", "gibs", "--iterations", "1", "--out", "x"], "engine is 'gibs'"),
+        (["fit", "DATA", "--set", "kernle=blocked", "--iterations", "1", "--out", "x"], "did you mean 'kernel'?"),
+        (["fit", "DATA", "--set", "kernel", "--iterations", "1", "--out", "x"], "must have the form name=value"),
+        (["fit", "DATA", "--context", "yaer=normal_gamma", "--iterations", "1", "--out", "x"], "has no context 'yaer'"),
+        (
+            ["fit", "DATA", "--context", "year=normal", "--iterations", "1", "--out", "x"],
+            "did you mean 'normal_gamma'?",
+        ),
+        (["fit", "DATA", "--context", "year", "--iterations", "1", "--out", "x"], "must have the form NAME=FAMILY"),
+        (["fit", "DATA", "--context", "author=dirichlet:a", "--iterations", "1", "--out", "x"], "'a' is not a number"),
+        (
+            ["fit", "DATA", "--iterations", "0", "--out", "x"],
+            "iterations is 0; it must be a whole number of at least 1",
+        ),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_sentence(fitted, tmp_path, monkeypatch, capsys, command, message):
+    monkeypatch.chdir(tmp_path)
+    command = [str(fitted / "data/train") if part == "DATA" else part for part in command]
+    assert main(command) == 2
+    error = capsys.readouterr().err.strip().splitlines()[-1]
+    assert error.startswith("mc2: error: ")
+    assert message in error
+    assert not (tmp_path / "x").exists() or not any((tmp_path / "x").glob("*.npz"))
+
+
+def test_help_names_every_command(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    assert all(f"mc2 {name}" in text for name in ("corpus", "fit", "evaluate", "topics", "clusters"))
