@@ -63,6 +63,9 @@ def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitt
         assert np.array_equal([int(row["cluster"]) for row in rows], expected)
 
 
+FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -71,18 +74,18 @@ def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitt
         (["corpus", "letters", "--scale", "2", "--out", "x"], "simulated dataset 'letters' has no setting 'scale'"),
         (["corpus", "pnas", "--real", "pnas.zip", "--out", "x"], "dataset 'pnas' has no real source"),
         (["topics", "nothing.npz"], "nothing.npz"),
-        (["fit", "DATA", "--engine", "gibs", "--iterations", "1", "--out", "x"], "engine is 'gibs'"),
-        (["fit", "DATA", "--set", "kernle=blocked", "--iterations", "1", "--out", "x"], "did you mean 'kernel'?"),
-        (["fit", "DATA", "--set", "kernel", "--iterations", "1", "--out", "x"], "must have the form name=value"),
-        (["fit", "DATA", "--context", "yaer=normal_gamma", "--iterations", "1", "--out", "x"], "has no context 'yaer'"),
+        ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
+        ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
+        ([*FIT, "--set", "kernel"], "must have the form name=value"),
+        ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
         (
-            ["fit", "DATA", "--context", "year=normal", "--iterations", "1", "--out", "x"],
+            [*FIT, "--context", "year=normal"],
             "did you mean 'normal_gamma'?",
         ),
-        (["fit", "DATA", "--context", "year", "--iterations", "1", "--out", "x"], "must have the form NAME=FAMILY"),
-        (["fit", "DATA", "--context", "author=dirichlet:a", "--iterations", "1", "--out", "x"], "'a' is not a number"),
+        ([*FIT, "--context", "year"], "must have the form NAME=FAMILY"),
+        ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),
         (
-            ["fit", "DATA", "--iterations", "0", "--out", "x"],
+            [*FIT, "--iterations", "0"],
             "iterations is 0; it must be a whole number of at least 1",
         ),
     ],

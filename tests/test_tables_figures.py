@@ -1,0 +1,269 @@
+"""Tables and figures from small data made by hand: what they say, and that their files hold it."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from scipy import stats
+
+from mc2core import tables
+from mc2core.datasets import describe
+from mc2core.families import NormalGamma
+from mc2core.figures import cluster, diagrams, letters, sizes, style
+from mc2core.model import Model
+from mc2core.recovery import match_topics
+from mc2core.runs import fit_corpus
+from mc2core.sources import letters as letters_source
+from mc2core.sources import simulated
+
+PAPER = pd.DataFrame(
+    [
+        ("HDP", "words", "NIPS", 1922.1, None, 108),
+        ("npTOT", "words+timestamp", "NIPS", 1855.33, None, 94),
+        ("MC2", "words", "NIPS", 1583.2, 19, 61),
+        ("MC2", "words+timestamp", "NIPS", 984.7, 15, 95),
+        ("MC2", "words", "PNAS", 1742.6, 40, 126),
+    ],
+    columns=["method", "features", "dataset", "perplexity", "clusters", "topics"],
+)
+ESTIMATORS = ["marginal", "icml14"]
+
+
+def score(contexts, perplexity, method="MC2", title="NIPS", **changes):
+    return {
+        "title": title,
+        "source": "simulated",
+        "documents": 870,
+        "method": method,
+        "contexts": contexts,
+        "perplexity": {"marginal": perplexity, "icml14": perplexity / 2},
+        "clusters": 10.0,
+        "topics": 50.0,
+        "seconds": 3.0,
+        "threads": 1,
+    } | changes
+
+
+def verdicts(claims):
+    return {(one["dataset"], one["claim"]): one["verdict"] for one in claims}
+
+
+def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
+    scores = [score([], 2300.0), score([], 2310.0, clusters=12.0), score(["year"], 2200.0)]
+    table, _ = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert list(zip(table["method"], table["features"], strict=True)) == [
+        ("HDP", "words"),
+        ("npTOT", "words+timestamp"),
+        ("MC2", "words"),
+        ("MC2", "words+timestamp"),
+    ]
+    words = table.iloc[2]
+    assert (words["seeds"], words["marginal"], words["clusters"]) == (2, 2305.0, 11.0)
+    assert words["marginal_sd"] == pytest.approx(np.sqrt(50.0))
+    assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
+    assert table.iloc[0][["marginal", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
+    shown = tables.format_perplexity_table(table, ESTIMATORS)
+    assert list(shown["ours, marginal"]) == ["", "", "2,305 ± 7", "2,200"]
+    assert "nan" not in shown.to_csv().lower()
+
+
+@pytest.mark.parametrize(("time", "verdict"), [(2200.0, "holds"), (2400.0, "does not hold"), (None, "not computed")])
+def test_timestamp_claim_is_computed_from_the_numbers(time, verdict):
+    scores = [score([], 2300.0), score(["title"], 2250.0)] + ([score(["year"], time)] if time else [])
+    _, claims = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "timestamp best"] == verdict
+
+
+def test_order_of_methods_is_judged_only_where_all_are_there():
+    scores = [score([], 2300.0), score([], 2500.0, "HDP"), score(["year"], 2400.0, "npTOT")]
+    _, claims = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
+    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
+    _, claims = tables.perplexity_table([*scores, score(["title"], 2450.0)], PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
+    _, claims = tables.perplexity_table(scores[:1], PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
+
+
+def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):
+    table, claims = tables.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
+    shown = tables.format_perplexity_table(table, ESTIMATORS)
+    tables.write_table(tmp_path / "t", table, shown, "A < B & C", ["a note"], claims)
+    back = pd.read_csv(tmp_path / "t.csv")
+    assert list(back["marginal"].dropna()) == [2300.0, 1700.0]
+    for kind in ("md", "tex", "html"):
+        text = (tmp_path / f"t.{kind}").read_text()
+        assert "2,300" in text
+        assert "1,922.1" in text
+        assert "not computed" in text
+        assert "a note" in text
+    assert "<h1" in (tmp_path / "t.html").read_text()
+    assert "A &lt; B &amp; C" in (tmp_path / "t.html").read_text()
+
+
+def test_mean_and_sd_as_people_read_them():
+    assert tables.mean_sd([1000.0, 1010.0]) == "1,005 ± 7"
+    assert tables.mean_sd([0.1234], digits=2) == "0.12"
+
+
+def test_match_topics_undoes_a_permutation_and_reports_what_is_missing():
+    truth = np.eye(4)
+    match, distance = match_topics(truth, truth[[2, 0, 3, 1]])
+    assert match.tolist() == [1, 3, 0, 2]
+    assert distance.tolist() == [0.0] * 4
+    match, distance = match_topics(truth, truth[[3, 0]] * 0.9 + 0.025)
+    assert match.tolist() == [1, -1, -1, 0]
+    assert distance[1] == 2.0
+    assert distance[0] == pytest.approx(0.15)
+
+
+def test_predictive_density_integrates_to_one_and_has_the_posterior_mean():
+    family = NormalGamma(mu0=0.0, kappa0=1.0, a0=2.0, b0=1.0)
+    natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
+    grid = np.linspace(-60.0, 60.0, 200_001)
+    density = letters.predictive_density(grid, natural[None])[0]
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
+    assert np.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
+    # no data, kappa0 = a0 = b0 = 1: Student's t with 2 degrees of freedom and squared scale 2
+    alone = letters.predictive_density(grid, NormalGamma().prior(4)[None])[0]
+    assert np.allclose(alone, stats.t.pdf(grid / np.sqrt(2.0), 2) / np.sqrt(2.0))
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """``fit(corpus, contexts) -> model`` after a few sweeps."""
+
+    def fit(corpus, contexts):
+        folder = tmp_path_factory.mktemp("fit")
+        files = {name: folder / name for name in ("model", "trace", "evidence", "checkpoint")}
+        settings = {"engine": "gibbs", "settings": {}, "iterations": 4, "seed": 0, "burn_in": 3}
+        fit_corpus(corpus, contexts=contexts, **settings, **files)
+        return Model.load(folder / "model")
+
+    return fit
+
+
+def all_text(figure):
+    figure.canvas.draw()
+    return " ".join(text.get_text() for text in figure.findobj(match=plt.Text))
+
+
+def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
+    corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
+    corpus = corpus.standardised("number")
+    model = fitted(corpus, {"number": {"family": "normal_gamma"}})
+    figure, drawn = letters.draw(corpus, truth, {"MC2": model}, 3)
+    text = all_text(figure)
+    assert "first of 3 fits" in text
+    assert f"K = {len(model.cluster_weights)}" in text
+    rows = drawn[drawn["panel"] == "topics: truth"]
+    assert np.allclose(rows["value"].to_numpy().reshape(13, 35), truth.word_given_topic)
+    assert rows["item"].unique().tolist() == [f"{i + 1} {name}" for i, name in enumerate(letters_source.bitmaps())]
+    shares = drawn[drawn["panel"].str.startswith("clusters: MC2")].groupby("item", sort=False)["value"].sum()
+    assert np.allclose(shares, 1.0)
+    plt.close(figure)
+
+
+def test_letters_are_judged_over_all_fits(fitted):
+    corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
+    bad = fitted(corpus.standardised("number"), {"number": {"family": "normal_gamma"}})
+    assert letters.judge(truth, [bad])[0] is False
+
+    class Good:
+        word_given_topic = truth.word_given_topic[::-1]
+
+        class last:
+            n_clusters, n_topics = 4, 13
+
+    holds, numbers = letters.judge(truth, [Good, Good, bad])
+    assert holds is True
+    assert numbers.startswith("2 of 3 fits; (K, M) (4, 13); (4, 13); ")
+
+
+def test_cluster_figure_describes_the_largest_cluster(fitted):
+    whole, _ = simulated.simulate(simulated.NIPS, seed=2, scale=0.03)
+    corpus = whole.standardised("year")
+    model = fitted(corpus, {"author": {"family": "dirichlet", "concentration": 0.1}})
+    table = cluster.describe(corpus, model, n_authors=3, n_documents=4, n_topics=2, n_words=5)
+    sample = model.last
+    largest = np.bincount(sample.cluster).argmax()
+    assert table.groupby("part").size().to_dict() == {"author": 3, "document": 4, "size": 1, "topic": 2}
+    authors = table[table["part"] == "author"]
+    probability = model.context_mean("author")[largest]
+    assert authors["value"].to_numpy() == pytest.approx(np.sort(probability)[::-1][:3])
+    documents = table[table["part"] == "document"]
+    titles = whole.documents["title"].tolist()
+    for title, year in zip(documents["text"], documents["value"], strict=True):
+        j = titles.index(title)
+        assert sample.cluster[j] == largest
+        assert year == whole.contexts["year"][j]
+    figure = cluster.draw(table, "simulated data, NIPS-shaped, 52 documents")
+    text = all_text(figure)
+    assert "simulated data, NIPS-shaped" in text
+    assert documents["text"].iloc[0] in text
+    plt.close(figure)
+
+
+def sizes_rows(gains):
+    rows = []
+    for axis, other in (("n_tokens", "n_documents"), ("n_documents", "n_tokens")):
+        for size, gain in gains.items():
+            for with_context in (True, False):
+                for repeat in range(3):
+                    nmi = 0.5 + gain * with_context + 0.01 * repeat
+                    rows.append({"axis": axis, axis: size, other: 50, "with_context": with_context, "nmi": nmi})
+    return pd.DataFrame(rows)
+
+
+def test_sizes_are_summarised_and_judged():
+    points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}))
+    assert len(points) == 8
+    assert set(points["repeats"]) == {3}
+    assert points["nmi_sd"].to_numpy() == pytest.approx(0.01)
+    row = points[(points["axis"] == "n_tokens") & (points["n_tokens"] == 5) & points["with_context"]].iloc[0]
+    assert row["nmi"] == pytest.approx(0.81)
+    judged = sizes.claim(points)
+    assert [holds for _, holds, _ in judged] == [True, True]
+    assert judged[0][2] == "gain in NMI +0.300 at 5, +0.100 at 20"
+    assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1, 20: 0.3})))] == [False, False]
+
+
+def test_sizes_figure_has_both_lines_and_names_its_repeats():
+    figure = sizes.draw(sizes.summarise(sizes_rows({5: 0.3, 20: 0.1})))
+    text = all_text(figure)
+    assert "3 repeats" in text
+    assert all(label in text for label in ("with context", "without context", "words per document", "50 documents"))
+    plt.close(figure)
+
+
+@pytest.mark.parametrize("name", diagrams.DIAGRAMS)
+def test_diagram_has_every_node_and_no_loose_arrow(name):
+    figure, edges = diagrams.draw(name)
+    text = all_text(figure)
+    for diagram in diagrams.DIAGRAMS[name]:
+        names = {node.name for node in diagram.nodes}
+        assert {end for edge in diagram.edges for end in edge} == names
+        assert all(node.label in text for node in diagram.nodes)
+    assert len(edges) == sum(len(diagram.edges) for diagram in diagrams.DIAGRAMS[name])
+    plt.close(figure)
+
+
+def test_figure_files_are_the_same_bytes_for_the_same_numbers(tmp_path):
+    points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}))
+    for stem in ("one", "two"):
+        style.write_figure(sizes.draw(points), points, tmp_path / stem)
+    for kind in ("png", "pdf", "csv"):
+        first, second = ((tmp_path / f"{stem}.{kind}").read_bytes() for stem in ("one", "two"))
+        assert first == second
+    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+    assert re.match("axis,n_tokens,n_documents,with_context,nmi", (tmp_path / "one.csv").read_text())
+
+
+def test_only_restrictions_are_marked():
+    about = {"title": "NIPS", "documents": 1740, "invented": False}
+    assert describe(about | {"source": "simulated"}) == "simulated data, NIPS-shaped, 1,740 documents"
+    assert describe(about | {"source": "real"}) == ""
+    assert describe(about | {"source": "simulated", "invented": True}) == ""
