@@ -32,17 +32,14 @@ class CountsBuilder:
     def add(self, bag: Mapping[str, int]) -> None:
         """Append a row; counts lie between 0 and ``MAX_COUNT``."""
         column_of = self._column
-        for name, count in bag.items():
-            if count:
-                if self._fixed:
-                    column = column_of.get(name, -1)
-                    if column < 0:
-                        self.outside += count
-                        continue
-                else:
-                    column = column_of.setdefault(name, len(column_of))
-                self._columns.append(column)
-                self._counts.append(count)
+        if self._fixed:
+            known = {name: count for name, count in bag.items() if name in column_of}
+            self.outside += sum(bag.values()) - sum(known.values())
+            bag = known
+        if 0 in bag.values():
+            bag = {name: count for name, count in bag.items() if count}
+        self._columns.extend([column_of.setdefault(name, len(column_of)) for name in bag])
+        self._counts.extend(bag.values())
         self._ends.append(len(self._columns))
 
     def __len__(self) -> int:

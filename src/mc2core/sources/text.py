@@ -36,8 +36,10 @@ def words_of(text: str, min_letters: int = 3, stop_words: Iterable[str] = STOP_W
 
     Accents are dropped first (Schrödinger -> schrodinger); digits, hyphens, other signs separate words.
     """
-    plain = unicodedata.normalize("NFKD", text.lower())
-    plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    plain = text.lower()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", plain)
+        plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
     unwanted = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words)
     return [word for word in _WORD.findall(plain) if len(word) >= min_letters and word not in unwanted]
 
