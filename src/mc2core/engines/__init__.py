@@ -6,13 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mc2core.engines.fastex import FastEx
     from mc2core.engines.gibbs import Gibbs
     from mc2core.engines.svi import SVI
 
-__all__ = ["SVI", "Gibbs"]
+__all__ = ["SVI", "FastEx", "Gibbs"]
 
 # loaded when first asked for: one engine's kernels need not wait for another's
-_HOME = {"Gibbs": "gibbs", "SVI": "svi"}
+_HOME = {"FastEx": "fastex", "Gibbs": "gibbs", "SVI": "svi"}
 
 
 def __getattr__(name: str) -> Any:

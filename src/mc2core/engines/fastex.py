@@ -1,0 +1,185 @@
+"""FastEx: a finite mixture for thousands of clusters, sampled with hashed proposals (NIPS12)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core import rng
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, choice, whole
+from mc2core.engines.fastex_exact import ExactState
+from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
+from mc2core.engines.fastex_state import FastExState, Plan
+from mc2core.families import Family
+from mc2core.families.base import finite, positive
+from mc2core.hashing import n_signature_words
+from mc2core.model import Sample
+
+_COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON}
+#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
+AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+#: proposal="auto" hashes above this many clusters (benchmarks/fastex.py measures where the two cross)
+EXACT_UP_TO = 150
+
+
+class FastEx(Engine):
+    """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
+
+    Every sweep moves each document once. With ``proposal="hash"`` a cluster is proposed from bit signatures and
+    accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.
+
+    The chain leaves the posterior invariant: for the paper's projection always; for the balanced one in every sweep but
+    those right after it is fitted to the clusters (:data:`AIM_AFTER`), and so always after sweep 33.
+
+    Parameters
+    ----------
+    n_clusters : int
+        K. More clusters than documents is allowed; some then stay empty.
+    word_prior : float > 0
+        a: Dirichlet parameter of every word (multinomial), or shape of the Gamma prior of every word's rate (Poisson).
+    weight_prior : float > 0
+        Dirichlet parameter of every cluster weight.
+    bits : 8, 16, 32, 64, 128 or 256
+        Length of a signature.
+    projection : "balanced" or "paper"
+        What is hashed, see :mod:`mc2core.engines.fastex_hash`.
+    component : "multinomial" or "poisson"
+        Distribution of the word counts given the cluster. Poisson: each word's count has a rate of its own.
+    proposal : "hash", "exact" or "auto"
+        "auto" takes the exact one up to 150 clusters, where it is the cheaper.
+    failure_probability : float in (0, 1), optional
+        Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
+    flatness : float in (0, 1]
+        Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
+    rate_prior : float > 0
+        Rate of the Gamma prior (Poisson only).
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range.
+    """
+
+    name: ClassVar[str] = "fastex"
+    keeps_samples: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 100,
+        word_prior: float = 0.01,
+        weight_prior: float = 1.0,
+        bits: int = 32,
+        projection: str = "balanced",
+        component: str = "multinomial",
+        proposal: str = "auto",
+        failure_probability: float | None = None,
+        flatness: float = 0.8,
+        rate_prior: float = 1.0,
+        threads: int = 1,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters)
+        self.word_prior = positive("word_prior", word_prior)
+        self.weight_prior = positive("weight_prior", weight_prior)
+        self.bits = whole("bits", bits)
+        n_signature_words(self.bits)
+        self.projection = choice("projection", projection, ("balanced", "paper"))
+        self.component = choice("component", component, _COMPONENTS)
+        self.proposal = choice("proposal", proposal, ("hash", "exact", "auto"))
+        self.failure_probability = (
+            None if failure_probability is None else _fraction("failure_probability", failure_probability)
+        )
+        if self.failure_probability == 1.0:
+            raise ValueError("failure_probability is 1; it must lie between 0 and 1")
+        self.flatness = _fraction("flatness", flatness)
+        self.rate_prior = positive("rate_prior", rate_prior)
+        self.threads = whole("threads", threads)
+        self.contexts: dict[str, Family] = {}
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all clusters are scored."""
+        return self.proposal == "exact" or (self.proposal == "auto" and self.n_clusters <= EXACT_UP_TO)
+
+    @property
+    def _plan(self) -> Plan:
+        return Plan(
+            self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
+            self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
+        )  # fmt: skip
+
+    def init(self, corpus: Corpus, seed: int) -> FastExState | ExactState:
+        """Every document in a cluster drawn uniformly; ValueError where the corpus has no words."""
+        if corpus.n_tokens == 0:
+            raise ValueError("FastEx clusters documents by their words, but the corpus has none")
+        cluster = rng.generator(seed, "fastex init").integers(0, self.n_clusters, corpus.n_documents, dtype=np.int32)
+        return self._state(corpus, cluster)
+
+    def _state(
+        self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> FastExState | ExactState:
+        if self.is_exact:
+            return ExactState(corpus, self._plan, cluster)
+        return FastExState(corpus, self._plan, cluster, aim)
+
+    def step(self, corpus: Corpus, state: FastExState | ExactState, seed: int, iteration: int) -> dict[str, float]:
+        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        moves = np.zeros(2, np.int64)
+        state.sweep(rng.key(seed, "fastex sweep", iteration), moves)
+        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
+            state.aim()
+        in_use = int(np.count_nonzero(state.sizes))
+        return {
+            "clusters": in_use,
+            "topics": in_use,
+            "proposed": moves[0] / corpus.n_documents,
+            "accepted": moves[1] / corpus.n_documents,
+            "log_joint": state.log_joint,
+        }
+
+    def sample(self, corpus: Corpus, state: FastExState | ExactState) -> Sample:
+        """The clusters in use, each with a topic of its own: its words. Poisson: the words' share of the rate."""
+        used = np.flatnonzero(state.sizes)
+        label = np.zeros(self.n_clusters, np.int64)
+        label[used] = np.arange(len(used))
+        rows = label[state.cluster]
+        members = sp.csr_matrix(
+            (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
+            shape=(len(used), corpus.n_documents),
+        )
+        weights = state.sizes[used] + self.weight_prior
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=0.0,
+            topic_given_cluster=np.eye(len(used)),
+            new_topic_weight=np.zeros(len(used)),
+            topic_words=sp.csr_matrix(members @ corpus.content),
+            topic_prior=self.word_prior,
+            topic_weights=np.full(len(used), 1.0 / len(used)),
+            table_concentration=1.0,
+            natural=np.zeros((len(used), 0)),
+            cluster=rows.astype(np.int32),
+            log_joint=state.log_joint,
+        )
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> FastExState | ExactState:
+        cluster = arrays["cluster"]
+        if cluster.shape != (corpus.n_documents,) or not (cluster.min() >= 0 and cluster.max() < self.n_clusters):
+            raise ValueError(f"cluster must hold {corpus.n_documents} numbers below {self.n_clusters}")
+        if self.is_exact:
+            return self._state(corpus, cluster)
+        aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32)
+        if any(array.shape != (corpus.n_words,) for array in aim):
+            raise ValueError(f"centre and scale must hold {corpus.n_words} numbers")
+        return self._state(corpus, cluster, aim)
+
+
+def _fraction(name: str, value: float) -> float:
+    number = finite(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
+    return number

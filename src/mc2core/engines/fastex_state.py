@@ -1,0 +1,358 @@
+"""What a FastEx chain carries: assignments, the sparse counts, and the projection with all that is cached for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core.corpus import Corpus
+from mc2core.engines.base import State
+from mc2core.engines.fastex_hash import (
+    MULTINOMIAL,
+    OVERLAP_UNIT,
+    Clusters,
+    Constants,
+    Documents,
+    Projection,
+    coordinate,
+    log_gamma_of,
+    refresh,
+    sweep,
+    theta_of,
+)
+from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, count_bits, empty_table, grown
+from mc2core.hashing import WORD_BITS, add_signed, n_signature_words
+
+_TABLE = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+_GRID = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
+_MOMENT_UNIT = 2.0**20
+#: nats by which a document's own cluster must stand out in the words that are hashed
+SIGNAL = 25.0
+JOINT_UNIT = 2.0**20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of the engine that the state depends on; ``component`` is a code of fastex_hash."""
+
+    n_clusters: int
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    component: int
+    bits: int
+    is_balanced: bool
+    failure_probability: float | None
+    flatness: float
+
+
+@numba.njit(cache=True, nogil=True)
+def _count_documents(documents, shift, n_words, slots, used, cluster, first):
+    for j in range(first, cluster.size):
+        if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
+            return j
+        for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+            key = np.uint64(cluster[j]) * np.uint64(n_words) + np.uint64(documents.words[cell])
+            add_to(slots, shift, key, np.int64(documents.counts[cell]), used)
+    return cluster.size
+
+
+@numba.njit(inline="always")
+def _cell(slot, shift, n_words):
+    """(cluster, word, count) of a slot in use."""
+    key = slot >> shift
+    n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
+    k = key // np.uint64(n_words)
+    return np.int64(k), np.int64(key - k * np.uint64(n_words)), n
+
+
+@numba.njit(cache=True, nogil=True)
+def _moments(slots, constants, first, second):
+    """Sums over clusters of theta_kd and its square, (V,) int64 each, in units of 1 / _MOMENT_UNIT."""
+    table, prior = constants.theta, constants.word_prior
+    for slot in slots:
+        if slot:
+            _, word, n = _cell(slot, constants.shift, constants.n_words)
+            theta = np.float64(theta_of(table, prior, n))
+            first[word] += np.int64(theta * _MOMENT_UNIT)
+            second[word] += np.int64(theta * theta * _MOMENT_UNIT)
+
+
+@numba.njit(cache=True, nogil=True)
+def _agreement(documents, slots, constants, cluster, agreement):
+    """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    shift, indptr = constants.shift, documents.indptr
+    for j in range(cluster.size):
+        first_key = np.uint64(cluster[j]) * np.uint64(constants.n_words)
+        for cell in range(indptr[j], indptr[j + 1]):
+            n = count_at(slots, shift, first_key + np.uint64(words[cell])) - counts[cell]
+            agreement[words[cell]] += counts[cell] * np.float64(theta_of(table, prior, n))
+
+
+@numba.njit(cache=True, nogil=True)
+def _project_empty(projection, sums):
+    """Sums of a cluster without words; returns (total, square)."""
+    total = 0
+    square = 0
+    centre, grid = projection.centre, projection.grid
+    for word in range(centre.size):
+        value = coordinate(np.float32(0.0), centre[word], grid[word])
+        if value:
+            total += value
+            square += value * value
+            add_signed(sums, word, np.int32(value))
+    return total, square
+
+
+@numba.njit(cache=True, nogil=True)
+def _project_cells(slots, constants, projection, clusters):
+    """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
+    centre, grid, frequency = projection.centre, projection.grid, projection.frequency
+    table, prior = constants.theta, constants.word_prior
+    sums, total, square, overlap = clusters.sums, clusters.total, clusters.square, clusters.overlap
+    for slot in slots:
+        if slot:
+            k, word, n = _cell(slot, constants.shift, constants.n_words)
+            theta = theta_of(table, prior, n)
+            before = coordinate(np.float32(0.0), centre[word], grid[word])
+            after = coordinate(theta, centre[word], grid[word])
+            total[k] += after - before
+            square[k] += after * after - before * before
+            overlap[k] += np.int64(frequency[word] * theta)
+            add_signed(sums[k], word, np.int32(after - before))
+    for k in range(clusters.n_k.size):
+        refresh(clusters, constants, k)
+
+
+@numba.njit(cache=True, nogil=True)
+def _project_documents(documents, scale, unit, frequency, bits):
+    """Signatures and norms of x - n_x p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
+    n_lanes = documents.signature.shape[1] * WORD_BITS
+    mean = np.zeros(n_lanes)  # <sign, p scale>
+    mean_square = 0.0
+    sums = np.zeros(n_lanes, np.int32)
+    for word in range(scale.size):
+        if frequency[word] > 0.0 and scale[word] > 0.0:
+            sums[:] = 0
+            add_signed(sums, word, np.int32(1))
+            value = frequency[word] * scale[word]
+            mean_square += value * value
+            for b in range(bits):
+                mean[b] += (2 * sums[b] - 1) * value
+    for j in range(documents.length.size):
+        length = documents.length[j]
+        sums[:] = 0
+        total = 0
+        square = length * length * mean_square
+        for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+            word = documents.words[cell]
+            value = np.int32(documents.counts[cell] * scale[word] * unit)
+            total += value
+            add_signed(sums, word, value)
+            hashed = documents.counts[cell] * np.float64(scale[word])
+            square += hashed * (hashed - 2.0 * length * frequency[word] * scale[word])
+        documents.norm[j] = math.sqrt(max(square, 0.0))
+        documents.signature[j] = 0
+        for b in range(bits):
+            if 2 * np.int64(sums[b]) - total > length * mean[b] * unit:
+                documents.signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
+
+
+@numba.njit(cache=True, nogil=True)
+def _log_cells(slots, constants):
+    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift
+    total = 0
+    for slot in slots:
+        if slot:
+            n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
+            total += np.int64((log_gamma_of(table, prior, n) - table[0]) * JOINT_UNIT)
+    return total
+
+
+def log_joint_of_sizes(plan: Plan, n_words: int, n_documents: int, n_k: np.ndarray, n_tokens: np.ndarray) -> float:
+    """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a)."""
+    total = plan.n_clusters * plan.weight_prior
+    log_p = gammaln(total) - gammaln(total + n_documents)
+    log_p += np.sum(gammaln(n_k + plan.weight_prior) - gammaln(plan.weight_prior))
+    mass = n_words * plan.word_prior
+    if plan.component == MULTINOMIAL:
+        log_p += np.sum(gammaln(mass) - gammaln(mass + n_tokens))
+    else:
+        log_p += np.sum(mass * np.log(plan.rate_prior) - (mass + n_tokens) * np.log(plan.rate_prior + n_k))
+    return float(log_p)
+
+
+class FastExState(State):
+    """Assignments of a FastEx chain and the caches that follow from them and from the projection.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    centre, scale : (V,) float32
+        c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
+    documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.engines.fastex_hash`
+    slots, used : the table of counts and its number of non-zero cells, see :mod:`mc2core.engines.fastex_table`
+    """
+
+    def __init__(
+        self, corpus: Corpus, plan: Plan, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> None:
+        content = corpus.content
+        self.plan = plan
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
+        n_parts = n_signature_words(plan.bits)
+        length = corpus.document_lengths
+        self.documents = Documents(
+            content.indptr.astype(np.int64),
+            np.ascontiguousarray(content.indices, dtype=np.int32),
+            np.ascontiguousarray(content.data, dtype=np.int32),
+            length,
+            np.zeros((corpus.n_documents, n_parts), np.uint64),
+            np.zeros(corpus.n_documents, np.float32),
+        )
+        small = np.arange(_TABLE)
+        slack = 0.0
+        if plan.failure_probability is not None:
+            slack = math.sqrt(math.log(plan.n_clusters / plan.failure_probability) / (2.0 * plan.bits))
+        self.constants = Constants(
+            component=plan.component,
+            n_words=corpus.n_words,
+            shift=np.uint64(count_bits(plan.n_clusters, corpus.n_words, int(self.word_totals.max(initial=0)))),
+            word_prior=plan.word_prior,
+            weight_prior=plan.weight_prior,
+            rate_prior=plan.rate_prior,
+            half_length=0.5 * float(length.mean()) if plan.is_balanced else 0.0,
+            norm_unit=1.0,
+            bits=plan.bits,
+            slack=slack,
+            flatness=plan.flatness,
+            log_gamma=gammaln(small + plan.word_prior),
+            theta=np.log1p(small / plan.word_prior).astype(np.float32),
+        )
+        self._count(length)
+        if aim is not None:
+            self.centre, self.scale = aim
+            self._project()
+        elif plan.is_balanced:
+            self.aim()
+        else:
+            self.centre = np.zeros(corpus.n_words, np.float32)
+            self.scale = np.ones(corpus.n_words, np.float32)
+            self._project()
+
+    def _count(self, length: np.ndarray) -> None:
+        n_clusters, n_parts = self.plan.n_clusters, self.documents.signature.shape[1]
+        self.clusters = Clusters(
+            n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
+            n_tokens=np.bincount(self.cluster, weights=length, minlength=n_clusters).astype(np.int64),
+            sums=np.zeros((n_clusters, n_parts * WORD_BITS), np.int32),
+            total=np.zeros(n_clusters, np.int64),
+            square=np.zeros(n_clusters, np.int64),
+            overlap=np.zeros(n_clusters, np.int64),
+            signature=np.zeros((n_parts, n_clusters), np.uint64),
+            norm=np.zeros(n_clusters, np.float32),
+            constant=np.zeros(n_clusters, np.float32),
+            slope=np.zeros(n_clusters, np.float32),
+        )
+        self.slots = empty_table(0)
+        self.used = np.zeros(1, np.int64)
+        first = 0
+        while True:
+            first = _count_documents(
+                self.documents, self.constants.shift, self.constants.n_words, self.slots, self.used, self.cluster, first
+            )
+            if first == len(self.cluster):
+                return
+            self.make_room(first)
+
+    def make_room(self, j: int) -> None:
+        """Let the table take in document j's words as new cells."""
+        words = int(self.documents.indptr[j + 1] - self.documents.indptr[j])
+        self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
+
+    def sweep(self, key: np.uint64, moves: np.ndarray) -> None:
+        """One move for each document; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it."""
+        first = 0
+        while True:
+            first = sweep(
+                key, first, self.documents, self.clusters, self.projection, self.constants,
+                self.slots, self.used, self.cluster, moves,
+            )  # fmt: skip
+            if first == len(self.cluster):
+                return
+            self.make_room(first)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return self.clusters.n_k
+
+    def aim(self) -> None:
+        """Fit the balanced projection to the clusters as they are now, and project anew.
+
+        c is the mean of theta over clusters, and g**4 the ratio of its variance to the documents' mean square count.
+        With it the error of the hashed product is in proportion to the sum over words of the product of both standard
+        deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's own cluster k,
+        the document taken out (the signal). Words enter in order of signal / noise while (signal - SIGNAL) / noise,
+        summed over words, rises; the others have scale 0. They still count in the exact acceptance.
+        """
+        n_words, n_clusters, n_documents = self.constants.n_words, self.plan.n_clusters, len(self.cluster)
+        first, second = np.zeros(n_words, np.int64), np.zeros(n_words, np.int64)
+        _moments(self.slots, self.constants, first, second)
+        mean = first / (_MOMENT_UNIT * n_clusters)
+        variance = np.maximum(second / (_MOMENT_UNIT * n_clusters) - mean**2, 1e-6)
+        counts = self.documents.counts.astype(np.float64)
+        spread = np.bincount(self.documents.words, weights=counts**2, minlength=n_words) / n_documents
+        agreement = np.zeros(n_words)
+        _agreement(self.documents, self.slots, self.constants, self.cluster, agreement)
+        seen = np.flatnonzero(self.word_totals)
+        signal = (agreement[seen] - mean[seen] * self.word_totals[seen]) / n_documents
+        noise = np.sqrt(variance[seen] * spread[seen])
+        order = np.argsort(-signal / noise, kind="stable")
+        gain = (np.cumsum(signal[order]) - SIGNAL) / np.cumsum(noise[order])
+        kept = seen[order[: np.argmax(gain) + 1]]
+        self.centre = np.zeros(n_words, np.float32)
+        self.scale = np.zeros(n_words, np.float32)
+        self.centre[kept] = mean[kept]
+        self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
+        self._project()
+
+    def _project(self) -> None:
+        """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
+        clusters, documents = self.clusters, self.documents
+        is_used = self.scale > 0
+        largest = np.log1p(self.word_totals / self.plan.word_prior)
+        reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
+        inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
+        unit = _GRID / max(float(reach @ inverse), 1e-300)
+        n_tokens = max(int(self.word_totals.sum()), 1)
+        frequency = self.word_totals / n_tokens if self.plan.is_balanced else np.zeros(len(self.scale))
+        self.projection = Projection(self.centre, (unit * inverse).astype(np.float32), frequency * OVERLAP_UNIT)
+        self.constants = self.constants._replace(norm_unit=1.0 / unit)
+        shape = len(self.cluster), len(self.scale)
+        content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
+        heaviest = float((content @ self.scale.astype(np.float64)).max(initial=0.0))
+        _project_documents(documents, self.scale, _GRID / max(heaviest, 1e-300), frequency, self.plan.bits)
+        empty = np.zeros(clusters.sums.shape[1], np.int32)
+        clusters.total[:], clusters.square[:] = _project_empty(self.projection, empty)
+        clusters.sums[:] = empty
+        clusters.overlap[:] = 0
+        _project_cells(self.slots, self.constants, self.projection, clusters)
+
+    @property
+    def log_joint(self) -> float:
+        """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
+        cells = _log_cells(self.slots, self.constants) / JOINT_UNIT
+        sizes = self.clusters.n_k, self.clusters.n_tokens
+        return log_joint_of_sizes(self.plan, self.constants.n_words, len(self.cluster), *sizes) + cells
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster, "centre": self.centre, "scale": self.scale}
