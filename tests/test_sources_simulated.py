@@ -9,7 +9,7 @@ from scipy import stats
 
 from mc2core import rng
 from mc2core.sources import letters, simulated
-from mc2core.sources.simulated import SHAPES, Truth, draw_counts, simulate
+from mc2core.sources.simulated import SHAPES, Truth, WholeNumber, draw_counts, simulate
 
 
 # -- letters ---------------------------------------------------------------------------------------------------
@@ -90,13 +90,20 @@ def test_wrong_letters_settings_are_refused(settings, message):
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes_have_the_papers_size(name):
     shape = SHAPES[name]
-    expected = {"nips": (1740, 13_649), "pnas": (79_800, 36_782)}[name]
+    expected = {
+        "nips": (1740, 13_649),
+        "pnas": (79_800, 36_782),
+        "nuswide": (2054 + 1357, 500),
+        "wikipedia": (1_100_000, 7702),
+        "pubmed": (1_200_000, 10_000),  # documents of these two are not printed in the paper
+        "aua": (1_200_000, 800),
+    }[name]
     assert (shape.n_documents, shape.n_words) == expected
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_scaled_corpus_is_like_its_shape(name):
-    scale = {"nips": 0.2, "pnas": 0.02}[name]
+    scale = {"nips": 0.2, "pnas": 0.02, "nuswide": 0.5}.get(name, 0.001)
     corpus, truth = simulate(SHAPES[name], seed=0, scale=scale)
     shape = SHAPES[name].scaled(scale)
     assert (corpus.n_documents, corpus.n_words) == (shape.n_documents, shape.n_words)
@@ -104,13 +111,30 @@ def test_a_scaled_corpus_is_like_its_shape(name):
     assert corpus.document_lengths.mean() == pytest.approx(shape.mean_tokens, rel=0.1)
     assert len(set(corpus.vocabulary)) == corpus.n_words
     assert set(corpus.contexts) == set(shape.contexts)
-    year, known = corpus.contexts["year"], shape.contexts["year"]
-    assert year.min() >= known.low
-    assert year.max() <= known.high
-    assert (year == np.rint(year)).all()
+    for context, known in shape.contexts.items():
+        values = corpus.contexts[context]
+        if isinstance(known, WholeNumber):
+            assert values.min() >= known.low
+            assert values.max() <= known.high
+            assert (values == np.rint(values)).all()
+        else:
+            assert values.shape[1] == known.n_values == len(set(corpus.context_names[context]))
+            assert 1 <= values.sum() / corpus.n_documents <= known.mean_count * 1.1
     for table in (truth.topic_given_cluster, truth.word_given_topic, truth.cluster_weights[None]):
         assert table.sum(axis=1) == pytest.approx(np.ones(len(table)))
     assert (corpus.labels == truth.cluster).all()
+
+
+def test_a_given_vocabulary_is_not_scaled():
+    shape = SHAPES["wikipedia"].scaled(0.001)
+    assert (shape.n_documents, shape.n_words, shape.mean_tokens) == (1100, 7702, 150.0)
+    assert {name: bag.n_values for name, bag in shape.contexts.items()} == {
+        "writer": 1000,
+        "category": 1000,
+        "topic": 25,
+    }
+    writers = simulate(SHAPES["wikipedia"], seed=0, scale=0.001)[0].contexts["writer"]
+    assert (writers.sum(axis=1) == 1).all()  # an article has one first writer
 
 
 def test_the_nips_shape_is_like_nips():
