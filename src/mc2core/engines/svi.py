@@ -77,6 +77,7 @@ def step_topics(
     counts: np.ndarray,
     scale: float,
     rate: float,
+    pool: Executor | None = None,
 ) -> None:
     """Natural-gradient step for q(psi_m) and q(epsilon), in place, given (K, T, M) mu.
 
@@ -84,7 +85,7 @@ def step_topics(
     globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
     undo the scale. Finite differences settle it (tests/test_svi.py).
     """
-    state.blend_topic_words(words, scale * counts, rate)
+    state.blend_topic_words(words, counts, scale, rate, pool)
     target = sticks.stick_posterior(table_topic.sum(axis=(0, 1)), concentrations.mean[TOPIC])
     _blend(state.topic_sticks, target, rate)
 
@@ -103,7 +104,7 @@ class SVI(Engine):
     n_clusters, n_tables, n_topics : int >= 1
         Truncations K, T (tables of each cluster), M. What is in use is reported by trace and model.
     batch_size : int >= 1 or None
-        Documents of a mini-batch; None: the whole corpus at rate 1 (coordinate ascent, in float64).
+        Documents of a mini-batch; None: the whole corpus at rate 1 (coordinate ascent).
     schedule : "default" | "paper"
         Rate (t + delay)**-forgetting of mini-batch t = 1, 2, ...; "paper" is delay 1, forgetting 0.8.
     delay : float >= 0, optional
@@ -264,11 +265,10 @@ class SVI(Engine):
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
     ) -> BatchSums:
         """One natural-gradient step on the documents ``rows``, in place."""
-        dtype = np.float64 if self.batch_size is None else np.float32
         scale = corpus.n_documents / len(rows)
         concentrations, expected = self.concentrations(state), Expectations.of(state)
         batch = svi_local.take_batch(corpus, state.contexts, rows)
-        tables = svi_local.word_tables(state, expected, batch.words, dtype, pool)
+        tables = svi_local.word_tables(state, expected, batch.words, pool)
         shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, pool)
         state.cluster[rows] = shares.argmax(axis=1)
         mass = svi_local.table_mass(tables, documents.word_mass, pool)
@@ -276,7 +276,7 @@ class SVI(Engine):
         step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
         table_topic = softmax(state.table_topic, axis=-1)
         topic_words = svi_local.topic_statistics(len(batch.words), mass, table_topic, pool)
-        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate)
+        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
         step_concentrations(state, self.concentration_settings)
         state.n_updates += 1
         return BatchSums(documents, n_kt, log_likelihood, batch.words, topic_words)

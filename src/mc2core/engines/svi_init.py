@@ -23,8 +23,8 @@ _SAMPLE = 10_000
 _LLOYD_PASSES = 10
 _GIBBS_SWEEPS = 20
 _CANDIDATES = 4
-# nats between a table's own topic and any other at the start
-_TABLE_CONTRAST = 20.0
+# nats between a table's own topic and any other at the start: a hard table, which costs least
+_TABLE_CONTRAST = 50.0
 # tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
 _OTHER_SHARE = 0.05
 

@@ -10,15 +10,19 @@ and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w)
 statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere. The
 tables' mass is N_kt(w) = R_k(w) r_kt(w) (:func:`table_mass`), most of it zero in a small batch.
 
-Arrays over (table, cluster) have the cluster last: its loops are the vector loops. Word tables are float32 in
-mini-batches and float64 in full batches; sums over documents are taken in fixed blocks, in their order.
+**Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
+sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
+product shrink to M and a few dozen of *soft* tables (:class:`TableRows`). exp is taken of these, and a product with
+the tables' weights exp(E ln tau_kt) sums over tables. The result is the same either way; only the cost follows.
+
+Sums over documents and words are taken in fixed blocks, in their order: bits do not depend on the threads.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -27,15 +31,15 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.parallel import in_blocks
 from mc2core.engines.svi_state import Expectations, Globals
 from mc2core.families.stacked import StackedContexts
-from mc2core.numerics import digamma, exp
+from mc2core.numerics import digamma, exp, log
 
 _WORD_BLOCK = 512
 _DOCUMENT_PARTS = 8
 _LEAST_DOCUMENTS = 32
-# a document's share of a cluster below this is lost in the rounding of any sum it could join
+# shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 _LEAST_SHARE = 1e-18
-# ... and so is a table's share of a word: as subnormal numbers they would slow every product down tenfold
-_LEAST_LOG_SHARE = -60.0
+_LEAST_LOG_SHARE = np.log(_LEAST_SHARE)
+_LEAST_SUM = 1e-250
 
 
 class Batch(NamedTuple):
@@ -68,75 +72,106 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
 
 
-class WordTables(NamedTuple):
-    """What the documents of a batch share: tables over its U distinct words.
+class TableRows(NamedTuple):
+    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have rows of their own behind.
 
-    log_psi : (U, M), E ln psi_mw
-    shares : (U, T, K), r_kt(w), sums to 1 over T
-    log_likelihood : (U, K), lse_k(w)
+    row : (K, T) int64
+    soft : (rows - M, M) float64
     """
 
-    log_psi: np.ndarray
-    shares: np.ndarray
+    row: np.ndarray
+    soft: np.ndarray
+
+    @classmethod
+    def of(cls, table_topic: np.ndarray) -> TableRows:
+        """The rows of (K, T, M) mu."""
+        known = table_topic > _LEAST_SHARE
+        is_soft = known.sum(axis=-1) > 1
+        row = table_topic.argmax(axis=-1)
+        row[is_soft] = table_topic.shape[-1] + np.arange(is_soft.sum())
+        return cls(row, np.where(known, table_topic, 0.0)[is_soft])
+
+
+class WordTables(NamedTuple):
+    """What the documents of a batch share, over its U distinct words.
+
+    scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
+    log_likelihood : (U, K) float64, lse_k(w)
+    rows : TableRows
+    log_table : (K, T) float64, E ln tau
+    """
+
+    scores: np.ndarray
     log_likelihood: np.ndarray
+    rows: TableRows
+    log_table: np.ndarray
+
+    @property
+    def log_psi(self) -> np.ndarray:
+        """(U, M): E ln psi_mw."""
+        return self.scores[:, : self.rows.soft.shape[1]]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
     """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
-        counts = topic_words[words[u]]
+        counts, out = topic_words[words[u]], log_psi[u]
         for m in range(counts.size):
-            log_psi[u, m] = digamma(shrink * counts[m] + prior) - log_total[m]
+            out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def normalise_tables(shares, log_tau, log_likelihood, first, last, work_top):
-    """Turn sum_m mu_ktm E ln psi_mw, in ``shares``, into r_kt(w); fill lse_k(w). ``work_top`` (K,) is scratch."""
-    n_tables, n_clusters = log_tau.shape
+def exponentiate(scores, first, last, top, weights):
+    """weights[u - first] = exp(scores[u] - top[u]), top[u] = max scores[u], for u in first..last-1."""
     for u in range(first, last):
-        scores, total = shares[u], log_likelihood[u]
-        for k in range(n_clusters):
-            work_top[k] = -np.inf
-            total[k] = 0.0
-        for t in range(n_tables):
-            for k in range(n_clusters):
-                scores[t, k] += log_tau[t, k]
-                work_top[k] = max(work_top[k], scores[t, k])
-        for t in range(n_tables):
-            for k in range(n_clusters):
-                below = scores[t, k] - work_top[k]
-                share = exp(np.float64(below))
-                scores[t, k] = share if below > _LEAST_LOG_SHARE else 0.0
-                total[k] += scores[t, k]
-        for t in range(n_tables):
-            for k in range(n_clusters):
-                scores[t, k] /= total[k]
-        for k in range(n_clusters):
-            total[k] = work_top[k] + np.log(total[k])
+        row, out = scores[u], weights[u - first]
+        highest = -np.inf
+        for d in range(row.size):
+            highest = max(highest, row[d])
+        top[u] = highest
+        for d in range(row.size):
+            out[d] = exp(row[d] - highest)
 
 
-def word_tables(
-    state: Globals, expected: Expectations, words: np.ndarray, dtype: Any, pool: Executor | None
-) -> WordTables:
-    """E ln psi, r and lse of the given words under the current globals, in ``dtype``."""
-    n_clusters, n_tables, n_topics = expected.table_topic.shape
-    log_psi = np.empty((len(words), n_topics), dtype)
-    shares = np.empty((len(words), n_tables, n_clusters), dtype)
-    log_likelihood = np.empty((len(words), n_clusters), dtype)
-    log_tau = np.ascontiguousarray(expected.log_table.T, dtype)
-    mu = np.ascontiguousarray(expected.table_topic.transpose(1, 0, 2).reshape(-1, n_topics).T, dtype)
-    flat = shares.reshape(len(words), n_tables * n_clusters)
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def take_logs(sums, top, scores, row, log_table, first, last):
+    """sums[u, k] = sum_t exp(scores + E ln tau - top) becomes lse_k(u); anew where all of its terms vanished."""
+    for u in range(first, last):
+        for k in range(sums.shape[1]):
+            total, highest = sums[u, k], top[u]
+            if total < _LEAST_SUM:
+                highest = -np.inf
+                for t in range(row.shape[1]):
+                    highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
+                total = 0.0
+                for t in range(row.shape[1]):
+                    total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
+            sums[u, k] = highest + log(total)
+
+
+def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
+    """E ln psi and lse of the given words under the current globals."""
+    rows = TableRows.of(expected.table_topic)
+    n_clusters, _, n_topics = expected.table_topic.shape
+    n_rows = n_topics + len(rows.soft)
+    weight = np.zeros((n_rows, n_clusters))
+    np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
+    scores = np.empty((len(words), n_rows))
+    log_likelihood = np.empty((len(words), n_clusters))
+    top = np.empty(len(words))
 
     def work(first: int, last: int) -> None:
-        fill_log_psi(
-            state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total, first, last, log_psi
-        )
-        np.matmul(log_psi[first:last], mu, out=flat[first:last])
-        normalise_tables(shares, log_tau, log_likelihood, first, last, np.empty(n_clusters, dtype))
+        total = expected.log_topic_total
+        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
+        scores[first:last, n_topics:] = scores[first:last, :n_topics] @ rows.soft.T
+        weights = np.empty((last - first, n_rows))
+        exponentiate(scores, first, last, top, weights)
+        np.matmul(weights, weight, out=log_likelihood[first:last])
+        take_logs(log_likelihood, top, scores, rows.row, expected.log_table, first, last)
 
     in_blocks(pool, work, len(words), _WORD_BLOCK)
-    return WordTables(log_psi, shares, log_likelihood)
+    return WordTables(scores, log_likelihood, rows, expected.log_table)
 
 
 @dataclass
@@ -246,7 +281,7 @@ def count_pairs(word_mass, first, last, n_pairs):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_pairs(word_mass, shares, first, last, place, word, mass):
+def fill_pairs(word_mass, scores, row, log_table, log_likelihood, first, last, place, word, mass):
     """Write the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
     for u in range(first, last):
         for k in range(place.size):
@@ -254,69 +289,73 @@ def fill_pairs(word_mass, shares, first, last, place, word, mass):
                 p = place[k]
                 place[k] += 1
                 word[p] = u
-                for t in range(mass.shape[1]):
-                    mass[p, t] = word_mass[u, k] * shares[u, t, k]
+                for t in range(row.shape[1]):
+                    mass[p, t] = scores[u, row[k, t]]
+                for t in range(row.shape[1]):
+                    log_share = mass[p, t] + log_table[k, t] - log_likelihood[u, k]
+                    share = exp(log_share)
+                    mass[p, t] = word_mass[u, k] * share if log_share > _LEAST_LOG_SHARE else 0.0
 
 
 def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None) -> TableMass:
     """N_kt(w) = R_k(w) r_kt(w)."""
-    n_words, n_tables, n_clusters = tables.shares.shape
-    n_pairs = np.zeros((-(-n_words // _WORD_BLOCK), n_clusters), np.int64)
+    n_words, n_clusters = word_mass.shape
+    n_pairs = np.zeros((max(1, -(-n_words // _WORD_BLOCK)), n_clusters), np.int64)
 
     def count(first: int, last: int) -> None:
         count_pairs(word_mass, first, last, n_pairs[first // _WORD_BLOCK])
 
-    def fill(first: int, last: int) -> None:
-        fill_pairs(word_mass, tables.shares, first, last, start[first // _WORD_BLOCK].copy(), word, mass)
-
     in_blocks(pool, count, n_words, _WORD_BLOCK)
-    ends = np.cumsum(n_pairs.T.ravel()).reshape(n_clusters, -1).T if n_pairs.size else n_pairs
-    start = np.vstack([(ends - n_pairs)[:1], ends]) if n_pairs.size else np.zeros((1, n_clusters), np.int64)
+    ends = np.cumsum(n_pairs.T.ravel()).reshape(n_clusters, -1).T
+    start = np.vstack([(ends - n_pairs)[:1], ends])
     total = int(n_pairs.sum())
-    word, mass = np.empty(total, np.int32), np.empty((total, n_tables), tables.shares.dtype)
+    word, mass = np.empty(total, np.int32), np.empty((total, tables.log_table.shape[1]))
+
+    def fill(first: int, last: int) -> None:
+        place = start[first // _WORD_BLOCK].copy()
+        known = tables.scores, tables.rows.row, tables.log_table, tables.log_likelihood
+        fill_pairs(word_mass, *known, first, last, place, word, mass)
+
     in_blocks(pool, fill, n_words, _WORD_BLOCK)
     return TableMass(start, word, mass)
 
 
 def table_statistics(tables: WordTables, pairs: TableMass, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
     """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
-    n_clusters, n_tables = pairs.start.shape[1], pairs.mass.shape[1]
+    log_psi = tables.log_psi
+    n_clusters, n_tables = tables.log_table.shape
     n_kt = np.zeros((n_clusters, n_tables))
-    log_likelihood = np.zeros((n_clusters, n_tables, tables.log_psi.shape[1]))
+    log_likelihood = np.zeros((n_clusters, n_tables, log_psi.shape[1]))
 
     def work(k: int, _: int) -> None:
         own = slice(pairs.start[0, k], pairs.start[-1, k])
         mass = pairs.mass[own]
-        n_kt[k] = mass.sum(axis=0, dtype=np.float64)
-        log_likelihood[k] = mass.T @ tables.log_psi[pairs.word[own]]
+        n_kt[k] = mass.sum(axis=0)
+        log_likelihood[k] = mass.T @ log_psi[pairs.word[own]]
 
     in_blocks(pool, work, n_clusters, 1)
     return n_kt, log_likelihood
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_topic_words(start, end, word, mass, table_topic, topic_words):
-    """topic_words[w] += sum_t N_kt(w) mu_kt. for the pairs start[k]..end[k]-1 of every cluster k."""
-    n_topics = table_topic.shape[2]
+def add_row_words(start, end, word, mass, row, row_words):
+    """row_words[w, row[k, t]] += N_kt(w) for the pairs start[k]..end[k]-1 of every cluster k."""
     for k in range(start.size):
         for p in range(start[k], end[k]):
-            row = topic_words[word[p]]
             for t in range(mass.shape[1]):
-                n = mass[p, t]
-                if n > 0:
-                    mu = table_topic[k, t]
-                    for m in range(n_topics):
-                        row[m] += n * mu[m]
+                row_words[word[p], row[k, t]] += mass[p, t]
 
 
 def topic_statistics(n_words: int, pairs: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """(U, M): sum_kt mu_ktm N_kt(w) given (K, T, M) mu."""
-    topic_words = np.zeros((n_words, table_topic.shape[2]), pairs.mass.dtype)
-    mu = np.ascontiguousarray(table_topic, pairs.mass.dtype)
+    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu."""
+    rows, n_topics = TableRows.of(table_topic), table_topic.shape[2]
+    row_words = np.zeros((n_words, n_topics + len(rows.soft)))
+    topic_words = np.empty((n_words, n_topics))
 
-    def work(first: int, _: int) -> None:
+    def work(first: int, last: int) -> None:
         block = first // _WORD_BLOCK
-        add_topic_words(pairs.start[block], pairs.start[block + 1], pairs.word, pairs.mass, mu, topic_words)
+        add_row_words(pairs.start[block], pairs.start[block + 1], pairs.word, pairs.mass, rows.row, row_words)
+        topic_words[first:last] = row_words[first:last, :n_topics] + row_words[first:last, n_topics:] @ rows.soft
 
     in_blocks(pool, work, n_words, _WORD_BLOCK)
     return topic_words

@@ -108,19 +108,34 @@ class Globals(State):
             self.shrink = 1.0
         self.n_m = self.topic_words.sum(axis=0)
 
-    def blend_topic_words(self, words: np.ndarray, counts: np.ndarray, rate: float) -> None:
-        """Move the expected tokens to (1 - rate) of themselves plus rate times ``counts`` (U, M) at ``words``."""
-        total = counts.sum(axis=0, dtype=np.float64)
+    def blend_topic_words(
+        self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
+    ) -> None:
+        """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,)."""
         if rate == 1.0:
             self.topic_words[:] = 0.0
-            self.topic_words[words] = counts
-            self.shrink, self.n_m = 1.0, total
-            return
-        self.shrink *= 1.0 - rate
-        self.topic_words[words] += counts * (rate / self.shrink)
-        self.n_m = (1.0 - rate) * self.n_m + rate * total
+            self.shrink = 1.0
+        else:
+            self.shrink *= 1.0 - rate
+        factor = rate * scale / self.shrink
+
+        def work(first: int, last: int) -> np.ndarray:
+            add_rows(self.topic_words, words, counts, factor, first, last)
+            return counts[first:last].sum(axis=0)
+
+        total = sum(in_blocks(pool, work, len(words), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
+        self.n_m = (1.0 - rate) * self.n_m + rate * scale * total
         if self.shrink < _SMALLEST_SHRINK:
             self.fold()
+
+
+@numba.njit(cache=True, nogil=True)
+def add_rows(table, rows, values, factor, first, last):
+    """table[rows[u]] += factor * values[u] for u in first..last-1."""
+    for u in range(first, last):
+        row, value = table[rows[u]], values[u]
+        for m in range(value.size):
+            row[m] += factor * value[m]
 
 
 @dataclass(frozen=True)
