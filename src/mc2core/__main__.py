@@ -1,5 +1,6 @@
 """The command line: everything the workflow does to one corpus, without the workflow.
 
+mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 corpus nips --real nips-corpus-20111211.zip --out data/nips
 mc2 fit data/nips/train --context author=dirichlet:0.1 --iterations 100 --out fits/nips
 mc2 evaluate fits/nips/model.npz data/nips/test
@@ -17,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mc2core import __version__
+from mc2core import __version__, importing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,12 +44,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     corpus = _command(commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder")
-    corpus.add_argument("dataset", help="letters, nips or pnas")
+    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, pubmed or aua")
     corpus.add_argument("--real", metavar="FILE", type=Path, help="read this source file instead of simulating")
-    corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (nips, pnas)")
+    corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
     corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
+
+    importing.add_options(_command(commands, "import", importing.run, "turn documents of your own into a corpus"))
 
     fit = _command(commands, "fit", _fit, "fit a saved corpus; the same command goes on where a stopped one was")
     fit.add_argument("corpus", type=Path, help="folder written by 'mc2 corpus' (its train) or by Corpus.save")

@@ -16,6 +16,7 @@ def main(snakemake):
             test_fraction=settings.pop("test_fraction", 0),
             settings=settings,
             files=list(snakemake.input),
+            paper="workflow/paper/datasets.csv",
         )
 
 

@@ -1,0 +1,124 @@
+"""AnnData files, written here by h5py in the documented layout; the same reader was run on files of anndata 0.12."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mc2core.sources import annotated
+from mc2core.sources.own import ContextColumn
+
+h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
+TEXT = h5py.string_dtype()
+
+
+def matrix(parent, name, counts, kind):
+    if kind == "array":
+        parent[name] = counts.astype(np.float32)
+        parent[name].attrs["encoding-type"] = "array"
+        return
+    packed = {"csr_matrix": sp.csr_matrix, "csc_matrix": sp.csc_matrix}[kind](counts.astype(np.float32))
+    node = parent.create_group(name)
+    node.attrs.update({"encoding-type": kind, "encoding-version": "0.1.0", "shape": np.array(counts.shape)})
+    node["data"], node["indices"], node["indptr"] = packed.data, packed.indices, packed.indptr
+
+
+def write(path, counts, kind="csr_matrix"):
+    """Three kinds of columns: numbers, text, categories (the last cell is missing)."""
+    n_cells, n_genes = counts.shape
+    with h5py.File(path, "w") as file:
+        matrix(file, "X", np.log1p(counts), kind)
+        matrix(file.create_group("layers"), "counts", counts, kind)
+        for name, size in (("obs", n_cells), ("var", n_genes)):
+            group = file.create_group(name)
+            group.attrs["_index"] = "names"
+            group.create_dataset("names", data=[f"{name}{i}" for i in range(size)], dtype=TEXT)
+        obs = file["obs"]
+        obs["age"] = np.arange(n_cells) + 0.5
+        obs.create_dataset("donor", data=["ann" if i % 2 else "bob" for i in range(n_cells)], dtype=TEXT)
+        tissue = obs.create_group("tissue")
+        tissue.attrs["encoding-type"] = "categorical"
+        tissue.create_dataset("categories", data=["skin", "lung"], dtype=TEXT)
+        tissue["codes"] = np.array([i % 2 for i in range(n_cells - 1)] + [-1], dtype=np.int8)
+        depth = obs.create_group("depth")
+        depth.attrs["encoding-type"] = "nullable-integer"
+        depth["values"], depth["mask"] = np.arange(n_cells), np.arange(n_cells) == 0
+    return path
+
+
+CONTEXTS = {
+    "age": ContextColumn("age", "number"),
+    "depth": ContextColumn("depth", "number"),
+    "tissue": ContextColumn("tissue", "bag"),
+}
+COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 5)),
+    seed=st.integers(0, 2**32),
+    kind=st.sampled_from(["array", "csr_matrix", "csc_matrix"]),
+)
+def test_what_is_written_is_read(tmp_path_factory, shape, seed, kind):
+    counts = np.random.default_rng(seed).poisson(1.0, shape)
+    path = write(tmp_path_factory.mktemp("annotated") / "a.h5ad", counts, kind)
+    corpus = annotated.read(path, CONTEXTS, label="donor", layer="counts")
+    assert (corpus.content.toarray() == counts).all()
+    assert corpus.vocabulary == [f"var{w}" for w in range(shape[1])]
+    assert list(corpus.documents["id"]) == [f"obs{j}" for j in range(shape[0])]
+    assert corpus.contexts["age"].tolist() == [j + 0.5 for j in range(shape[0])]
+    assert np.array_equal(corpus.contexts["depth"], [np.nan, *range(1, shape[0])], equal_nan=True)
+    names = corpus.context_names["tissue"]
+    tissues = [[name for name, n in zip(names, row, strict=True) if n] for row in corpus.contexts["tissue"].toarray()]
+    assert tissues == [[("skin", "lung")[j % 2]] for j in range(shape[0] - 1)] + [[]]
+    assert [corpus.label_names[label] for label in corpus.labels] == [("bob", "ann")[j % 2] for j in range(shape[0])]
+
+
+def damage(name, value):
+    def apply(file):
+        del file[name]
+        file[name] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (None, {}, "holds 0.693147"),
+        (None, {"layer": "count"}, "layers has no 'count'; the nearest is 'counts'"),
+        (None, {"label": "doner"}, "obs has no 'doner'; the nearest is 'donor'"),
+        (None, {"label": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
+        (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "holds text; kind 'number' needs numbers"),
+        (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),
+        (damage("obs/age", [1.0]), {"contexts": CONTEXTS}, "'age' has the shape (1,); 2 values are needed"),
+        (damage("obs/tissue/codes", [0, 9]), {"contexts": CONTEXTS}, "has the category 9, but 2 names"),
+        (damage("layers/counts/indices", [0, 99, 1]), {}, "a.h5ad"),
+        (damage("layers/counts/indptr", [0, 2, 99]), {}, "a.h5ad"),
+        (damage("obs/names", [1.5, 2.5]), {}, "is not a whole AnnData file"),
+        (lambda file: file.pop("var"), {}, "is not a whole AnnData file"),
+        (lambda file: file["layers/counts"].attrs.update({"encoding-type": "coo"}), {}, "is encoded as 'coo'"),
+        (lambda file: file["layers/counts"].attrs.update({"shape": [2, 4]}), {}, "the matrix is (2, 4), but obs has 2"),
+    ],
+)
+def test_damage_is_refused(tmp_path, change, options, message):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    if change:
+        with h5py.File(path, "a") as file:
+            change(file)
+    with pytest.raises(ValueError, match=re.escape(message) if message != "a.h5ad" else None) as caught:
+        annotated.read(path, **({"layer": "counts"} if change else {}) | options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_cut_file_is_refused(tmp_path):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"a\.h5ad is not a whole AnnData file"):
+        annotated.read(path)
+    with pytest.raises(ValueError, match=r"b\.h5ad is missing"):
+        annotated.read(tmp_path / "b.h5ad")
