@@ -36,7 +36,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
-SCHEDULES = {"default": (16.0, 0.7), "paper": (1.0, 0.8)}
+SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # a topic is in use when half a token is expected in it
 _LEAST_TOKENS = 0.5
