@@ -270,6 +270,20 @@ def test_resumes_with_the_same_bits(tmp_path, proposal):
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
 
 
+def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters():
+    corpus, truth = small_corpus(200)
+    found = []
+    for threads in (1, 2, 3):
+        engine = FastEx(
+            n_clusters=4, word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
+        )
+        result = fit(corpus, engine, iterations=40, seed=3)
+        found.append((result.state.cluster, result.trace["log_joint"].tolist()))
+    assert all(np.array_equal(found[0][0], cluster) and found[0][1] == trace for cluster, trace in found[1:])
+    pairs = {(int(a), int(b)) for a, b in zip(found[0][0], truth, strict=True)}
+    assert len(pairs) == len({a for a, _ in pairs})
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
@@ -284,6 +298,7 @@ def test_resumes_with_the_same_bits(tmp_path, proposal):
         ({"failure_probability": 1.0}, "failure_probability"),
         ({"flatness": 1.5}, "flatness is 1.5; it must lie between 0 and 1"),
         ({"threads": 0}, "threads is 0"),
+        ({"documents_per_round": 0}, "documents_per_round is 0"),
     ],
 )
 def test_bad_settings_are_named(settings, message):

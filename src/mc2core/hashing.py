@@ -15,9 +15,11 @@ sums are exact, adding and removing never drifts.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -111,8 +113,7 @@ def sign_word(word, part):
 
 
 # -- operations on bits --------------------------------------------------------------------------------------------
-@intrinsic
-def popcount(typingctx, word):
+def _popcount(typingctx, word):
     """Bits set in a uint64, as int64."""
 
     def generate(context, builder, signature, arguments):
@@ -121,8 +122,10 @@ def popcount(typingctx, word):
     return types.int64(types.uint64), generate
 
 
-@intrinsic
-def add_where_set(typingctx, sums, first, mask, value):
+popcount: Any = intrinsic(_popcount)
+
+
+def _add_where_set(typingctx, sums, first, mask, value):
     """sums[first + b] += value for every bit b set in ``mask``.
 
     ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. One
@@ -144,6 +147,9 @@ def add_where_set(typingctx, sums, first, mask, value):
         return context.get_dummy_value()
 
     return signature, generate
+
+
+add_where_set: Any = intrinsic(_add_where_set)
 
 
 @numba.njit(cache=True)

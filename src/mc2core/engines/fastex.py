@@ -10,10 +10,11 @@ import scipy.sparse as sp
 
 from mc2core import rng
 from mc2core.corpus import Corpus
-from mc2core.engines.base import Engine, choice, whole
+from mc2core.engines.base import Engine, State, choice, whole
 from mc2core.engines.fastex_exact import ExactState
 from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
 from mc2core.engines.fastex_state import FastExState, Plan
+from mc2core.engines.parallel import thread_budget
 from mc2core.families import Family
 from mc2core.families.base import finite, positive
 from mc2core.hashing import n_signature_words
@@ -57,6 +58,11 @@ class FastEx(Engine):
         Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
     rate_prior : float > 0
         Rate of the Gamma prior (Poisson only).
+    documents_per_round : int, optional
+        Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More: so many
+        documents are sampled at once from shared statistics, by all threads, before one updater carries out their
+        moves (NIPS12 section 5); the chain is then approximate, but the same for any number of threads. If not given,
+        1 for one thread and 1,000 for several.
 
     Raises
     ------
@@ -80,6 +86,7 @@ class FastEx(Engine):
         failure_probability: float | None = None,
         flatness: float = 0.8,
         rate_prior: float = 1.0,
+        documents_per_round: int | None = None,
         threads: int = 1,
     ) -> None:
         self.n_clusters = whole("n_clusters", n_clusters)
@@ -98,6 +105,9 @@ class FastEx(Engine):
         self.flatness = _fraction("flatness", flatness)
         self.rate_prior = positive("rate_prior", rate_prior)
         self.threads = whole("threads", threads)
+        if documents_per_round is None:
+            documents_per_round = 1 if self.threads == 1 else 1000
+        self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.contexts: dict[str, Family] = {}
 
     @property
@@ -126,10 +136,16 @@ class FastEx(Engine):
             return ExactState(corpus, self._plan, cluster)
         return FastExState(corpus, self._plan, cluster, aim)
 
-    def step(self, corpus: Corpus, state: FastExState | ExactState, seed: int, iteration: int) -> dict[str, float]:
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        assert isinstance(state, FastExState | ExactState)
         moves = np.zeros(2, np.int64)
-        state.sweep(rng.key(seed, "fastex sweep", iteration), moves)
+        key = rng.key(seed, "fastex sweep", iteration)
+        if isinstance(state, FastExState) and self.documents_per_round > 1:
+            with thread_budget(self.threads) as pool:
+                state.sweep_in_rounds(key, moves, self.documents_per_round, pool)
+        else:
+            state.sweep(key, moves)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
             state.aim()
         in_use = int(np.count_nonzero(state.sizes))
@@ -141,8 +157,9 @@ class FastEx(Engine):
             "log_joint": state.log_joint,
         }
 
-    def sample(self, corpus: Corpus, state: FastExState | ExactState) -> Sample:
+    def sample(self, corpus: Corpus, state: State) -> Sample:
         """The clusters in use, each with a topic of its own: its words. Poisson: the words' share of the rate."""
+        assert isinstance(state, FastExState | ExactState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(self.n_clusters, np.int64)
         label[used] = np.arange(len(used))

@@ -114,7 +114,7 @@ def sweep_exact(
 
 @numba.njit(cache=True, nogil=True)
 def _log_cells(table, log_gamma, word_prior):
-    total = 0
+    total = np.int64(0)
     for word in range(table.shape[0]):
         for k in range(table.shape[1]):
             n = table[word, k]

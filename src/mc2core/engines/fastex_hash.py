@@ -185,9 +185,7 @@ def put(documents, clusters, projection, constants, slots, used, j, k, sign):
     centre, grid, frequency = projection.centre, projection.grid, projection.frequency
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
     sums = clusters.sums[k]
-    total = 0
-    square = 0
-    overlap = 0
+    total = square = overlap = np.int64(0)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
         word = words[cell]
         change = sign * np.int64(counts[cell])
@@ -366,6 +364,32 @@ def workspace(clusters):
         np.zeros(n_clusters, np.float32),
         np.zeros((n_clusters + _BLOCK - 1) // _BLOCK, np.float32),
     )
+
+
+@numba.njit(cache=True, nogil=True)
+def choose_all(key, first, last, documents, clusters, projection, constants, slots, cluster, chosen, moves):
+    """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler."""
+    work = workspace(clusters)
+    stream = np.zeros(2, np.uint64)
+    for j in range(first, last):
+        rng.seek(stream, key, j)
+        chosen[j], proposed = choose(documents, clusters, projection, constants, slots, j, cluster[j], stream, work)
+        moves[0] += proposed
+
+
+@numba.njit(cache=True, nogil=True)
+def apply_moves(first, last, documents, clusters, projection, constants, slots, used, cluster, chosen, moves):
+    """Carry out the moves of documents first..last - 1: the updater; returns where the table must grow, or last."""
+    for j in range(first, last):
+        old, new = cluster[j], chosen[j]
+        if new != old:
+            if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
+                return j
+            moves[1] += 1
+            put(documents, clusters, projection, constants, slots, used, j, old, -1)
+            put(documents, clusters, projection, constants, slots, used, j, new, 1)
+            cluster[j] = new
+    return last
 
 
 @numba.njit(cache=True, nogil=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 
 import numba
 import numpy as np
@@ -19,6 +21,8 @@ from mc2core.engines.fastex_hash import (
     Constants,
     Documents,
     Projection,
+    apply_moves,
+    choose_all,
     coordinate,
     log_gamma_of,
     refresh,
@@ -26,9 +30,11 @@ from mc2core.engines.fastex_hash import (
     theta_of,
 )
 from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, count_bits, empty_table, grown
+from mc2core.engines.parallel import in_blocks
 from mc2core.hashing import WORD_BITS, add_signed, n_signature_words
 
 _TABLE = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+_SAMPLED_TOGETHER = 125  # documents of a round that one thread takes at a time
 _GRID = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
 _MOMENT_UNIT = 2.0**20
 #: nats by which a document's own cluster must stand out in the words that are hashed
@@ -148,7 +154,7 @@ def _project_documents(documents, scale, unit, frequency, bits):
     for j in range(documents.length.size):
         length = documents.length[j]
         sums[:] = 0
-        total = 0
+        total = np.int64(0)
         square = length * length * mean_square
         for cell in range(documents.indptr[j], documents.indptr[j + 1]):
             word = documents.words[cell]
@@ -168,7 +174,7 @@ def _project_documents(documents, scale, unit, frequency, bits):
 def _log_cells(slots, constants):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
     table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift
-    total = 0
+    total = np.int64(0)
     for slot in slots:
         if slot:
             n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
@@ -289,6 +295,29 @@ class FastExState(State):
             if first == len(self.cluster):
                 return
             self.make_room(first)
+
+    def sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, round_size: int, pool: Executor | None) -> None:
+        """A sweep by many samplers and one updater (NIPS12 section 5).
+
+        The documents of a round are sampled at once, from the statistics at its start; then the updater carries out
+        their moves, one by one. What comes out depends on ``round_size``, but not on the number of threads.
+        """
+        chosen = np.empty_like(self.cluster)
+        shared = self.documents, self.clusters, self.projection, self.constants
+
+        def sample(start: int, first: int, last: int) -> np.ndarray:
+            proposed = np.zeros(2, np.int64)
+            choose_all(key, start + first, start + last, *shared, self.slots, self.cluster, chosen, proposed)
+            return proposed
+
+        for start in range(0, len(self.cluster), round_size):
+            stop = min(start + round_size, len(self.cluster))
+            for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLED_TOGETHER):
+                moves += proposed
+            while (
+                start := apply_moves(start, stop, *shared, self.slots, self.used, self.cluster, chosen, moves)
+            ) < stop:
+                self.make_room(start)
 
     @property
     def sizes(self) -> np.ndarray:
