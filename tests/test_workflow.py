@@ -1,0 +1,284 @@
+"""The workflow as a user calls it: plans, sheets, targets, errors, and the test plan from end to end."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from mc2core import plan
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMAS = ROOT / "workflow/schemas"
+CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+CONFIG_SCHEMA = yaml.safe_load((SCHEMAS / "config.schema.yaml").read_text())
+TARGETS = {
+    "icml2014_figure1",
+    "icml2014_figure2",
+    "icml2014_figure3",
+    "icml2014_figure7",
+    "icml2014_table1",
+    "uai2016_figure1",
+    "uai2016_figure2",
+}
+
+
+def snakemake(folder, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def jobs(output):
+    """``{rule: number of jobs}`` of a dry run."""
+    stats = re.search(r"^job +count\n-+ +-+\n(.*?)\n\n", output, re.M | re.S)
+    return {name: int(count) for name, count in (line.split() for line in stats[1].splitlines())} if stats else {}
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    for part in ("workflow", "config"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    return tmp_path
+
+
+# -- plans and sheets, without Snakemake ---------------------------------------------------------------------------
+def resolved(schema):
+    while "$ref" in schema:
+        name = schema["$ref"].removeprefix("#/definitions/")
+        schema = CONFIG_SCHEMA["definitions"][name] | {key: value for key, value in schema.items() if key != "$ref"}
+    return schema
+
+
+def fields(schema, path=()):
+    """Every key below ``properties``, as (path, schema)."""
+    for name, inner in schema.get("properties", {}).items():
+        inner = resolved(inner)
+        yield (*path, name), inner
+        yield from fields(inner, (*path, name))
+
+
+def test_config_names_every_key_of_the_schema_and_no_other():
+    plan.check_keys(CONFIG, CONFIG_SCHEMA, "config.yaml")
+    for path, _ in fields(CONFIG_SCHEMA):
+        value = CONFIG
+        for name in path:
+            assert name in value, f"config.yaml lacks {'.'.join(path)}"
+            value = value[name]
+
+
+def test_every_key_is_described_closed_and_required():
+    for path, schema in fields(CONFIG_SCHEMA):
+        assert schema.get("description"), path
+        assert {"type", "enum"} & schema.keys(), path
+    objects = [((), CONFIG_SCHEMA), *fields(CONFIG_SCHEMA)]
+    for path, schema in objects:
+        if "properties" in schema:
+            assert schema["additionalProperties"] is False, path
+            assert set(schema["required"]) == set(schema["properties"]), path
+
+
+@pytest.mark.parametrize("name", ["test.yaml", "paper.yaml"])
+def test_other_plans_hold_only_what_differs(name):
+    changes = yaml.safe_load((ROOT / "config" / name).read_text())
+    plan.check_keys(changes, CONFIG_SCHEMA, name)
+
+    def same(value, default, path):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                same(inner, default[key], (*path, key))
+        else:
+            assert value != default, f"{name}: {'.'.join(path)} is as in config.yaml"
+
+    same(changes, CONFIG, ())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sedes": 3}, "c.yaml: 'sedes' is not known; did you mean 'seeds'?"),
+        (
+            {"fit": {"nips": {"tihn": 3}}},
+            "c.yaml: fit, nips: 'tihn' is not known; did you mean 'thin'?",
+        ),
+        (
+            {"contexts": {"year": {"famly": "dirichlet"}}},
+            "year: 'famly' is not known; did you mean 'family'?",
+        ),
+        ({"corpora": {"nips": {"scael": 1.0}}}, "corpora, nips: 'scael' is not known; did you mean 'scale'?"),
+        ({"zzz": 1}, "'zzz' is not known; known: datasets, mirror,"),
+    ],
+)
+def test_unknown_key_is_named_with_the_nearest_one(change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        plan.check_keys(change, CONFIG_SCHEMA, "c.yaml")
+
+
+def experiments(tmp_path, text, chosen=("nips",)):
+    path = tmp_path / "experiments.tsv"
+    path.write_text(text)
+    schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+    return plan.read_experiments(path, schema, CONFIG, chosen)
+
+
+HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
+
+
+def test_experiments_look_everything_up_in_the_plan(tmp_path):
+    row = "a\ticml2014_table1\tnips\tMC2\tgibbs\tyear+author\tkernel=blocked iterations=7\n"
+    other = "b\ticml2014_table1\tpnas\tMC2\tgibbs\t\t\n"
+    runs = experiments(tmp_path, HEADER + row + other)
+    assert list(runs) == ["a"]  # pnas is not chosen
+    fit = runs["a"]["fit"]
+    assert fit["settings"] == CONFIG["engines"]["gibbs"] | {"kernel": "blocked"}
+    assert fit["contexts"] == {name: CONFIG["contexts"][name] for name in ("year", "author")}
+    assert (fit["iterations"], fit["thin"]) == (7, CONFIG["fit"]["nips"]["thin"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER.replace("engine", "engin"), "column 'engin' is not known; did you mean 'engine'?"),
+        (HEADER.replace("engine\t", ""), "column 'engine' is missing"),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\n", "line 2 does not have 7 fields"),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\t\n" * 2, "line 3: run 'a' is the name of line 2 too"),
+        (HEADER + "A b\tt\tnips\tMC2\tgibbs\t\t\n", "line 2: run 'A b' is not of the form"),
+        (HEADER + "a\tt\tnisp\tMC2\tgibbs\t\t\n", "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),
+        (HEADER + "a\tt\tnips\tMC2\tgibs\t\t\n", "engine 'gibs' is not known; did you mean 'gibbs'?"),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\tyaer\t\n", "context 'yaer' is not known; did you mean 'year'?"),
+        (
+            HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernle=blocked\n",
+            "'kernle' is not known; did you mean 'kernel'?",
+        ),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernel\n", "'kernel' must have the form name=value"),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tthin=1 thin=2\n", "'thin' is set twice"),
+    ],
+)
+def test_bad_sheet_is_refused_with_line_and_nearest_name(tmp_path, text, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        experiments(tmp_path, text)
+
+
+def test_code_digest_follows_imports_and_nothing_else():
+    assert plan.code_digest("mc2core.tables") == plan.code_digest("mc2core.tables")
+    reached = set(plan._imports(plan._module_path("mc2core.runs")))
+    assert {"mc2core.engines.registry", "mc2core.corpus", "mc2core.clustering"} <= reached
+    assert plan.code_digest("mc2core.tables") != plan.code_digest("mc2core.runs")
+    with pytest.raises(ValueError, match=r"'mc2core\.nothing' is not there"):
+        plan.code_digest("mc2core.nothing")
+
+
+# -- dry runs ------------------------------------------------------------------------------------------------------
+@pytest.mark.workflow
+@pytest.mark.parametrize("name", ["config.yaml", "test.yaml", "paper.yaml"])
+def test_dry_run_of_everything_on_every_plan(checkout, name):
+    code, output = snakemake(checkout, "-n", "--configfile", f"config/{name}")
+    assert code == 0, output
+    planned = jobs(output)
+    assert planned.keys() >= TARGETS | {"all", "report_html", "claims", "warm_kernels"}
+    assert ("fetch" in planned) == (name == "paper.yaml")
+
+
+@pytest.mark.workflow
+def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
+    code, output = snakemake(checkout, "-n", *sorted(TARGETS))
+    assert code == 0, output
+    assert jobs(output).keys() >= TARGETS
+    code, output = snakemake(checkout, "-n", "uai2016")
+    assert code == 0, output
+    assert jobs(output) == {"uai2016_figure1": 1, "uai2016_figure2": 1, "uai2016": 1, "total": 3}
+
+
+@pytest.mark.workflow
+def test_datasets_restrict_a_plan(checkout):
+    code, output = snakemake(
+        checkout, "-n", "--configfile", "config/paper.yaml", "--config", "datasets=nips", "--", "icml2014_table1"
+    )
+    assert code == 0, output
+    seeds = yaml.safe_load((ROOT / "config/paper.yaml").read_text())["seeds"]
+    assert jobs(output) == {
+        "fetch": 1,
+        "corpus": 1,
+        "warm_kernels": 1,
+        "fit": 4 * seeds,
+        "score": 4,
+        "icml2014_table1": 1,
+        "total": 4 * seeds + 8,
+    }
+    code, output = snakemake(checkout, "-n", "--config", "datasets=nips", "--", "icml2014_figure2")
+    assert code != 0
+    assert "icml2014_figure2 has no run in config/experiments.tsv on the datasets of this plan" in output
+
+
+@pytest.mark.workflow
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--config", "sedes=3"], "configuration: 'sedes' is not known; did you mean 'seeds'?"),
+        (["--config", "datasets=nisp"], "datasets: 'nisp' is not known; did you mean 'nips'?"),
+        (["--config", "seeds=0"], "0 is less than the minimum of 1"),
+        (["--config", "estimators=[marginl]"], "'marginl' is not one of"),
+    ],
+)
+def test_broken_config_stops_at_once_with_one_sentence(checkout, arguments, message):
+    code, output = snakemake(checkout, "-n", *arguments)
+    assert code == 1
+    assert message in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.workflow
+def test_lint_leaves_only_what_is_explained(checkout):
+    # software is one virtual environment for all jobs, pinned by constraints.txt, not a conda file for each rule
+    code, output = snakemake(checkout, "--lint")
+    assert code == 1
+    lints = re.findall(r"^    \* (.*?):?$", output, re.M)
+    assert set(lints) == {"Specify a conda environment or container for each rule."}
+
+
+# -- the test plan, end to end -------------------------------------------------------------------------------------
+@pytest.mark.workflow
+@pytest.mark.slow
+def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
+    plan_file = ["--configfile", "config/test.yaml"]
+    code, output = snakemake(checkout, *plan_file)
+    assert code == 0, output
+    results = checkout / "results"
+    for target in TARGETS:
+        kinds = ("csv", "md", "tex", "html") if "_table" in target else ("csv", "png", "pdf")
+        for kind in kinds:
+            file = results / target.partition("_")[0] / f"{target}.{kind}"
+            assert file.stat().st_size > 100, file
+    table = pd.read_csv(results / "icml2014/icml2014_table1.csv")
+    ours = table[table["method"] == "MC2"]
+    assert len(ours) == 4
+    assert (ours["seeds"] == 2).all()
+    assert ours["marginal"].between(1, 5000).all()
+    assert (ours["source"] == "simulated").all()
+    claims = pd.read_csv(results / "claims.csv")
+    assert set(claims["target"]) == {"icml2014_figure2", "icml2014_figure7", "icml2014_table1"}
+    assert not list((results / "checkpoints").glob("*"))
+    page = (results / "report.html").read_text()
+    assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)
+    assert "icml2014_table1.html" in page
+
+    code, output = snakemake(checkout, "-n", *plan_file)
+    assert code == 0, output
+    assert "Nothing to be done" in output
+
+    # the code of the engines is a parameter of the fits: they run again when it changes, and all that follows
+    rules = checkout / "workflow/rules/fit.smk"
+    rules.write_text(re.sub(r"FIT_CODE = .*", 'FIT_CODE = "another"', rules.read_text()))
+    code, output = snakemake(checkout, "-n", *plan_file)
+    assert code == 0, output
+    assert jobs(output).keys() >= {"fit", "score", "icml2014_table1", "report_html"}
+    assert "corpus" not in jobs(output)
