@@ -16,7 +16,6 @@ import scipy.sparse as sp
 
 from mc2core import rng
 from mc2core.corpus import Corpus
-from mc2core.engines.base import whole
 
 _BLOCK = 20_000  # documents drawn at a time
 _BACKGROUND_EXPONENT = 1.1
@@ -50,7 +49,8 @@ W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
 
 def scaled(shape: Encyclopaedia, n_documents: int) -> Encyclopaedia:
     """``shape`` with another number of documents and a vocabulary in proportion; categories stay."""
-    n_documents = whole("n_documents", n_documents)
+    if n_documents < 1:
+        raise ValueError(f"n_documents is {n_documents}; it must be at least 1")
     n_words = max(round(shape.n_words * n_documents / shape.n_documents), 10 * shape.typical_words)
     return Encyclopaedia(
         shape.n_categories, n_documents, n_words,
