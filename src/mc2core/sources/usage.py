@@ -78,11 +78,20 @@ def _table(folder: Path, name: str) -> Path | None:
 class _Names:
     """Numbers for names in the order of their appearance, and at the end the alphabetical order."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path, column: str) -> None:
+        self._path, self._column = path, column
         self.number_of: dict[str, int] = {}
+        self._seen: dict[str, int] = {}  # by the text as it stands in the file: each is checked once
 
-    def number(self, name: str) -> int:
-        return self.number_of.setdefault(name, len(self.number_of))
+    def number(self, line: int, value: Any) -> int:
+        """The number of a name; ValueError where it is none."""
+        if type(value) is str and (known := self._seen.get(value)) is not None:
+            return known
+        name = _name(self._path, line, self._column, value)
+        number = self.number_of.setdefault(name, len(self.number_of))
+        if type(value) is str:
+            self._seen[value] = number
+        return number
 
     def finish(self) -> tuple[list[str], np.ndarray]:
         """(names in alphabetical order, new number of each old one)."""
@@ -93,11 +102,11 @@ class _Names:
 
 
 def _read_counts(path: Path) -> tuple[sp.csr_matrix, list[str], list[str]]:
-    users, functions = _Names(), _Names()
+    users, functions = _Names(path, "user"), _Names(path, "function")
     rows, columns, counts = array("q"), array("q"), array("q")
     for line, (user, function, count) in read_rows(path, ["user", "function", "count"]):
-        rows.append(users.number(_name(path, line, "user", user)))
-        columns.append(functions.number(_name(path, line, "function", function)))
+        rows.append(users.number(line, user))
+        columns.append(functions.number(line, function))
         counts.append(_count(path, line, count))
     if not rows:
         raise ValueError(f"{path} has no row")
@@ -114,16 +123,15 @@ def _read_counts(path: Path) -> tuple[sp.csr_matrix, list[str], list[str]]:
 
 
 def _read_products(path: Path, row_of: dict[str, int]) -> tuple[sp.csr_matrix, list[str], int]:
-    products, n_unknown = _Names(), 0
+    products, n_unknown = _Names(path, "product"), 0
     rows, columns = array("q"), array("q")
     for line, (user, product) in read_rows(path, ["user", "product"]):
         row = row_of.get(_name(path, line, "user", user), -1)
-        name = _name(path, line, "product", product)
         if row < 0:
             n_unknown += 1
         else:
             rows.append(row)
-            columns.append(products.number(name))
+            columns.append(products.number(line, product))
     names, rank = products.finish()
     owned = sp.csr_matrix(
         (np.ones(len(rows), np.int32), (np.array(rows, np.int64), rank[np.array(columns, np.int64)])),
@@ -168,11 +176,14 @@ def _name(path: Path, line: int, column: str, value: Any) -> str:
 
 
 def _count(path: Path, line: int, value: Any) -> int:
-    try:
-        # text of CSV, a number of Parquet or JSON; 2.0 is whole, but "2.0" is somebody else's format
-        count = int(value) if isinstance(value, str) or value == int(value) else -1
-    except (TypeError, ValueError, OverflowError):
-        count = -1
+    if type(value) is str:
+        digits = value.strip()
+        count = int(digits) if digits.isdecimal() and len(digits) < 12 else -1
+    else:
+        try:
+            count = int(value) if value == int(value) else -1  # Parquet and JSON may hold 2.0
+        except (TypeError, ValueError, OverflowError):
+            count = -1
     if isinstance(value, bool) or not 0 <= count <= MAX_COUNT:
         raise ValueError(
             f"{path}, line {line}, column 'count': found {shown(value)}; a whole number from 0 to {MAX_COUNT} is needed"
