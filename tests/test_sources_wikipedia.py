@@ -1,0 +1,545 @@
+"""Wikipedia: mark-up, words, dumps of every schema, the real excerpts where they are, and dumps gone wrong."""
+
+import bz2
+import gzip
+import lzma
+import os
+import re
+import time
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mc2core import storage
+from mc2core.sources import shards, text, wikipedia, wikitext, wordcount, xmlstream
+
+MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
+DUMPS = sorted(MIRROR.glob("enwiki-*.bz2"))
+STUB = MIRROR / "aawiki-20260101-stub-meta-history.derived.xml.gz"
+needs_mirror = pytest.mark.skipif(
+    len(DUMPS) < 5 or not STUB.is_file(), reason=f"the real Wikipedia files are not in {MIRROR} (set MC2_MIRROR)"
+)
+
+
+def words(markup):
+    return text.words_of(wikitext.plain_text(markup)[0].decode(), 1, ())
+
+
+# -- mark-up -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("'''Bold''' and ''italic''", "bold and italic"),
+        ("[[bus]]es run", "buses run"),
+        ("a [[target|label]] b [[plain target]]", "a label b plain target"),
+        ("[[File:x.jpg|thumb|a [[link]] in a caption]] after", "after"),
+        ("[[ image :x.jpg]] after [[:Category:shown]]", "after category shown"),
+        ("{{box|a={{inner|b}}|c}} text", "text"),
+        ("{|class=x\n|-\n| cell {{t|a}}\n{|\n| inner\n|}\n|}\ntext", "text"),
+        ("{{box\n|a=1\n|}} text", "text"),
+        ("one<ref>two }} [[</ref> three<ref name=x/> four", "one three four"),
+        ("h<sub>two</sub>o a<br>b", "htwoo a b"),
+        ("<nowiki>{{kept}} [[as is|x]]</nowiki>", "kept as is x"),
+        ("<math>x {y}</math>z <!-- hidden --> w <!-- hidden to the end", "z w"),
+        ("[http://a.org/path label] and http://b.org/x after", "label and after"),
+        ("== Head ==\n* item\n__NOTOC__ x__y", "head item x y"),
+        ("[[fr:Mot]] [[zh-min-nan:x]] [[simple:x]] [[wikt:word]]", "wikt word"),
+        ("caf&eacute; &amp;nbsp; x&nbsp;y", "cafe nbsp x y"),
+        ("{{open [[link]] rest", "open link rest"),
+        ("[[open {{t}} rest", "open rest"),
+        ("{{a [[b}} c", "c"),
+        ("x }} y ]] z", "x y z"),
+        ("1 < 2 and a <b unclosed", "and a b unclosed"),
+    ],
+)
+def test_markup(markup, expected):
+    assert words(markup) == expected.split()
+
+
+def test_categories_are_named_in_their_canonical_form():
+    markup = (
+        "[[Category:of_trees |sort]] [[category: of  trees]] <!-- [[Category:No]] --> <nowiki>[[Category:No]]</nowiki>"
+    )
+    assert wikitext.plain_text(markup)[1] == ["Of trees", "Of trees"]
+    german = wikitext.Namespaces(["Datei"], ["Kategorie"])
+    plain, names = wikitext.plain_text("[[Kategorie:Baum]] [[Datei:x.png|weg]] da", german)
+    assert (plain.split(), names) == ([b"da"], ["Baum"])
+
+
+# a tree of mark-up that knows its own text: the independent twin of the compiled scanner
+_word = st.text("abcxyz", min_size=1, max_size=5)
+_leaf = _word.map(lambda word: (word, word))
+
+
+def _join(parts):
+    return " ".join(markup for markup, _ in parts), " ".join(plain for _, plain in parts)
+
+
+def _wrapped(before, after, shown):
+    return lambda inner: (before + inner[0] + after, inner[1] if shown else "")
+
+
+def _nodes(children):
+    inner = st.lists(children, min_size=1, max_size=4).map(_join)
+    flat = st.lists(_leaf, min_size=1, max_size=3).map(_join)
+    return st.one_of(
+        inner.map(_wrapped("{{t|", "}}", False)),
+        inner.map(_wrapped("\n{|\n| ", "\n|}\n", False)),
+        inner.map(_wrapped("<ref>", "</ref>", False)).filter(lambda node: node[0].count("</ref>") == 1),
+        inner.map(_wrapped("[[File:x|", "]]", False)),
+        flat.map(_wrapped("[[target|", "]]", True)),
+        flat.map(_wrapped("[[", "]]", True)),
+        inner.map(_wrapped("'''", "'''", True)),
+        inner.map(_wrapped("<b>", "</b>", True)),
+        inner.map(_wrapped("\n== ", " ==\n", True)),
+        flat.map(_wrapped("<!-- ", " -->", False)),
+        flat.map(_wrapped("[http://a.b/c ", "]", True)),
+        flat.map(_wrapped("<nowiki>{{", "</nowiki>", True)),
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(st.recursive(_leaf, _nodes, max_leaves=12), max_size=6).map(_join))
+def test_markup_gives_the_text_it_was_made_from(pair):
+    assert words(pair[0]) == pair[1].split()
+
+
+@pytest.mark.parametrize(
+    "piece", ["{{", "[[", "{{a|[[b|", "<ref>", "<b", "<!--", "{|\n", "[[a:", "]]}}", "__A", "'''", "http://"]
+)
+def test_deep_markup_takes_linear_time(piece):
+    wikitext.plain_text(piece * 10)
+    spent = []
+    for n in (10_000, 80_000):
+        start = time.process_time()
+        wikitext.plain_text(piece * n)
+        spent.append(time.process_time() - start)
+    assert spent[1] < 40 * max(spent[0], 2e-3)  # 8 times the text; quadratic work would take 64 times
+
+
+@needs_mirror
+def test_words_agree_with_mwparserfromhell():
+    parser = pytest.importorskip("mwparserfromhell")
+    hidden = {"ref", "references", "math", "gallery", "table", "timeline", "source", "syntaxhighlight"}
+    outside = re.compile(r"\s*(?:file|image|category|[a-z]{2,3}|[a-z]+(?:-[a-z]+)+|simple)\s*:", re.IGNORECASE)
+    both = ours = theirs = 0
+    for page in xmlstream.records(DUMPS[3], "mediawiki", ["page"]):
+        body = page.findtext("{*}revision/{*}text") or ""
+        if not 2000 < len(body) < 30_000 or page.findtext("{*}ns") != "0":
+            continue
+        code = parser.parse(body)
+        nodes = [link for link in code.filter_wikilinks() if outside.match(str(link.title))]
+        for node in [*nodes, *code.filter_tags(matches=lambda tag: str(tag.tag) in hidden)]:
+            if code.contains(node):
+                code.remove(node)
+        expected = Counter(text.words_of(re.sub(r"https?://\S+|__[A-Z]+__", " ", code.strip_code()), 3, ()))
+        found = Counter(text.words_of(wikitext.plain_text(body)[0].decode(), 3, ()))
+        both, ours, theirs = both + (found & expected).total(), ours + found.total(), theirs + expected.total()
+    assert theirs > 5000
+    assert both > 0.99 * ours
+    assert both > 0.99 * theirs
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+def counted(texts, min_letters=3):
+    block = wordcount.count_block([one.encode() for one in texts], min_letters)
+    assert block.words == sorted(set(block.words))
+    rows = [block.counts[[j]] for j in range(len(texts))]
+    return [{block.words[v].decode(): int(n) for v, n in zip(row.indices, row.data, strict=True)} for row in rows]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.text("aAbB é́ﬁ-"), max_size=5), st.integers(1, 4))
+def test_compiled_words_are_those_of_the_plain_function(texts, min_letters):
+    expected = [dict(Counter(text.words_of(one, min_letters, ()))) for one in texts]
+    assert counted(texts, min_letters) == expected
+
+
+def test_every_character_folds_as_in_the_plain_function():
+    every = "".join(f"ab{chr(code)}cd " for code in range(0x21000) if not 0xD800 <= code < 0xE000)
+    assert counted([every], 1) == [dict(Counter(text.words_of(every, 1, ())))]
+    beyond = "".join(map(chr, range(0x20000, 0x110000)))
+    assert not re.search("[a-z]", unicodedata.normalize("NFKD", beyond.lower()))
+    assert counted([f"ab{chr(0x20000)}cd{chr(0x10FFFF)}e"], 1) == [{"ab": 1, "cd": 1, "e": 1}]
+
+
+def test_many_words_make_the_table_grow():
+    letters = "abcdefghij"
+    names = ["w" + "".join(letters[int(digit)] for digit in str(n)) for n in range(5000)]
+    assert counted([" ".join(names), names[-1]], 1) == [dict.fromkeys(names, 1), {names[-1]: 1}]
+
+
+# -- dumps ---------------------------------------------------------------------------------------------------
+SITE = (
+    '<siteinfo><namespaces><namespace key="0"/><namespace key="6">Datei</namespace>'
+    '<namespace key="14">Kategorie</namespace><namespace key="2">Benutzer</namespace></namespaces></siteinfo>'
+)
+
+
+def page(key, title="", body="some words here", revision=None, ns=0, extra="", inside="", redirect=""):
+    number = f"<ns>{ns}</ns>" if ns is not None else ""
+    revision = key * 10 if revision is None else revision
+    return (
+        f"<page><title>{title or f'Title {key}'}</title>{number}<id>{key}</id>{redirect}<revision><id>{revision}</id>"
+        f"<timestamp>2020-01-01T00:00:00Z</timestamp><contributor><username>A</username><id>1</id></contributor>{inside}"
+        f'<text xml:space="preserve">{body}</text></revision>{extra}</page>'
+    )
+
+
+def dump(pages, schema="0.10", site=SITE, end="</mediawiki>"):
+    space = f' xmlns="http://www.mediawiki.org/xml/export-{schema}/"' if schema else ""
+    return f"<mediawiki{space}>{site}{''.join(pages)}{end}"
+
+
+def write(path, content, compress=bz2.compress):
+    path.write_bytes(compress(content if isinstance(content, bytes) else content.encode()))
+    return path
+
+
+def parsed(tmp_path, *contents, **options):
+    folders = []
+    for number, content in enumerate(contents):
+        source = write(tmp_path / f"dump{number}.xml.bz2", content)
+        wikipedia.parse_pages(source, tmp_path / f"shard{number}", **options)
+        folders.append(tmp_path / f"shard{number}")
+    return folders
+
+
+def corpus_of(folders, tmp_path):
+    chosen = shards.choose(folders)
+    gathered = shards.gather(chosen, shards.count_vocabulary(chosen, None, tmp_path / "scratch"))
+    return gathered.corpus(["category"])
+
+
+@pytest.mark.parametrize("schema", ["", "0.1", "0.3", "0.4", "0.5", "0.6", "0.8", "0.9", "0.10", "0.11"])
+def test_every_schema_gives_the_same_articles(tmp_path, schema):
+    old = schema in ("", "0.1", "0.3")
+    ns = None if old else 0
+    pages = [
+        page(1, body="trees and shrubs [[Kategorie:Baum]]", ns=ns),
+        page(2, body="#REDIRECT [[Title 1]]", ns=ns, redirect="" if old else '<redirect title="Title 1"/>'),
+        page(3, "Benutzer:Somebody", ns=None if old else 2),
+        page(4, "Kategorie:Baum", ns=None if old else 14),
+        page(5, "Other: a title with a colon", body="shrubs &amp; [[Datei:x.jpg|weg]] trees", ns=ns),
+        page(6, body="{{disambiguation}} * [[a]]", ns=ns),
+        page(7, body="{{Disambiguation needed|x}} trees", ns=ns),
+        page(8, "Many (disambiguation)", ns=ns),
+        page(9, body="", ns=ns),
+        page(10, body="return {}", ns=ns, inside="<model>Scribunto</model>"),
+    ]
+    (folder,) = parsed(tmp_path, dump(pages, schema))
+    about = shards.read_about(folder)
+    assert about["counts"] == {
+        "articles": 3, "disambiguation": 2, "not an article": 2, "not wiki text": 1, "pages": 10, "redirect": 1,
+        "without text": 1,
+    }  # fmt: skip
+    found = corpus_of([folder], tmp_path)
+    assert found.documents["id"].tolist() == [1, 5, 7]
+    assert found.vocabulary == ["shrubs", "trees"]
+    assert found.content.toarray().tolist() == [[1, 1], [1, 1], [0, 1]]
+    assert found.context_names["category"] == ["Baum"]
+    pages = storage.read_arrays(folder / "category_pages.npz")
+    assert (pages["id"].tolist(), shards.unpack_lines(pages["title"])) == ([4], ["Baum"])
+
+
+def test_the_latest_revision_of_an_article_wins_whatever_the_order(tmp_path):
+    one = dump([page(1, body="early words", revision=5), page(2, body="kept words"), page(3, body="gone words")])
+    two = dump([page(1, body="late words", revision=9), page(3, body="#REDIRECT [[x]]", revision=99)])
+    folders = parsed(tmp_path, one, two)
+    found = corpus_of(folders, tmp_path)
+    assert found.documents["id"].tolist() == [1, 2]
+    assert found.vocabulary == ["kept", "late", "words"]
+    assert corpus_of(folders[::-1], tmp_path).digest == found.digest
+    assert shards.choose(folders).repeated == 2
+    with pytest.raises(ValueError, match=re.escape("are both made from dump0.xml.bz2, byte 0")):
+        shards.choose([*folders, folders[0]])
+
+
+def multistream(tmp_path, n_pages=23, in_stream=3):
+    pages = [
+        page(key, body=f"common word{'abcdefghij'[key % 10] * 3} [[Kategorie:C{key % 4}]]") for key in range(1, n_pages)
+    ]
+    streams, index, offset = [bz2.compress(dump([], end="").encode())], [], 0
+    for first in range(0, len(pages), in_stream):
+        offset = sum(map(len, streams))
+        index += [f"{offset}:{key + 1}:Title {key + 1}" for key in range(first, min(first + in_stream, len(pages)))]
+        streams.append(bz2.compress("".join(pages[first : first + in_stream]).encode()))
+    streams.append(bz2.compress(b"</mediawiki>\n"))
+    path = tmp_path / "multistream.xml.bz2"
+    path.write_bytes(b"".join(streams))
+    return path, write(tmp_path / "index.txt.bz2", "\n".join([*index, ""]))
+
+
+@pytest.mark.parametrize("parts", [1, 2, 5, 50])
+def test_any_number_of_jobs_gives_the_same_corpus(tmp_path, parts):
+    path, index = multistream(tmp_path)
+    wikipedia.parse_pages(path, tmp_path / "whole")
+    whole = corpus_of([tmp_path / "whole"], tmp_path)
+    assert whole.n_documents == 22
+    ranges = wikipedia.multistream_ranges(index, path, parts)
+    assert (ranges[0][0], ranges[-1][1]) == (0, path.stat().st_size)
+    assert 1 <= len(ranges) <= max(parts, 1)
+    folders = []
+    for start, stop in ranges:
+        folders.append(tmp_path / f"part{start}")
+        wikipedia.parse_pages(path, folders[-1], start=start, stop=stop)
+    found = corpus_of(folders[::-1], tmp_path)
+    assert found.digest == whole.digest
+    assert found.documents.equals(whole.documents)
+    assert found.context_names == whole.context_names
+
+
+def test_an_index_of_another_dump_is_refused(tmp_path):
+    path, _ = multistream(tmp_path)
+    for lines, message in (("17:1:A\n", "has no stream at byte 17"), ("x:1:A\n", "line 1 is b'x:1:A', not 'offset:id"),
+                           ("99999999:1:A\n", "not 'offset:id:title' with an offset inside multistream")):  # fmt: skip
+        with pytest.raises(ValueError, match=re.escape(message)):
+            wikipedia.multistream_ranges(write(tmp_path / "bad.bz2", lines), path, 2)
+
+
+def test_small_blocks_and_runs_change_nothing(tmp_path, monkeypatch):
+    path, _ = multistream(tmp_path)
+    wikipedia.parse_pages(path, tmp_path / "whole")
+    whole = corpus_of([tmp_path / "whole"], tmp_path)
+    monkeypatch.setattr(shards, "BLOCK_DOCUMENTS", 3)
+    monkeypatch.setattr(shards, "RUN_WORDS", 4)
+    wikipedia.parse_pages(path, tmp_path / "small")
+    assert shards.read_about(tmp_path / "small")["blocks"] == 8
+    assert corpus_of([tmp_path / "small"], tmp_path).digest == whole.digest
+
+
+def test_the_vocabulary_has_the_most_frequent_words(tmp_path):
+    body = "the the the oak oak elm elm ash ash ash yew"
+    (folder,) = parsed(tmp_path, dump([page(1, body=body), page(2, body="oak fir")]))
+    chosen = shards.choose([folder])
+    assert shards.count_vocabulary(chosen, 2, tmp_path / "x") == ["ash", "oak"]
+    assert shards.count_vocabulary(chosen, 3, tmp_path / "x", stop_words=()) == ["ash", "oak", "the"]
+    assert shards.count_vocabulary(chosen, None, tmp_path / "x", min_letters=4, stop_words=()) == []
+    assert not list((tmp_path / "x").iterdir())
+
+
+def test_a_given_vocabulary_is_checked(tmp_path):
+    good = tmp_path / "v.txt"
+    good.write_text("oak\nNone\r\n")
+    assert shards.read_vocabulary(good) == ["oak", "none"]
+    cases = {
+        "oak\nit\n": "line 2 is 'it'",
+        "oak\nelm\noak\n": "line 3 has the word 'oak' for the second",
+        "": "has no words",
+        "<html>\n": "line 1 is '<html>'",
+    }
+    for content, message in cases.items():
+        good.write_text(content)
+        with pytest.raises(ValueError, match=re.escape(message)):
+            shards.read_vocabulary(good)
+
+
+def test_documents_without_a_word_of_the_vocabulary_are_dropped(tmp_path):
+    (folder,) = parsed(tmp_path, dump([page(1, body="oak"), page(2, body="elm")]))
+    gathered = shards.gather(shards.choose([folder]), ["oak"])
+    assert (gathered.key.tolist(), gathered.empty) == ([1], 1)
+    with pytest.raises(ValueError, match="no document is left"):
+        shards.gather(shards.choose([folder]), ["yew"])
+
+
+def test_sampled_categories(tmp_path):
+    path, _ = multistream(tmp_path)
+    wikipedia.parse_pages(path, tmp_path / "s")
+    chosen = shards.choose([tmp_path / "s"])
+    drawn = wikipedia.sample_categories(chosen, 2, seed=1)
+    assert drawn == wikipedia.sample_categories(chosen, 2, seed=1)
+    part = wikipedia.in_categories(chosen, drawn)
+    expected = [key for key in range(1, 23) if f"C{key % 4}" in drawn]
+    gathered = shards.gather(part, ["common"])
+    assert gathered.key.tolist() == expected
+    with pytest.raises(ValueError, match="5 categories are asked for, but only 4 have 1 articles or more"):
+        wikipedia.sample_categories(chosen, 5, seed=1)
+
+
+def test_first_writers(tmp_path):
+    def revision(stamp, who):
+        return f"<revision><id>1</id><timestamp>{stamp}</timestamp><contributor{who}</revision>"
+
+    def history(key, *revisions, ns=0):
+        return f"<page><title>T{key}</title><ns>{ns}</ns><id>{key}</id>{''.join(revisions)}</page>"
+
+    name = "><username>{}</username><id>1</id></contributor>".format
+    content = dump(
+        [
+            history(3, revision("2003", name("Late")), revision("2001", name("Early"))),
+            history(1, revision("2001", "><ip>1.2.3.4</ip></contributor>"), revision("2002", name("Second"))),
+            history(2, revision("2001", ' deleted="deleted"/>')),
+            history(4, revision("2001", name("Talker")), ns=1),
+            history(5, revision("2009", name("Early"))),
+        ]
+    )
+    about = wikipedia.parse_first_writers(write(tmp_path / "stub.gz", content, gzip.compress), tmp_path / "w.npz")
+    assert about["counts"] == {
+        "first writer anonymous": 1, "first writer hidden": 1, "first writer named": 2, "not an article": 1, "pages": 5,
+        "revisions": 7,
+    }  # fmt: skip
+    (folder,) = parsed(tmp_path, dump([page(key) for key in (1, 2, 3, 5, 6)]))
+    gathered = shards.gather(shards.choose([folder]), ["words"])
+    wikipedia.add_writers(gathered, [tmp_path / "w.npz"])
+    found = gathered.corpus(["writer"])
+    assert found.context_names["writer"] == ["Early"]
+    assert found.contexts["writer"].toarray().ravel().tolist() == [0, 0, 1, 1, 0]
+
+
+# -- dumps gone wrong ----------------------------------------------------------------------------------------
+BOMB = '<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+GOOD = dump([page(1), page(2), page(3)])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (BOMB + dump([page(1, body="&b;")]), "declares entities of its own"),
+        (BOMB + "<mediawiki>&b;</mediawiki>", "declares entities of its own"),
+        ("<html><body>404</body></html>", "is an HTML page instead of data"),
+        ("PK\x03\x04", "is neither gzip, bzip2, xz nor plain XML"),
+        ("<feed><page/></feed>", "has the root element <feed>; <mediawiki> is needed"),
+        ("<feed/>", "has the root element <feed>"),
+        (dump([]), "has no pages"),
+        (dump([page(1).replace("<id>1</id>", "<id>one</id>")]), "page 'Title 1' has the id 'one'"),
+        (dump([page(1).replace("<id>10</id>", "")]), "page 'Title 1' has the revision id None"),
+        (dump([page(1, ns="x")]), "has the ns 'x'"),
+        ("<mediawiki>" + "<a>" * 300, "is beyond what a record may be: Excessive depth"),
+        ("<mediawiki><page></mediawiki>", "is not well-formed XML: Opening and ending tag mismatch"),
+        (dump([page(1, body="x" * 10_100_000)]), "is beyond what a record may be: Resource limit exceeded"),
+    ],
+)
+def test_a_bad_dump_is_refused(tmp_path, content, message):
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / "old").write_text("kept")
+    source = tmp_path / "bad.xml"
+    source.write_bytes(content.encode())
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
+    assert "bad.xml" in str(caught.value)
+    assert [path.name for path in (tmp_path / "s").iterdir()] == ["old"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.xml", "s"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD.removesuffix("</mediawiki>"), "cut off or damaged after 3 complete records: Premature end"),
+        (GOOD[: GOOD.rindex("<page>") + 150], "after 2 complete records"),
+        (
+            GOOD.replace("</revision></page></mediawiki>", "</page></mediawiki>"),
+            "after 2 complete records: Opening and",
+        ),
+        (
+            GOOD.encode().replace(b"<title>Title 3", b"<title>\xff\xfe"),
+            "after 2 complete records: Invalid bytes in character encoding",
+        ),
+        (
+            GOOD.replace("<title>Title 3", "<title>&undefined;"),
+            "after 2 complete records: Entity 'undefined' not defined",
+        ),
+        (GOOD + GOOD, "after 3 complete records: Extra content"),
+    ],
+)
+def test_what_is_complete_before_a_damage_may_be_kept(tmp_path, content, message):
+    source = write(tmp_path / "bad.xml.bz2", content)
+    folder = tmp_path / "s"
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wikipedia.parse_pages(source, folder)
+    assert not folder.exists()
+    about = wikipedia.parse_pages(source, folder, allow_truncated=True)
+    assert message in about["warnings"][0]
+    assert about["documents"] == int(re.search("after ([0-9])", message)[1])
+
+
+LONG = dump([page(key, body=np.random.default_rng(key).bytes(20_000).hex()) for key in range(1, 60)])
+
+
+@pytest.mark.parametrize("compress", [bz2.compress, gzip.compress, lzma.compress])
+def test_a_cut_compressed_dump_gives_what_is_complete(tmp_path, compress):
+    whole = compress(LONG.encode())
+    source = tmp_path / "cut.xml.x"
+    source.write_bytes(whole[: len(whole) * 2 // 3])
+    with pytest.raises(
+        ValueError, match=r"cut.xml.x is cut off after [0-9]+ inflated bytes; [0-9]+ complete records come"
+    ):
+        wikipedia.parse_pages(source, tmp_path / "s")
+    about = wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
+    assert 15 < about["documents"] < 45
+    source.write_bytes(whole)
+    assert wikipedia.parse_pages(source, tmp_path / "s")["documents"] == 59
+    source.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"cut\.xml\.x is empty"):
+        wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
+
+
+def test_flipped_bytes_are_noticed(tmp_path):
+    whole = bytearray(gzip.compress(LONG.encode()))
+    whole[-6] ^= 1
+    source = tmp_path / "flip.xml.gz"
+    source.write_bytes(whole)
+    with pytest.raises(ValueError, match=r"flip.xml.gz is damaged after [0-9]+ inflated bytes: .*incorrect data check"):
+        wikipedia.parse_pages(source, tmp_path / "s")
+
+
+def test_a_compression_bomb_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(xmlstream, "BOMB_BYTES", 2**20)
+    source = write(tmp_path / "bomb.xml.bz2", b"<mediawiki>" + b" " * 2**25)
+    with pytest.raises(ValueError, match="inflates to more than 1000 times its size"):
+        wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
+
+
+def test_endless_rubbish_without_a_page_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(xmlstream, "MAX_RECORD_BYTES", 2**20)
+    source = write(tmp_path / "rubbish.xml.bz2", b"<mediawiki>" + b"<a>b</a>" * 200_000)
+    with pytest.raises(ValueError, match=r"has [0-9]+ bytes without the end of a <page> after 0"):
+        wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
+
+
+def test_nested_markup_ten_thousand_deep(tmp_path):
+    body = "{{" * 10_000 + "oak" + "}}" * 10_000 + " elm " + "[[" * 10_000 + " yew"
+    (folder,) = parsed(tmp_path, dump([page(1, body=body)]))
+    assert corpus_of([folder], tmp_path).vocabulary == ["elm", "yew"]
+
+
+# -- the real excerpts ---------------------------------------------------------------------------------------
+@needs_mirror
+def test_real_excerpts(tmp_path):
+    folders, counts = [], {}
+    for source in DUMPS:
+        folders.append(tmp_path / source.name)
+        truncated = "2014" in source.name
+        about = wikipedia.parse_pages(source, folders[-1], allow_truncated=truncated)
+        assert len(about["warnings"]) == truncated
+        counts[source.name[:13]] = Counter(about["counts"])
+    pages = {name: (one["pages"], one["articles"] + one["disambiguation"]) for name, one in counts.items()}
+    assert pages == {
+        "enwiki-2014-e": (361, 215), "enwiki-202502": (70, 6), "enwiki-latest": (206, 106), "enwiki-minidu": (27, 24),
+        "enwiki-table-": (5, 5),
+    }  # fmt: skip
+    assert counts["enwiki-202502"]["redirect"] == 64
+    with pytest.raises(ValueError, match="cut off or damaged after 361 complete records"):
+        wikipedia.parse_pages(DUMPS[0], tmp_path / "x")
+    every = set()
+    for folder in folders:
+        every.update(key for block in shards.blocks(folder) for key in block["key"].tolist())
+    chosen = shards.choose(folders)
+    # 241 distinct articles: 227 of them, by their latest version, are not pages of disambiguation
+    assert chosen.n_documents == 227
+    gathered = shards.gather(chosen, shards.read_vocabulary(MIRROR / "dictnostops.txt"))
+    found = gathered.corpus(["category"])
+    assert (found.n_documents, found.n_words) == (227, 7702)
+    assert 6500 < len(np.unique(found.content.indices)) < 7046  # the manifest counts words of templates and tables too
+    assert found.contexts["category"].shape[1] > 1800
+    assert corpus_of(folders, tmp_path).digest == corpus_of(folders[::-1], tmp_path).digest
+
+
+@needs_mirror
+def test_real_stub_history(tmp_path):
+    about = wikipedia.parse_first_writers(STUB, tmp_path / "w.npz")
+    assert (about["counts"]["pages"], about["counts"]["revisions"]) == (507, 1307)
