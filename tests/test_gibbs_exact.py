@@ -1,9 +1,10 @@
 """Every Gibbs kernel against the exact posterior of tiny corpora.
 
 Frequencies of events (numbers of clusters and topics, pairs that share one, the likeliest states) over a long run are
-compared with their exact probabilities, in units of standard errors by means of 50 batches. An event fails
-beyond 6 standard errors: for Student's t with 49 degrees of freedom a chance of 2.4e-7, so with at most 80 events a
-test fails by chance with probability below 2e-5. Seeds are fixed.
+compared with their exact probabilities, in units of standard errors by means of 50 batches, but at least those of
+independent draws. Events rarer than 0.04 are left out: batch means would be too skewed. An event fails beyond 6
+standard errors: for Student's t with 49 degrees of freedom a chance of 2.4e-7, so with at most 80 events a test fails
+by chance with probability near 2e-5. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def events(exact, n_documents, n_tokens):
         rows.append([other == state for other in states])
     table = np.array(rows, dtype=float)
     probability = table @ np.array(list(exact.values()))
-    informative = (probability > 0.003) & (probability < 0.997)
+    informative = (probability > 0.04) & (probability < 0.96)
     return table[informative], probability[informative]
 
 
@@ -76,7 +77,8 @@ def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
         here = canonical(state.cluster), canonical(state.topic)
         visits[(iteration - 1) * BATCHES // sweeps, states[here]] += 1
     means = visits @ table.T / (sweeps / BATCHES)
-    error = means.std(axis=0, ddof=1) / np.sqrt(BATCHES)
+    independent = np.sqrt(probability * (1 - probability) / sweeps)
+    error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(BATCHES), independent)
     score = (means.mean(axis=0) - probability) / error
     worst = int(np.argmax(np.abs(score)))
     assert np.abs(score).max() < 6, (
@@ -116,7 +118,7 @@ FAMILIES = {
         {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)},
     ),
 }
-SWEEPS = {"collapsed": 4000, "blocked": 2500, "interleaved": 2000}
+SWEEPS = {"collapsed": 4000, "blocked": 3000, "interleaved": 2000}
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

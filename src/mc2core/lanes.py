@@ -2,8 +2,9 @@
 
 LLVM does not vectorise the sums of short rows that drawing from many weights needs (it measured 6 times slower on
 rows of 100), so these say it directly, as portable LLVM vector operations that any processor's back end lowers.
-They are for use inside numba kernels only. Indices are not checked: ``first`` must be a multiple of ``LANES`` with
-``LANES`` entries behind it in every array.
+They are for use inside numba kernels only. Indices are not checked: ``LANES`` entries must follow ``first`` (and
+``row``, the place of a matrix's row) in every array. Matrices are passed whole, because a numba view of a row costs
+two atomic reference counts, as much as the arithmetic.
 """
 
 from __future__ import annotations
@@ -38,38 +39,65 @@ def _sum(builder, vector):
     return builder.call(reduce, [ir.Constant(ir.DoubleType(), -0.0), wide], fastmath=("reassoc",))
 
 
-def _weigh_counts(typingctx, counts, prior, scale, weights, first):
-    """weights[first:first + 16] = (counts + prior) * scale; returns their float64 sum.
+def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
+    """weights[first:first + 16] = (counts.ravel()[row + first...] + prior[first...]) * scale[first...].
 
-    ``counts`` int32; ``prior``, ``scale``, ``weights`` float32; all one-dimensional and contiguous.
+    Returns their float64 sum. ``counts`` int32; ``prior``, ``scale``, ``weights`` float32; all contiguous.
     """
-    signature = types.float64(counts, prior, scale, weights, types.intp)
+    signature = types.float64(counts, types.intp, prior, scale, weights, types.intp)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        first = arguments[4]
-        n = _load(context, builder, kinds[0], arguments[0], first, _I32)
-        a = _load(context, builder, kinds[1], arguments[1], first, _F32)
-        h = _load(context, builder, kinds[2], arguments[2], first, _F32)
+        first = arguments[5]
+        n = _load(context, builder, kinds[0], arguments[0], builder.add(arguments[1], first), _I32)
+        a = _load(context, builder, kinds[2], arguments[2], first, _F32)
+        h = _load(context, builder, kinds[3], arguments[3], first, _F32)
         p = builder.fmul(builder.fadd(builder.sitofp(n, _F32), a), h)
-        builder.store(p, _address(context, builder, kinds[3], arguments[3], first, _F32), align=4)
+        builder.store(p, _address(context, builder, kinds[4], arguments[4], first, _F32), align=4)
         return _sum(builder, p)
 
     return signature, generate
 
 
-def _weigh_products(typingctx, left, right, weights, first):
-    """weights[first:first + 16] = left * right (float32, contiguous); returns their float64 sum."""
-    signature = types.float64(left, right, weights, types.intp)
+def _weigh_products(typingctx, left, row, right, other_row, weights, first):
+    """weights[first:first + 16] = left.ravel()[row + first...] * right.ravel()[other_row + first...].
+
+    Returns their float64 sum. All float32 and contiguous.
+    """
+    signature = types.float64(left, types.intp, right, types.intp, weights, types.intp)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
-        first = arguments[3]
-        a = _load(context, builder, kinds[0], arguments[0], first, _F32)
-        b = _load(context, builder, kinds[1], arguments[1], first, _F32)
+        first = arguments[5]
+        a = _load(context, builder, kinds[0], arguments[0], builder.add(arguments[1], first), _F32)
+        b = _load(context, builder, kinds[2], arguments[2], builder.add(arguments[3], first), _F32)
         p = builder.fmul(a, b)
-        builder.store(p, _address(context, builder, kinds[2], arguments[2], first, _F32), align=4)
+        builder.store(p, _address(context, builder, kinds[4], arguments[4], first, _F32), align=4)
         return _sum(builder, p)
+
+    return signature, generate
+
+
+def _find_lane(typingctx, weights, first, u):
+    """Index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if none does.
+
+    Running sums are float32, taken in four steps of doubled reach. The weight at the index is above 0.
+    """
+    signature = types.intp(weights, types.intp, types.float64)
+
+    def generate(context, builder, signature, arguments):
+        total = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F32)
+        zeros = ir.Constant(_F32, [0.0] * LANES)
+        index = ir.VectorType(ir.IntType(32), LANES)
+        for reach in (1, 2, 4, 8):
+            # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
+            moved = ir.Constant(index, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
+            total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
+        aim = builder.fptrunc(arguments[2], ir.FloatType())
+        one = builder.insert_element(ir.Constant(_F32, ir.Undefined), aim, ir.Constant(ir.IntType(32), 0))
+        aims = builder.shuffle_vector(one, one, ir.Constant(index, [0] * LANES))
+        passed = builder.bitcast(builder.fcmp_ordered("<=", total, aims), ir.IntType(LANES))
+        return builder.zext(builder.ctpop(passed), ir.IntType(64))
 
     return signature, generate
 
@@ -77,3 +105,4 @@ def _weigh_products(typingctx, left, right, weights, first):
 # numba adds the first argument itself, which type checkers cannot know
 weigh_counts: Any = intrinsic(_weigh_counts)
 weigh_products: Any = intrinsic(_weigh_products)
+find_lane: Any = intrinsic(_find_lane)

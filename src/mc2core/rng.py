@@ -93,6 +93,7 @@ def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarra
 _TAIL = 3.6541528853610088
 _EDGE, _HEIGHT = _ziggurat(256, _TAIL, 0.00492867323399)
 _LAYER = np.uint64(255)
+_LOW = np.uint64(4095)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -161,16 +162,20 @@ def fill_gamma(state, shape, work, out):
     start, step = state[0], state[1]
     n = out.size
     for i in range(n):
-        u = (np.float64(mix(start + np.uint64(i + 1) * step) >> _S12) + 0.5) * _TO_UNIT
-        work[i] = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
+        word = mix(start + np.uint64(i + 1) * step)
+        u = (np.float64(word >> _S12) + 0.5) * _TO_UNIT
+        x = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
+        # the 12 bits not used are the head of the number that accepts or rejects; all ones are marked by the sign
+        work[i] = x if (word & _LOW) != _LOW else -x
     state[0] = start + np.uint64(n) * step
     for i in range(n):
         x = work[i]
-        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x; below 1e-17 that is 1
-        if x > 1e-17:
+        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x, which most heads settle
+        if x < 0.0 or x > 1.0 / 4096.0:
+            u = (4095.0 + uniform(state)) / 4096.0 if x < 0.0 else uniform(state) * (4095.0 / 4096.0)
+            x = abs(x)
             while True:
                 if x <= 1.0:
-                    u = uniform(state)
                     if u < 1.0 - x or u < math.exp(-x):
                         break
                 else:
@@ -180,6 +185,7 @@ def fill_gamma(state, shape, work, out):
                     if math.log(uniform(state)) < -z - x - slope * z + 1.0:
                         break
                 x = math.exp(math.log(uniform(state) / right) / shape)
+                u = uniform(state)
         out[i] = x
 
 

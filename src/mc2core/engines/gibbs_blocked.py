@@ -8,17 +8,18 @@ summed out:
 
 **Births, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
 ``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (a *big* one) is known;
-likewise every cluster with pi_k above ``SMALLEST_CLUSTER / J``. A token in a small topic stays there (it enters its
-document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything else moves among
-the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays among the
+likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays there
+(it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything
+else moves among the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays among the
 big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the rest.
 
 **Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
 words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
 
-**Zeros.** psi and tau are float32, so draws below 1e-38 become 0. A token's own topic always has psi and tau of a
-Gamma with shape above 1, so the present state never becomes impossible. With few words and a small prior all
-Gammas of a topic not in use may underflow; its psi is then drawn on the log scale.
+**Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
+topic's sum: they carry less than rounding, and subnormal products would cost a hundred cycles each. A token's own
+topic always has psi and tau of a Gamma with shape above 1, so the present state never becomes impossible. With
+few words and a small prior all Gammas of a topic not in use may underflow; its psi is then drawn on the log scale.
 """
 
 from __future__ import annotations
@@ -34,15 +35,20 @@ from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.engines.gibbs_topics import WordCells
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
-from mc2core.lanes import LANES, weigh_products
+from mc2core.lanes import LANES, find_lane, weigh_products
 from mc2core.numerics import exp, log
 
 SMALLEST_TOPIC = 1e-3
-SMALLEST_CLUSTER = 0.1  # in documents
+SMALLEST_CLUSTER = 1.0  # in documents; at most 0.05 of pi
 _WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 128
 _ATOMS_AT_MOST = 10_000
-_FLOOR = np.float32(1e-37)
+_FLOOR = np.float32(1e-37)  # of a word's mass under a cluster
+_TINY = np.float32(1e-18)  # of psi
+_TAU_UNIT = 2.0**60  # tau is stored in units that keep its product with psi a normal float32 ...
+_TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
+_HOPELESS = 45.0  # nats
+_WORDS_AT_ONCE = 16
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
 
 
@@ -69,7 +75,8 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, draw: np.rando
     logs = np.log(draw.standard_gamma(s + 1.0, (n_words, n_columns)))
     logs += np.log1p(-draw.random((n_words, n_columns))) / s
     psi = np.exp(logs - logs.max(axis=0))
-    return psi / psi.sum(axis=0)
+    psi /= psi.sum(axis=0)
+    return np.where(psi < _TINY, 0.0, psi)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -93,6 +100,8 @@ def draw_psi(key, first, last, start, token, count, topic, column, n_columns, to
         row = psi[w]
         rng.fill_gamma(stream, topic_prior, work, row[:n_columns])
         for c in range(n_columns):
+            if row[c] < _TINY:
+                row[c] = np.float32(0.0)
             if n_w[c] > 0:
                 row[c] = rng.gamma_variate(stream, n_w[c] + topic_prior)
             sums[c] += np.float64(row[c])
@@ -115,55 +124,101 @@ def centred_log(mass, log_mass):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add_row(row, factor, weight):
+    # in a function of its own this vectorises
+    for k in range(weight.size):
+        weight[k] += factor * np.float64(row[k])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def draw_clusters(
     key, first, last, indptr, indices, counts, document_start, topic, column, small, log_small, log_prior, log_context,
     log_mass, is_big, cluster,
 ):  # fmt: skip
-    """z_j of documents first..last-1 in big clusters, in place.
+    """z_j of documents first..last-1 in big clusters: ``cluster`` gets the column drawn, in place.
 
-    ``log_small`` (small topics, K): ln tau of the small topics, numbered by ``small`` (M,); ``log_prior`` (K,): ln pi;
-    ``log_context`` (last - first, K), or (0, K) without contexts; ``is_big`` (K',) over all present clusters: column of
-    the cluster or -1; columns come back as ``cluster``'s big numbers through the caller.
+    Every column starts from ln pi + ln f(x_j) and only falls as words are added, because ``log_mass`` is at most 0.
+    So a column that has fallen ``_HOPELESS`` below the document's present cluster is left out from there on: its
+    probability is below 1e-19, less than the rounding of the sum.
+
+    Parameters
+    ----------
+    column : (M,) int32, -1 for a small topic; small : (M,) int32, its row of ``log_small``
+    log_small : (small topics, K) float64, ln tau of the small topics
+    log_prior : (K,) float64, ln pi; log_context : (last - first, K), or (0, K) without contexts
+    log_mass : (V, K) float32; is_big : (K',) int32, column of each present cluster, or -1
     """
     n_clusters = log_prior.size
     stream = np.zeros(2, np.uint64)
     weight = np.zeros(n_clusters)
+    active = np.zeros(n_clusters, np.int64)
+    widest = 0
     for j in range(first, last):
-        if is_big[cluster[j]] < 0:
+        widest = max(widest, indptr[j + 1] - indptr[j])
+    words = np.zeros(widest, np.int64)
+    moving = np.zeros(widest, np.float64)
+    for j in range(first, last):
+        here = is_big[cluster[j]]
+        if here < 0:
             continue
         weight[:] = log_prior
         if log_context.shape[0] > 0:
             weight += log_context[j - first]
-        i = document_start[j]
+        n_words = 0
+        token = document_start[j]
         for cell in range(indptr[j], indptr[j + 1]):
             c = counts[cell]
-            for token in range(i, i + counts[cell]):
-                if column[topic[token]] < 0:
+            for i in range(token, token + counts[cell]):
+                if column[topic[i]] < 0:
                     c -= 1
-                    weight += log_small[small[topic[token]]]
-            i += counts[cell]
+                    weight += log_small[small[topic[i]]]
+            token += counts[cell]
             if c > 0:
-                row = log_mass[indices[cell]]
-                factor = np.float64(c)
-                for k in range(n_clusters):
-                    weight[k] += factor * np.float64(row[k])
-        top = weight[0]
-        for k in range(1, n_clusters):
-            top = max(top, weight[k])
+                words[n_words] = indices[cell]
+                moving[n_words] = c
+                n_words += 1
+        least = weight[here] - _HOPELESS
+        for c in range(n_words):
+            least += moving[c] * np.float64(log_mass[words[c], here])
+        n_active = 0
+        for k in range(n_clusters):
+            if weight[k] >= least:
+                active[n_active] = k
+                n_active += 1
+        c = 0
+        while c < n_words:
+            stop = min(c + _WORDS_AT_ONCE, n_words)
+            if n_active > n_clusters // 4:
+                while c < stop:
+                    _add_row(log_mass[words[c]], moving[c], weight)
+                    c += 1
+            else:
+                while c < stop:
+                    for a in range(n_active):
+                        weight[active[a]] += moving[c] * np.float64(log_mass[words[c], active[a]])
+                    c += 1
+            kept = 0
+            for a in range(n_active):
+                if weight[active[a]] >= least:
+                    active[kept] = active[a]
+                    kept += 1
+            n_active = kept
+        top = -np.inf
+        for a in range(n_active):
+            top = max(top, weight[active[a]])
         total = 0.0
-        for k in range(n_clusters):
-            weight[k] = exp(weight[k] - top)
-        for k in range(n_clusters):
-            total += weight[k]
+        for a in range(n_active):
+            weight[active[a]] = exp(weight[active[a]] - top)
+            total += weight[active[a]]
         rng.seek(stream, key, j)
         u = rng.uniform(stream) * total
-        chosen = 0
-        for k in range(n_clusters):
-            if weight[k] > 0.0:
-                chosen = k
-                if u < weight[k]:
+        chosen = here
+        for a in range(n_active):
+            if weight[active[a]] > 0.0:
+                chosen = active[a]
+                if u < weight[active[a]]:
                     break
-                u -= weight[k]
+                u -= weight[active[a]]
         cluster[j] = chosen
 
 
@@ -180,35 +235,51 @@ def draw_topics(
     width = psi.shape[1]
     p = np.zeros(width, np.float32)
     n_blocks = width // LANES
-    block = np.zeros(n_blocks)
+    running = np.zeros(n_blocks)
+    largest, widest = 0, 0
+    for w in range(first, last):
+        n_tokens = 0
+        for cell in range(start[w], start[w + 1]):
+            n_tokens += count[cell]
+        largest, widest = max(largest, n_tokens), max(widest, start[w + 1] - start[w])
+    moving = np.zeros(largest + 1, np.int64)
+    row_of = np.zeros(widest, np.int64)
+    end_of = np.zeros(widest, np.int64)
     for w in range(first, last):
         rng.seek(stream, key, w)
-        row = psi[w]
+        # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap
+        n_cells, n_moving = 0, 0
         for cell in range(start[w], start[w + 1]):
-            k = tau_of[document[cell]]
-            if k < 0:
-                continue
+            row_of[n_cells] = tau_of[document[cell]]
+            if row_of[n_cells] >= 0:
+                for i in range(token[cell], token[cell] + count[cell]):
+                    moving[n_moving] = i
+                    if column[topic[i]] >= 0:
+                        n_moving += 1
+                end_of[n_cells] = n_moving
+                n_cells += 1
+        t = 0
+        for cell in range(n_cells):
             total = 0.0
             for b in range(n_blocks):
-                block[b] = weigh_products(tau[k], row, p, b * LANES)
-                total += block[b]
-            for i in range(token[cell], token[cell] + count[cell]):
-                if column[topic[i]] < 0:
-                    continue
+                total += weigh_products(tau, row_of[cell] * width, psi, w * width, p, b * LANES)
+                running[b] = total
+            while t < end_of[cell]:
                 u = rng.uniform(stream) * total
-                b = 0
-                while b < n_blocks - 1 and u >= block[b]:
-                    u -= block[b]
-                    b += 1
-                chosen = -1
-                for c in range(b * LANES, b * LANES + LANES):
-                    if p[c] > np.float32(0.0):
-                        chosen = c
-                        if u < np.float64(p[c]):
-                            break
-                        u -= np.float64(p[c])
-                if chosen >= 0:
-                    topic[i] = label[chosen]
+                passed = 0
+                before = 0.0
+                for b in range(n_blocks - 1):
+                    if running[b] <= u:
+                        passed = b + 1
+                        before = running[b]
+                lane = find_lane(p, passed * LANES, u - before)
+                if lane == LANES:  # rounding alone went past the block: its last weight
+                    lane -= 1
+                    while lane > 0 and p[passed * LANES + lane] == np.float32(0.0):
+                        lane -= 1
+                if p[passed * LANES + lane] > np.float32(0.0):
+                    topic[moving[t]] = label[passed * LANES + lane]
+                t += 1
 
 
 def _padded(n: int) -> int:
@@ -253,11 +324,12 @@ def move_blocked(
     else:
         gammas = draw.standard_gamma(np.append(seating.n_k, concentrations.group))
         pi = gammas / gammas.sum()
-        new, _ = split_rest(pi[-1], concentrations.group, SMALLEST_CLUSTER / n_documents, draw)
+        smallest = min(SMALLEST_CLUSTER / n_documents, 0.05)
+        new, _ = split_rest(pi[-1], concentrations.group, smallest, draw)
         pi = np.concatenate([pi[:-1], new])
         n_km = np.zeros((len(pi), n_used), np.int32)
         n_km[: seating.n_clusters] = seating.n_km
-        big = np.flatnonzero(pi > SMALLEST_CLUSTER / n_documents)
+        big = np.flatnonzero(pi > smallest)
     # psi, as Gammas and their sums
     psi = np.zeros((n_words, width), np.float32)
     psi_key = rng.key(seed, "psi", iteration)
@@ -287,7 +359,8 @@ def move_blocked(
     tau_all /= tau_all.sum(axis=1, keepdims=True)
     tau = np.zeros((len(big), width), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
-    tau[:, :n_columns] = tau_all[:, :n_columns] / sums[:n_columns]
+    tau[:, :n_columns] = tau_all[:, :n_columns] / sums[:n_columns] * _TAU_UNIT
+    tau[tau < _TINY_TAU] = 0.0
     # documents
     if clusters_are_fixed:
         tau_of = seating.cluster
@@ -320,7 +393,9 @@ def move_blocked(
         in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK)
         moves = is_big[seating.cluster] >= 0
         tau_of = np.where(moves, chosen, np.int32(-1)).astype(np.int32)
-        seating.cluster = np.where(moves, big[chosen * moves], seating.cluster).astype(np.int32)
+        cluster = seating.cluster.copy()
+        cluster[moves] = big[chosen[moves]]  # there may be no big cluster at all
+        seating.cluster = cluster
     # tokens
     topic_key = rng.key(seed, "blocked topics", iteration)
 

@@ -8,10 +8,13 @@ The appendix sums v eps_m over the topics in use where the Dirichlet's total is 
 the counts; the form above is the one tested.
 
 Counts are held topic by topic, so that one topic of the document is weighed for all clusters in one vector loop. A
-ratio of gamma functions is a short product for few tokens, else one Stirling series minus a kept log-gamma.
+ratio of gamma functions is a short product for few tokens (logarithms are taken of the products of many topics), else
+one Stirling series minus a kept log-gamma.
 """
 
 from __future__ import annotations
+
+import math
 
 import numba
 import numpy as np
@@ -23,22 +26,44 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import exp, log, log_gamma, stirling
 
 _FEW = 8  # tokens up to which the ratio of gamma functions is a product; Stirling's series is exact from 8 on
+_BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _add_log_ratio(prior, n, kept, count, n_slots, product, weight):
-    """weight[k] += ln G(prior + n[k] + count) - ln G(prior + n[k]) for k < n_slots; ``kept`` is the last term."""
-    if count <= _FEW:
+def _multiply(prior, n, count, n_slots, product):
+    """product[k] *= G(prior + n[k] + count) / G(prior + n[k]) for k < n_slots, for a small count."""
+    for i in range(count):
         for k in range(n_slots):
-            product[k] = prior + n[k]
-        for i in range(1, count):
-            for k in range(n_slots):
-                product[k] *= prior + (n[k] + i)
-        for k in range(n_slots):
-            weight[k] += log(product[k])
-    else:
-        for k in range(n_slots):
-            weight[k] += stirling(prior + (n[k] + count)) - kept[k]
+            product[k] *= prior + (n[k] + i)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _take_logs(n_slots, product, weight):
+    """weight[k] += ln product[k]; product[k] = 1."""
+    for k in range(n_slots):
+        weight[k] += log(product[k])
+        product[k] = 1.0
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add_stirling(prior, n, kept, count, n_slots, weight):
+    """weight[k] += ln G(prior + n[k] + count) - kept[k], for prior + n[k] + count >= 8."""
+    for k in range(n_slots):
+        weight[k] += stirling(prior + (n[k] + count)) - kept[k]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _add_log_gamma(prior, n, kept, count, n_slots, weight):
+    """The same for any arguments."""
+    for k in range(n_slots):
+        weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _subtract_totals(v, n, kept, length, n_slots, weight):
+    """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
+    for k in range(n_slots):
+        weight[k] += kept[k] - log_gamma(v + (n[k] + length))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -69,7 +94,9 @@ def _sweep(
     stream = np.zeros(2, np.uint64)
     counts = np.zeros(n_topics, np.int64)
     present = np.zeros(n_topics, np.int64)
-    product = np.zeros(capacity)
+    product = np.ones(capacity)
+    most = math.log2(v + n_tokens.sum() + 1.0)
+    bits = np.array([max(most, -math.log2(a)) for a in prior])  # bounds the exponent of a factor
     weight = np.zeros(capacity)
     for j in range(first, cluster.size):
         if n_clusters == capacity:
@@ -111,14 +138,25 @@ def _sweep(
                 weight[k] = log(alpha)
             else:
                 weight[k] = -np.inf
-            if weight[k] > -np.inf:
+            if codes.size > 0 and weight[k] > -np.inf:
                 weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
         if length > 0:
-            for k in range(n_slots):
-                weight[k] += kept_k[k] - log_gamma(v + n_tokens[k] + length)
+            _subtract_totals(v, n_tokens, kept_k, length, n_slots, weight)
+        used_bits = 0.0
         for p in range(n_present):
             m = present[p]
-            _add_log_ratio(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, product, weight)
+            exponents = counts[m] * bits[m]
+            if counts[m] > _FEW:
+                _add_stirling(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+            elif exponents > _BITS:
+                _add_log_gamma(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+            else:
+                if used_bits + exponents > _BITS:
+                    _take_logs(n_slots, product, weight)
+                    used_bits = 0.0
+                _multiply(prior[m], n_mk[m], counts[m], n_slots, product)
+                used_bits += exponents
+        _take_logs(n_slots, product, weight)
         u = rng.uniform(stream) * _exponentiate(weight, n_slots)
         chosen = empty
         for k in range(n_slots):

@@ -24,7 +24,7 @@ import numpy as np
 
 from mc2core import rng
 from mc2core.engines.gibbs_state import Concentrations, Seating
-from mc2core.lanes import LANES, weigh_counts
+from mc2core.lanes import LANES, find_lane, weigh_counts
 
 _F32_ONE = np.float32(1.0)
 _WORD, _TOKEN, _TOPICS = 0, 1, 2
@@ -100,7 +100,7 @@ def _order_by_cluster(document, cluster, work_count, work_order):
 def _sweep(
     key, stream, position, start, document, first_token, count, cluster, topic,
     n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,
-    work_count, work_order, work_topic,
+    work_count, work_order, work_token, work_topic,
 ):  # fmt: skip
     """Sweep from ``position`` on; True when all words are done, False when a new topic needs more capacity.
 
@@ -132,10 +132,11 @@ def _sweep(
         for c in range(cells):
             cell = offset + work_order[c]
             for i in range(first_token[cell], first_token[cell] + count[cell]):
-                m = topic[i]
-                work_topic[t] = m
-                n_w[m] += 1
+                work_token[t] = i
+                work_topic[t] = topic[i]
                 t += 1
+        for i in range(t):
+            n_w[work_topic[i]] += 1
         for m in range(n_topics):
             h[m] = (np.float32(n_w[m]) + s) * inverse[m]
         full = False
@@ -150,51 +151,52 @@ def _sweep(
             if end <= resume:
                 continue
             n_blocks = (n_topics + LANES - 1) // LANES
-            row = n_km[k]
             new = table_concentration * rest[0] / n_words
             total = new
             for b in range(n_blocks):
-                block[b] = weigh_counts(row, prior, h, p, b * LANES)
+                block[b] = weigh_counts(n_km, k * capacity, prior, h, p, b * LANES)
                 total += block[b]
             for t in range(max(begin, resume), end):
                 m = work_topic[t]
                 old = p[m]
                 h_less = (np.float32(n_w[m] - 1) + s) / (np.float32(n_m[m] - 1) + vs)
-                less = (np.float32(row[m] - 1) + prior[m]) * h_less
+                less = (np.float32(n_km[k, m] - 1) + prior[m]) * h_less
                 others = total - np.float64(old)
-                before = stream[0]
+                rewind = stream[0]
                 u = rng.uniform(stream) * (others + np.float64(less)) - np.float64(less)
                 if u < 0.0:
                     continue
                 p[m] = np.float32(0.0)
                 block[m // LANES] -= np.float64(old)
+                running = 0.0
+                before = 0.0
                 b = 0
-                while b < n_blocks and u >= block[b]:
-                    u -= block[b]
-                    b += 1
+                for i in range(n_blocks):
+                    running += block[i]
+                    if running <= u:
+                        b = i + 1
+                        before = running
                 if b == n_blocks and n_topics == capacity:
-                    stream[0] = before
+                    stream[0] = rewind
                     position[_TOKEN] = t
                     full = True
                     break
                 # the token leaves topic m ...
-                row[m] -= 1
+                n_km[k, m] -= 1
                 n_w[m] -= 1
                 n_m[m] -= 1
                 inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
                 h[m] = h_less
                 p[m] = np.float32(0.0)
                 if b < n_blocks:
-                    chosen = -1
-                    for i in range(b * LANES, b * LANES + LANES):
-                        if p[i] > np.float32(0.0):
-                            chosen = i
-                            if u < np.float64(p[i]):
-                                break
-                            u -= np.float64(p[i])
-                    p[m] = less
-                    if chosen < 0:  # only rounding was left in the block: the token returns
+                    chosen = b * LANES + find_lane(p, b * LANES, u - before)
+                    if chosen == (b + 1) * LANES:  # rounding alone went past the block: its last weight
+                        chosen -= 1
+                        while chosen > b * LANES and p[chosen] == np.float32(0.0):
+                            chosen -= 1
+                    if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
                         chosen = m
+                    p[m] = less
                 else:
                     p[m] = less
                     chosen = n_topics
@@ -208,27 +210,23 @@ def _sweep(
                         for i in range(chosen, chosen + LANES):
                             p[i] = np.float32(0.0)
                         n_blocks += 1
+                    others -= new
                     new = table_concentration * rest[0] / n_words
+                    others += new
                 block[m // LANES] += np.float64(less)
                 # ... and joins the chosen one
-                block[chosen // LANES] -= np.float64(p[chosen])
-                row[chosen] += 1
+                before = np.float64(p[chosen])
+                n_km[k, chosen] += 1
                 n_w[chosen] += 1
                 n_m[chosen] += 1
                 inverse[chosen] = _F32_ONE / (np.float32(n_m[chosen]) + vs)
                 h[chosen] = (np.float32(n_w[chosen]) + s) * inverse[chosen]
-                p[chosen] = (np.float32(row[chosen]) + prior[chosen]) * h[chosen]
-                block[chosen // LANES] += np.float64(p[chosen])
-                total = new
-                for b in range(n_blocks):
-                    total += block[b]
+                p[chosen] = (np.float32(n_km[k, chosen]) + prior[chosen]) * h[chosen]
+                gain = np.float64(p[chosen]) - before
+                block[chosen // LANES] += gain
+                total = others + np.float64(less) + gain
+                topic[work_token[t]] = chosen
                 work_topic[t] = chosen
-        t = 0
-        for c in range(cells):
-            cell = offset + work_order[c]
-            for i in range(first_token[cell], first_token[cell] + count[cell]):
-                topic[i] = work_topic[t]
-                t += 1
         position[_TOPICS] = n_topics
         if full:
             position[_WORD] = w
@@ -262,6 +260,7 @@ def sweep_topics(
     work = (
         np.zeros(seating.n_clusters + 1, np.int64),
         np.zeros(cells.widest, np.int64),
+        np.zeros(cells.largest, np.int64),
         np.zeros(cells.largest, np.int32),
     )
     n_m = n_km.sum(axis=0, dtype=np.int64)

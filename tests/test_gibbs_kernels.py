@@ -1,0 +1,379 @@
+"""Compiled Gibbs kernels against plain twins that draw the same random numbers, and their conditionals alone."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from gibbs_enumeration import stirling
+from scipy import integrate, stats
+from scipy.special import gammaln, logsumexp
+
+from mc2core import rng
+from mc2core.corpus import Corpus
+from mc2core.engines import gibbs_blocked, gibbs_clusters, gibbs_topics, gibbs_weights
+from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.families.stacked import StackedContexts
+
+CONCENTRATIONS = Concentrations(group=1.3, table=4.0, topic=2.5)
+PRIOR = 0.05
+
+
+def small_corpus(seed=0, n_documents=12, n_words=9, mean=20):
+    draw = np.random.default_rng(seed)
+    content = draw.poisson(mean / n_words, (n_documents, n_words)) * (draw.random((n_documents, n_words)) < 0.6)
+    content[3] = 0
+    year = np.where(np.arange(n_documents) % 4 == 1, np.nan, draw.normal(size=n_documents))
+    tags = sp.csr_matrix(draw.poisson(0.5, (n_documents, 4)))
+    return Corpus(sp.csr_matrix(content), contexts={"year": year, "tag": tags})
+
+
+def seating_of(corpus, n_clusters=3, n_topics=5, seed=1):
+    draw = np.random.default_rng(seed)
+    cluster = draw.permutation(np.arange(corpus.n_documents) % n_clusters).astype(np.int32)
+    topic = draw.integers(0, n_topics, corpus.n_tokens).astype(np.int32)
+    topic[:n_topics] = np.arange(n_topics)
+    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)]).astype(np.int64)
+    weights = draw.dirichlet(np.ones(n_topics + 1))
+    seating = Seating(cluster, topic, start, weights[:-1], float(weights[-1]))
+    seating.count()
+    return seating
+
+
+def cells_of(corpus):
+    content = corpus.content
+    return gibbs_topics.word_cells(content.indptr, content.indices, content.data, corpus.n_words)
+
+
+def tokens_of(corpus):
+    """(document, word) of every token in CSR order."""
+    content = corpus.content
+    documents = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
+    return np.repeat(documents, content.data), np.repeat(content.indices, content.data)
+
+
+def pick(weights, u):
+    """First index whose running sum exceeds u."""
+    return int(np.searchsorted(np.cumsum(weights), u, side="right"))
+
+
+# -- tokens --------------------------------------------------------------------------------------------------------
+def plain_topic_sweep(seating, corpus, key):
+    """Tokens by word, then cluster, then document; float64; weights from scratch for every token."""
+    document, word = tokens_of(corpus)
+    topic, cluster = seating.topic.astype(int), seating.cluster
+    eps, rest = list(seating.topic_weights), seating.rest
+    v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
+    state = np.zeros(2, np.uint64)
+    for w in range(n_words):
+        rng.seek(state, key, w)
+        mine = np.flatnonzero(word == w)
+        for i in mine[np.lexsort((document[mine], cluster[document[mine]]))]:
+            others = np.arange(len(topic)) != i
+            same_cluster = others & (cluster[document] == cluster[document[i]])
+            weights = []
+            for m in range(len(eps)):
+                here = others & (topic == m)
+                weights.append(
+                    (np.sum(here & same_cluster) + v * eps[m]) * (np.sum(here & (word == w)) + s)
+                    / (np.sum(here) + n_words * s)
+                )  # fmt: skip
+            weights.append(v * rest / n_words)
+            weights = np.array(weights)
+            u = rng.uniform(state) * weights.sum() - weights[topic[i]]
+            if u < 0:
+                continue
+            weights[topic[i]] = 0
+            chosen = pick(weights, u)
+            if chosen == len(eps):
+                share = 1 - (1 - rng.uniform(state)) ** (1 / CONCENTRATIONS.topic)
+                eps.append(share * rest)
+                rest *= 1 - share
+            topic[i] = chosen
+    return topic, np.array(eps), rest
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_topic_sweep_equals_its_plain_twin(seed):
+    corpus = small_corpus(seed)
+    seating = seating_of(corpus, seed=seed)
+    key = rng.key(seed, "test")
+    topic, eps, rest = plain_topic_sweep(seating, corpus, key)
+    used = np.unique(topic)
+    gibbs_topics.sweep_topics(seating, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
+    np.testing.assert_array_equal(seating.topic, np.searchsorted(used, topic))
+    np.testing.assert_allclose(seating.topic_weights, eps[used], rtol=1e-12)
+    assert seating.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    counted = Seating(seating.cluster, seating.topic, seating.document_start, seating.topic_weights, seating.rest)
+    counted.count()
+    np.testing.assert_array_equal(seating.n_km, counted.n_km)
+
+
+def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
+    # with v = 400 nearly every token opens a topic: from 5 to far over the first capacity of 16
+    corpus = small_corpus(5, mean=60)
+    many = Concentrations(1.0, 400.0, 300.0)
+    seating = seating_of(corpus)
+    twin = seating_of(corpus)
+    twin.topic_weights = np.concatenate([twin.topic_weights, np.full(400, 1e-300)])  # room from the start
+    twin.count()
+    key = rng.key(0, "test")
+    gibbs_topics.sweep_topics(seating, cells_of(corpus), many, PRIOR, key)
+    gibbs_topics.sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
+    assert seating.n_topics > 32
+    np.testing.assert_array_equal(seating.topic, twin.topic)
+    np.testing.assert_allclose(seating.topic_weights, twin.topic_weights, rtol=1e-12)
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+def plain_cluster_sweep(seating, corpus, contexts, key, v, prior):
+    document, _ = tokens_of(corpus)
+    cluster, topic = seating.cluster.astype(int), seating.topic
+    state = np.zeros(2, np.uint64)
+    for j in range(corpus.n_documents):
+        rng.seek(state, key, j)
+        own = np.bincount(topic[document == j], minlength=seating.n_topics)
+        cluster[j] = -1
+        sizes = np.bincount(cluster[cluster >= 0], minlength=cluster.max() + 1)
+        empty = int(np.flatnonzero(np.append(sizes, 0) == 0)[0])
+        weights = np.full(max(len(sizes), empty + 1), -np.inf)
+        for k in range(len(weights)):
+            members = np.flatnonzero(cluster == k)
+            if len(members) == 0 and k != empty:
+                continue
+            n = np.bincount(topic[np.isin(document, members)], minlength=seating.n_topics)
+            weights[k] = np.log(len(members)) if len(members) else np.log(CONCENTRATIONS.group)
+            weights[k] += gammaln(v + n.sum()) - gammaln(v + n.sum() + own.sum())
+            weights[k] += (gammaln(prior + n + own) - gammaln(prior + n)).sum()
+            natural = contexts.prior + np.asarray(contexts.statistics[members].sum(axis=0)).ravel()
+            mine = np.asarray(contexts.statistics[[j]].todense()).ravel()
+            weights[k] += contexts.log_marginal(natural + mine) - contexts.log_marginal(natural)
+        p = np.exp(weights - weights.max())
+        cluster[j] = pick(p, rng.uniform(state) * p.sum())
+    return cluster
+
+
+@pytest.mark.parametrize("mean", [4, 60, 400])
+@pytest.mark.parametrize("families", [{}, {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}])
+def test_cluster_sweep_equals_its_plain_twin(families, mean):
+    corpus = small_corpus(2, mean=mean)
+    contexts = StackedContexts(corpus, families)
+    for seed in range(3):
+        seating = seating_of(corpus, seed=seed)
+        # ten clusters and more: past the first eight spare slots
+        seating.cluster = (np.arange(corpus.n_documents) % 11).astype(np.int32)
+        seating.topic_weights[0] *= 1e-60  # exponents too large for a product
+        seating.topic[seating.topic == 0] = 1
+        seating.count()
+        key = rng.key(seed, "test")
+        prior = CONCENTRATIONS.table * seating.topic_weights
+        cluster = plain_cluster_sweep(seating, corpus, contexts, key, CONCENTRATIONS.table, prior)
+        gibbs_clusters.sweep_clusters(seating, contexts, CONCENTRATIONS, key)
+        np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
+
+
+# -- blocked -------------------------------------------------------------------------------------------------------
+def test_blocked_kernels_equal_their_plain_twins():
+    corpus = small_corpus(3)
+    content, cells = corpus.content, cells_of(corpus)
+    seating = seating_of(corpus)
+    draw = np.random.default_rng(0)
+    column = np.array([0, -1, 1, 2, -1], np.int32)  # two small topics
+    labels = np.array([0, 2, 3, 5], np.int32)  # and one new
+    psi = np.zeros((corpus.n_words, 16), np.float32)
+    psi[:, :4] = draw.gamma(0.3, size=(corpus.n_words, 4))
+    tau = np.zeros((4, 16), np.float32)
+    tau[:, :4] = draw.dirichlet(np.ones(4), 4)
+    log_small = np.log(draw.random((2, 4)))
+    small = np.array([0, 0, 0, 0, 1], np.int32)
+    is_big = np.array([0, -1, 2], np.int32)
+    log_prior, log_context = np.log(draw.dirichlet(np.ones(4))), draw.normal(size=(corpus.n_documents, 4))
+    log_mass = np.empty((corpus.n_words, 4), np.float32)
+    gibbs_blocked.centred_log(psi @ tau.T, log_mass)
+    mass = np.log(psi.astype(float) @ tau.T.astype(float))
+    np.testing.assert_allclose(log_mass, mass - mass.max(axis=1, keepdims=True), atol=2e-6)
+
+    key = rng.key(0, "test")
+    document, word = tokens_of(corpus)
+    moving = column[seating.topic] >= 0
+    state = np.zeros(2, np.uint64)
+    expected = seating.cluster.copy()
+    for j in range(corpus.n_documents):
+        if is_big[seating.cluster[j]] < 0:
+            continue
+        weights = log_prior + log_context[j]
+        for i in np.flatnonzero(document == j):
+            weights = weights + (mass[word[i]] if moving[i] else log_small[small[seating.topic[i]]])
+        rng.seek(state, key, j)
+        p = np.exp(weights - logsumexp(weights))
+        expected[j] = pick(p, rng.uniform(state))
+    cluster = seating.cluster.copy()
+    gibbs_blocked.draw_clusters(
+        key, 0, corpus.n_documents, content.indptr, content.indices, content.data, seating.document_start,
+        seating.topic, column, small, log_small, log_prior, log_context, log_mass, is_big, cluster,
+    )  # fmt: skip
+    np.testing.assert_array_equal(cluster, expected)
+
+    tau_of = np.where(is_big[seating.cluster] >= 0, cluster, -1).astype(np.int32)
+    expected = seating.topic.copy()
+    for w in range(corpus.n_words):
+        rng.seek(state, key, w)
+        for i in np.flatnonzero((word == w) & moving & (tau_of[document] >= 0)):
+            p = tau[tau_of[document[i]]].astype(float) * psi[w]
+            expected[i] = labels[pick(p, rng.uniform(state) * p.sum())]
+    topic = seating.topic.copy()
+    gibbs_blocked.draw_topics(
+        key, 0, corpus.n_words, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of, tau,
+        psi, topic,
+    )  # fmt: skip
+    np.testing.assert_array_equal(topic, expected)
+
+
+def test_psi_has_the_moments_of_its_dirichlet():
+    # means of 4,000 draws; 6 standard errors, 27 values: false alarm below 1e-7
+    corpus = small_corpus(4)
+    cells, seating = cells_of(corpus), seating_of(corpus)
+    column = np.array([0, 1, -1, 2, -1], np.int32)
+    _, word = tokens_of(corpus)
+    counts = np.array([np.bincount(word[seating.topic == m], minlength=corpus.n_words) for m in (0, 1, 3)]).T + PRIOR
+    draws = np.empty((4000, corpus.n_words, 3))
+    for i in range(len(draws)):
+        psi, sums = np.zeros((corpus.n_words, 16), np.float32), np.zeros(16)
+        gibbs_blocked.draw_psi(
+            rng.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, seating.topic, column, 3,
+            PRIOR, psi, sums,
+        )  # fmt: skip
+        np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)
+        draws[i] = psi[:, :3]
+    assert np.abs((draws.mean(axis=0) - counts) / np.sqrt(counts / len(draws))).max() < 6
+
+
+# -- tables and concentrations -------------------------------------------------------------------------------------
+def test_table_counts_have_antoniaks_law():
+    # chi-square of 20,000 draws at level 1e-5 for each of three cells
+    for n, a in ((1, 0.5), (6, 0.8), (9, 5.0)):
+        drawn = [
+            gibbs_weights.draw_tables(np.array([[n]], np.int32), np.array([a]), rng.key(i, "tables"))[0]
+            for i in range(20000)
+        ]
+        weights = np.array([stirling(n, o) * a**o for o in range(1, n + 1)])
+        expected = weights / weights.sum() * len(drawn)
+        observed = np.bincount(drawn, minlength=n + 1)[1:]
+        likely = expected > 20
+        tail = (
+            np.append(expected[likely], expected[~likely].sum()),
+            np.append(observed[likely], observed[~likely].sum()),
+        )
+        kept = tail[0] > 0
+        statistic = ((tail[1] - tail[0])[kept] ** 2 / tail[0][kept]).sum()
+        assert statistic <= stats.chi2.isf(1e-5, max(kept.sum() - 1, 1))
+        assert observed.sum() == len(drawn)
+
+
+def assert_update_leaves_invariant(update, log_density, seed=0):
+    """Draws from the density, updated once, must follow it still: Kolmogorov-Smirnov at level 1e-5."""
+    grid = np.exp(np.linspace(-12, 6, 6000))
+    logs = np.array([log_density(x) for x in grid]) + np.log(grid)
+    cdf = integrate.cumulative_simpson(np.exp(logs - logs.max()), x=np.log(grid), initial=0)
+    cdf /= cdf[-1]
+    draw = np.random.default_rng(seed)
+    start = np.interp(draw.random(4000), cdf, grid)
+    # three updates each, so that an update that hardly moves is seen as well
+    moved = np.array(start)
+    for _ in range(3):
+        moved = np.array([update(x, draw) for x in moved])
+    assert stats.kstest(np.interp(moved, grid, cdf), "uniform").pvalue > 1e-5
+    assert abs(np.corrcoef(start, moved)[0, 1]) < 0.9
+
+
+@pytest.mark.parametrize(("n_atoms", "n_draws"), [(1, 1), (4, 30), (3, 3)])
+def test_group_and_topic_concentrations_against_quadrature(n_atoms, n_draws):
+    prior = gibbs_weights.GammaPrior(1.5, 0.7)
+    assert_update_leaves_invariant(
+        lambda x, draw: gibbs_weights.draw_dirichlet_process_concentration(x, n_atoms, n_draws, prior, draw),
+        lambda x: (prior.shape - 1) * math.log(x) - prior.rate * x
+        + n_atoms * math.log(x) + math.lgamma(x) - math.lgamma(x + n_draws),
+    )  # fmt: skip
+
+
+def test_table_concentration_against_quadrature():
+    prior, n_tokens, n_tables = gibbs_weights.GammaPrior(1.5, 0.7), np.array([7, 0, 1, 12]), 6
+    assert_update_leaves_invariant(
+        lambda x, draw: gibbs_weights.draw_table_concentration(x, n_tokens, n_tables, prior, draw),
+        lambda x: (prior.shape - 1) * math.log(x) - prior.rate * x
+        + n_tables * math.log(x) + sum(math.lgamma(x) - math.lgamma(x + n) for n in n_tokens),
+    )  # fmt: skip
+
+
+# -- the engine ----------------------------------------------------------------------------------------------------
+def run(corpus, iterations, state=None, first=1, **settings):
+    engine = Gibbs(
+        contexts={"year": NormalGamma(), "tag": DirichletCategorical(0.3)},
+        start_topics=5, start_clusters=3, **settings,
+    )  # fmt: skip
+    state = engine.init(corpus, 0) if state is None else engine.restore(corpus, state)
+    for iteration in range(first, iterations + 1):
+        engine.step(corpus, state, 0, iteration)
+    return engine, state
+
+
+def assert_same(one, other):
+    for name, array in one.arrays().items():
+        np.testing.assert_array_equal(array, other.arrays()[name], err_msg=name)
+
+
+def test_bits_do_not_depend_on_threads():
+    # more documents and words than one block of either
+    corpus = small_corpus(6, n_documents=300, n_words=1200, mean=40)
+    assert_same(run(corpus, 4, threads=1)[1], run(corpus, 4, threads=2)[1])
+
+
+@pytest.mark.parametrize("kernel", ["collapsed", "blocked", "interleaved"])
+def test_a_restored_state_goes_on_bit_for_bit(kernel):
+    corpus = small_corpus(7)
+    half = run(corpus, 3, kernel=kernel)[1]
+    stored = {name: array.copy() for name, array in half.arrays().items()}
+    assert_same(run(corpus, 6, stored, 4, kernel=kernel)[1], run(corpus, 6, kernel=kernel)[1])
+
+
+def test_log_joint_equals_its_factors_written_out():
+    corpus = small_corpus(8)
+    engine, state = run(corpus, 3)
+    document, word = tokens_of(corpus)
+    z, topics = state.cluster, state.topic
+    alpha, v = state.concentrations.group, state.concentrations.table
+    expected = 0.0
+    for j in range(corpus.n_documents):  # clusters one by one
+        before = np.sum(z[:j] == z[j])
+        expected += math.log((before or alpha) / (j + alpha))
+    for i in range(corpus.n_tokens):  # tokens one by one
+        m, past = topics[i], np.arange(corpus.n_tokens) < i
+        in_cluster = past & (z[document] == z[document[i]])
+        expected += math.log(
+            (np.sum(in_cluster & (topics == m)) + v * state.seating.topic_weights[m]) / (in_cluster.sum() + v)
+        )
+        of_topic = past & (topics == m)
+        s = engine.topic_prior
+        expected += math.log((np.sum(of_topic & (word == word[i])) + s) / (of_topic.sum() + s * corpus.n_words))
+    contexts = state.contexts
+    for k in range(state.seating.n_clusters):
+        natural = contexts.prior + np.asarray(contexts.statistics[z == k].sum(axis=0)).ravel()
+        expected += contexts.log_marginal(natural)
+    assert state.log_joint == pytest.approx(expected + contexts.log_base.sum(), rel=1e-10)
+
+
+def test_sample_is_that_of_the_state():
+    corpus = small_corpus(9)
+    engine, state = run(corpus, 3)
+    sample = engine.sample(corpus, state)
+    _, word = tokens_of(corpus)
+    words = np.zeros((state.seating.n_topics, corpus.n_words))
+    np.add.at(words, (state.topic, word), 1)
+    np.testing.assert_array_equal(sample.topic_words.toarray(), words)
+    np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1)
+    mass = state.seating.n_km.sum(axis=1) + state.concentrations.table
+    np.testing.assert_allclose(sample.new_topic_weight, state.concentrations.table * state.seating.rest / mass)
