@@ -169,7 +169,7 @@ def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
 def test_letters_are_judged_over_all_fits(fitted):
     corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
     bad = fitted(corpus.standardised("number"), {"number": {"family": "normal_gamma"}})
-    assert letters.judge(truth, [bad])[0] is False
+    assert [holds for _, holds, _ in letters.judge(truth, [bad], 4)] == [bad.last.n_clusters == 4, False]
 
     class Good:
         word_given_topic = truth.word_given_topic[::-1]
@@ -177,9 +177,10 @@ def test_letters_are_judged_over_all_fits(fitted):
         class last:
             n_clusters, n_topics = 4, 13
 
-    holds, numbers = letters.judge(truth, [Good, Good, bad])
-    assert holds is True
-    assert numbers.startswith("2 of 3 fits; (K, M) (4, 13); (4, 13); ")
+    clusters, found = letters.judge(truth, [Good, Good, bad], 100)
+    assert clusters[:2] == ("100 sweeps recover K = 4", True)
+    assert found[:2] == ("100 sweeps recover all 13 letters", True)
+    assert found[2].startswith("letters found 13, 13, ")
 
 
 def test_cluster_figure_describes_the_largest_cluster(fitted):

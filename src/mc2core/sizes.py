@@ -23,8 +23,9 @@ def letters_of_size(
     noise: float,
     repeats: int,
     iterations: int,
-    engine: Mapping[str, Any],
-    family: Mapping[str, Any],
+    engine: str,
+    settings: Mapping[str, Any],
+    contexts: Mapping[str, Any],
     threads: int = 1,
 ) -> pd.DataFrame:
     """Draw ``repeats`` corpora, fit each with and without its context, and compare clusters with the truth.
@@ -32,8 +33,7 @@ def letters_of_size(
     Parameters
     ----------
     n_documents, n_tokens, noise : of :func:`mc2core.sources.letters.simulate`; the repeat is the seed.
-    engine : settings of the Gibbs engine.
-    family : settings of the family of the context ``number``.
+    engine, settings, contexts : of :func:`mc2core.engines.registry.make_engine`; the context is ``number``.
 
     Returns
     -------
@@ -45,10 +45,10 @@ def letters_of_size(
         corpus, truth = letters.simulate(repeat, n_documents, n_tokens, noise)
         corpus = corpus.standardised("number")
         for with_context in (True, False):
-            contexts = {"number": family} if with_context else {}
+            used = contexts if with_context else {}
             done = fit(
-                corpus.with_contexts({name: corpus.contexts[name] for name in contexts}),
-                make_engine("gibbs", engine, contexts, threads),
+                corpus.with_contexts({name: corpus.contexts[name] for name in used}),
+                make_engine(engine, settings, used, threads),
                 iterations=iterations,
                 burn_in=iterations - 1,
                 seed=repeat,

@@ -36,8 +36,7 @@ rule letters_sizes:
         mem_mb=1000,
     params:
         figure=config["figure7"],
-        engine=config["engines"]["gibbs"],
-        family=config["contexts"]["number"],
+        fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
         code=plan.code_digest("mc2core.sizes"),
     message:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"

@@ -17,7 +17,7 @@ def main(snakemake):
         figure, drawn = letters.draw(Corpus.load(folder / "train"), truth, {"MC2": models[0]}, len(models))
         style.write_figure(figure, drawn, Path(snakemake.output[0]).with_suffix(""))
         rows = [
-            (f"{snakemake.params.sweeps} sweeps recover K = 4 and all 13 letters", *letters.judge(truth, models)),
+            *letters.judge(truth, models, snakemake.params.sweeps),
             ("LDA and HDP mix up M and N, I and T", None, "no fit of LDA and HDP"),
         ]
         write_claims(snakemake.output.claims, [claim("icml2014_figure2", "letters", *row) for row in rows])

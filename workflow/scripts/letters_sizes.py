@@ -15,8 +15,9 @@ def main(snakemake):
             noise=figure["noise"],
             repeats=figure["repeats"],
             iterations=figure["iterations"],
-            engine=snakemake.params.engine,
-            family=snakemake.params.family,
+            engine=snakemake.params.fit["engine"],
+            settings=snakemake.params.fit["settings"],
+            contexts=snakemake.params.fit["contexts"],
             threads=snakemake.threads,
         )
         with storage.replacing(snakemake.output[0]) as stream:

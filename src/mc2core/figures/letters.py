@@ -137,12 +137,23 @@ def predictive_density(values: np.ndarray, natural: np.ndarray) -> np.ndarray:
     return stats.t.pdf(values[None, :], 2.0 * a[:, None], loc=mu[:, None], scale=scale[:, None])
 
 
-def judge(truth: Truth, models: Sequence[Model]) -> tuple[bool, str]:
-    """Whether most fits found the right number of clusters and every letter, and in how many they did."""
+def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[tuple[str, bool, str]]:
+    """The paper's claims as (what, whether it holds for most fits, the numbers): the clusters, and the letters."""
     n_clusters = len(truth.cluster_weights)
-    good = 0
-    for model in models:
-        _, distance = match_topics(truth.word_given_topic, model.word_given_topic)
-        good += model.last.n_clusters == n_clusters and bool((distance < FOUND_WITHIN).all())
-    sizes = "; ".join(f"({model.last.n_clusters}, {model.last.n_topics})" for model in models)
-    return good > len(models) / 2, f"{good} of {len(models)} fits; (K, M) {sizes}"
+    clusters = [model.last.n_clusters for model in models]
+    found = [
+        int((match_topics(truth.word_given_topic, model.word_given_topic)[1] < FOUND_WITHIN).sum()) for model in models
+    ]
+    n_letters = len(truth.word_given_topic)
+    return [
+        (
+            f"{sweeps} sweeps recover K = {n_clusters}",
+            clusters.count(n_clusters) > len(models) / 2,
+            f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}",
+        ),
+        (
+            f"{sweeps} sweeps recover all {n_letters} letters",
+            found.count(n_letters) > len(models) / 2,
+            f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
+        ),
+    ]
