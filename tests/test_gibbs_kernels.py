@@ -7,13 +7,11 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from gibbs_enumeration import stirling
-from scipy import integrate, stats
 from scipy.special import gammaln, logsumexp
 
 from mc2core import rng
 from mc2core.corpus import Corpus
-from mc2core.engines import gibbs_blocked, gibbs_clusters, gibbs_topics, gibbs_weights
+from mc2core.engines import gibbs_blocked, gibbs_clusters, gibbs_topics
 from mc2core.engines.gibbs import Gibbs
 from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -250,63 +248,6 @@ def test_psi_has_the_moments_of_its_dirichlet():
         np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)
         draws[i] = psi[:, :3]
     assert np.abs((draws.mean(axis=0) - counts) / np.sqrt(counts / len(draws))).max() < 6
-
-
-# -- tables and concentrations -------------------------------------------------------------------------------------
-def test_table_counts_have_antoniaks_law():
-    # chi-square of 20,000 draws at level 1e-5 for each of three cells
-    for n, a in ((1, 0.5), (6, 0.8), (9, 5.0)):
-        drawn = [
-            gibbs_weights.draw_tables(np.array([[n]], np.int32), np.array([a]), rng.key(i, "tables"))[0]
-            for i in range(20000)
-        ]
-        weights = np.array([stirling(n, o) * a**o for o in range(1, n + 1)])
-        expected = weights / weights.sum() * len(drawn)
-        observed = np.bincount(drawn, minlength=n + 1)[1:]
-        likely = expected > 20
-        tail = (
-            np.append(expected[likely], expected[~likely].sum()),
-            np.append(observed[likely], observed[~likely].sum()),
-        )
-        kept = tail[0] > 0
-        statistic = ((tail[1] - tail[0])[kept] ** 2 / tail[0][kept]).sum()
-        assert statistic <= stats.chi2.isf(1e-5, max(kept.sum() - 1, 1))
-        assert observed.sum() == len(drawn)
-
-
-def assert_update_leaves_invariant(update, log_density, seed=0):
-    """Draws from the density, updated once, must follow it still: Kolmogorov-Smirnov at level 1e-5."""
-    grid = np.exp(np.linspace(-12, 6, 6000))
-    logs = np.array([log_density(x) for x in grid]) + np.log(grid)
-    cdf = integrate.cumulative_simpson(np.exp(logs - logs.max()), x=np.log(grid), initial=0)
-    cdf /= cdf[-1]
-    draw = np.random.default_rng(seed)
-    start = np.interp(draw.random(4000), cdf, grid)
-    # three updates each, so that an update that hardly moves is seen as well
-    moved = np.array(start)
-    for _ in range(3):
-        moved = np.array([update(x, draw) for x in moved])
-    assert stats.kstest(np.interp(moved, grid, cdf), "uniform").pvalue > 1e-5
-    assert abs(np.corrcoef(start, moved)[0, 1]) < 0.9
-
-
-@pytest.mark.parametrize(("n_atoms", "n_draws"), [(1, 1), (4, 30), (3, 3)])
-def test_group_and_topic_concentrations_against_quadrature(n_atoms, n_draws):
-    prior = gibbs_weights.GammaPrior(1.5, 0.7)
-    assert_update_leaves_invariant(
-        lambda x, draw: gibbs_weights.draw_dirichlet_process_concentration(x, n_atoms, n_draws, prior, draw),
-        lambda x: (prior.shape - 1) * math.log(x) - prior.rate * x
-        + n_atoms * math.log(x) + math.lgamma(x) - math.lgamma(x + n_draws),
-    )  # fmt: skip
-
-
-def test_table_concentration_against_quadrature():
-    prior, n_tokens, n_tables = gibbs_weights.GammaPrior(1.5, 0.7), np.array([7, 0, 1, 12]), 6
-    assert_update_leaves_invariant(
-        lambda x, draw: gibbs_weights.draw_table_concentration(x, n_tokens, n_tables, prior, draw),
-        lambda x: (prior.shape - 1) * math.log(x) - prior.rate * x
-        + n_tables * math.log(x) + sum(math.lgamma(x) - math.lgamma(x + n) for n in n_tokens),
-    )  # fmt: skip
 
 
 # -- the engine ----------------------------------------------------------------------------------------------------

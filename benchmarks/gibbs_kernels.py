@@ -1,0 +1,102 @@
+"""Cost of the Gibbs kernels on the NIPS corpus, in nanoseconds a token, compilation excluded.
+
+    python benchmarks/gibbs_kernels.py path/to/nips-corpus-20111211.zip [--sweeps 30]
+
+The state measured is that after some interleaved sweeps from the engine's start. Every move then starts from a copy
+of it; the least of several repetitions is shown, as wall time and as processor time of the calling thread (the two
+differ when other work shares the cores).
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+import tracemalloc
+from collections.abc import Callable
+
+from mc2core import rng
+from mc2core.engines.gibbs import Gibbs, GibbsState
+from mc2core.engines.gibbs_blocked import move_blocked
+from mc2core.engines.gibbs_clusters import sweep_clusters
+from mc2core.engines.gibbs_topics import sweep_topics
+from mc2core.engines.parallel import thread_budget
+from mc2core.sources import nips
+
+
+def least(state: GibbsState, move: Callable[[GibbsState, int], None], repeats: int) -> tuple[float, float]:
+    """Least (wall, processor) seconds of ``move`` on copies of the state; the first one is not counted."""
+    times = []
+    for i in range(repeats + 1):
+        mine = copy.copy(state)
+        mine.seating, mine.concentrations = copy.deepcopy((state.seating, state.concentrations))
+        wall, processor = time.perf_counter(), time.thread_time()
+        move(mine, i)
+        times.append((time.perf_counter() - wall, time.thread_time() - processor))
+    return min(wall for wall, _ in times[1:]), min(processor for _, processor in times[1:])
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("archive")
+    arguments.add_argument("--sweeps", type=int, default=30)
+    arguments.add_argument("--topics", type=int, default=100)
+    arguments.add_argument("--repeats", type=int, default=5)
+    options = arguments.parse_args()
+    corpus = nips.read_zip(options.archive)
+    engine = Gibbs(start_topics=options.topics)
+    state = engine.init(corpus, 0)
+    for iteration in range(1, options.sweeps + 1):
+        engine.step(corpus, state, 0, iteration)
+    tokens = corpus.n_tokens
+
+    def blocked(threads: int) -> Callable[[GibbsState, int], None]:
+        def move(state: GibbsState, i: int) -> None:
+            with thread_budget(threads) as pool:
+                move_blocked(
+                    state.seating, corpus.content, state.cells, state.contexts, state.concentrations,
+                    engine.topic_prior, 0, i, pool,
+                )  # fmt: skip
+
+        return move
+
+    def documents(state: GibbsState, i: int) -> None:
+        sweep_clusters(state.seating, state.contexts, state.concentrations, rng.key(0, "documents", i))
+
+    def topics(state: GibbsState, i: int) -> None:
+        sweep_topics(state.seating, state.cells, state.concentrations, engine.topic_prior, rng.key(0, "topics", i))
+
+    def tables(state: GibbsState, i: int) -> None:
+        engine._update_weights(state, 0, i)
+
+    def log_joint(state: GibbsState, i: int) -> None:
+        engine.log_joint(corpus, state)
+
+    moves = {
+        "documents": documents,
+        "tokens": topics,
+        "tables": tables,
+        "blocked, 1 thread": blocked(1),
+        "blocked, 2 threads": blocked(2),
+        "log joint": log_joint,
+    }
+    result: dict[str, object] = {
+        "clusters": state.seating.n_clusters,
+        "topics": state.seating.n_topics,
+        "tokens": tokens,
+    }
+    for name, move in moves.items():
+        wall, processor = least(state, move, options.repeats)
+        result[name] = {"wall": round(wall / tokens * 1e9, 1), "processor": round(processor / tokens * 1e9, 1)}
+    del state
+    tracemalloc.start()
+    state = engine.init(corpus, 0)
+    tracemalloc.reset_peak()
+    engine.step(corpus, state, 0, 1)
+    result["bytes a token, peak"] = round(tracemalloc.get_traced_memory()[1] / tokens, 1)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

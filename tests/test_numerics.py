@@ -1,0 +1,95 @@
+"""Vector mathematics against scipy, and runs of sixteen lanes against NumPy."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from scipy.special import gammaln
+
+from mc2core import lanes, numerics
+
+
+def over(function):
+    @numba.njit(error_model="numpy")
+    def loop(x, out):
+        for i in range(x.size):
+            out[i] = function(x[i])
+
+    def call(x):
+        out = np.empty_like(x)
+        loop(x, out)
+        return out
+
+    return call
+
+
+def spread(low, high, size=200_000):
+    return np.exp(np.random.default_rng(0).uniform(np.log(low), np.log(high), size))
+
+
+def test_log():
+    x = np.concatenate([spread(1e-307, 1e308), spread(0.5, 2.0), [1.0]])
+    np.testing.assert_allclose(over(numerics.log)(x), np.log(x), rtol=3e-16, atol=1e-16)
+
+
+def test_exp():
+    x = np.concatenate([np.random.default_rng(0).uniform(-708, 709, 200_000), [0.0, -1e-20]])
+    np.testing.assert_allclose(over(numerics.exp)(x), np.exp(x), rtol=4e-16)
+    np.testing.assert_array_equal(over(numerics.exp)(np.array([-709.0, -1e9, 710.0])), [0.0, 0.0, np.inf])
+
+
+def test_stirling():
+    x = np.concatenate([spread(8.0, 1e12), [8.0]])
+    np.testing.assert_allclose(over(numerics.stirling)(x), gammaln(x), rtol=1e-15, atol=1e-14)
+
+
+def test_log_gamma():
+    x = np.concatenate([spread(1e-30, 1e12), spread(0.5, 9.0), [1.0, 2.0, 8.0]])
+    np.testing.assert_allclose(over(numerics.log_gamma)(x), gammaln(x), rtol=2e-15, atol=1e-13)
+
+
+@numba.njit
+def _counts(counts, row, prior, scale, weights, first):
+    return lanes.weigh_counts(counts, row, prior, scale, weights, first)
+
+
+@numba.njit
+def _products(left, row, right, other, weights, first):
+    return lanes.weigh_products(left, row, right, other, weights, first)
+
+
+@numba.njit
+def _find(weights, first, u):
+    return lanes.find_lane(weights, first, u)
+
+
+@pytest.fixture
+def draw():
+    return np.random.default_rng(0)
+
+
+def test_weighing(draw):
+    counts = draw.integers(0, 100, (3, 32)).astype(np.int32)
+    left, right = draw.random((2, 3, 32)).astype(np.float32)
+    weights = np.zeros(32, np.float32)
+    total = _counts(counts, 2 * 32, left[0], right[1], weights, 16)
+    expected = (counts[2].astype(np.float32) + left[0]) * right[1]
+    np.testing.assert_array_equal(weights[:16], 0)
+    np.testing.assert_array_equal(weights[16:], expected[16:])
+    assert total == pytest.approx(expected[16:].sum(dtype=np.float64), rel=1e-15)
+    total = _products(left, 32, right, 2 * 32, weights, 0)
+    np.testing.assert_array_equal(weights[:16], (left[1] * right[2])[:16])
+    assert total == pytest.approx(weights[:16].sum(dtype=np.float64), rel=1e-15)
+
+
+def test_finding_a_lane(draw):
+    weights = np.zeros(48, np.float32)
+    for _ in range(300):
+        weights[16:32] = draw.integers(0, 3, 16) * (draw.random(16) < draw.random())  # sums are exact
+        total = weights[16:32].sum()
+        for u in (0.0, total / 3, total - 0.5, total):
+            if u < 0:
+                continue
+            expected = np.searchsorted(np.cumsum(weights[16:32]), u, side="right")
+            assert _find(weights, 16, u) == expected
