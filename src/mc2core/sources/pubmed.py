@@ -37,6 +37,7 @@ CHECK_TAGS = frozenset(
     }
 )  # fmt: skip
 _YEAR = re.compile(r"(?<![0-9])(1[5-9][0-9]{2}|20[0-9]{2})(?![0-9])")
+_DATE = re.compile("([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _NUMBER = re.compile("[0-9]{1,9}")
 
 
@@ -119,21 +120,25 @@ def _add_citation(
         title = _text(parts.find("ArticleTitle"))
         abstract = " ".join(_text(part) for part in parts.iterfind("Abstract/AbstractText")).strip()
         year = publication_year(parts)
-    headings = [
-        (" ".join((heading.text or "").split()), heading.get("MajorTopicYN") == "Y" or _major_qualifier(heading))
-        for heading in citation.iterfind("MeshHeadingList/MeshHeading/DescriptorName")
-    ]
-    reason = _unwanted(selection, citation, parts, title, abstract, year, bool(headings))
+    headings = citation.find("MeshHeadingList")
+    has_mesh = headings is not None and len(headings) > 0
+    reason = _unwanted(selection, citation, parts, title, abstract, year, has_mesh)
     if reason is not None:
         counts[reason] += 1
         writer.drop(key, version)
         return
     counts["documents"] += 1
     text = f"{title}\n{abstract}".encode("utf-8", "replace")
-    names = {
-        "mesh": [name for name, _ in headings if name],
-        "mesh_major": [name for name, major in headings if name and major],
-    }
+    mesh: list[str] = []
+    major: list[str] = []
+    for heading in headings if has_mesh else ():
+        name = " ".join((heading.findtext("DescriptorName") or "").split())
+        if name:
+            mesh.append(name)
+            # a heading is major by its descriptor or by one of its qualifiers
+            if any(part.get("MajorTopicYN") == "Y" for part in heading):
+                major.append(name)
+    names = {"mesh": mesh, "mesh_major": major}
     numbers = {} if year is None else {"year": float(year)}
     writer.add(shards.Document(key, version, title, text, names, numbers))
 
@@ -174,10 +179,6 @@ def _text(element: Any) -> str:
     return "".join(element.itertext()) if len(element) else element.text or ""
 
 
-def _major_qualifier(descriptor: Any) -> bool:
-    return any(one.get("MajorTopicYN") == "Y" for one in descriptor.itersiblings("QualifierName"))
-
-
 def _journals(citation: Any, parts: Any) -> set[str]:
     """Every ISSN of the journal, in print, online and linking."""
     places = [] if parts is None else [one.text for one in parts.iterfind("Journal/ISSN")]
@@ -187,11 +188,12 @@ def _journals(citation: Any, parts: Any) -> set[str]:
 def _revised(citation: Any) -> int:
     """Date of the last revision as yyyymmdd; 0 where it is missing or no date."""
     date = citation.find("DateRevised")
-    digits = [] if date is None else [(date.findtext(part) or "").strip() for part in ("Year", "Month", "Day")]
-    if len(digits) != 3 or not all(re.fullmatch("[0-9]{1,4}", digit) for digit in digits):
+    digits = "" if date is None else "-".join((part.text or "").strip() for part in date)
+    match = _DATE.fullmatch(digits)
+    if match is None:
         return 0
-    year, month, day = map(int, digits)
-    return year * 10_000 + month % 100 * 100 + day % 100
+    year, month, day = map(int, match.groups())
+    return year * 10_000 + month * 100 + day % 100
 
 
 def _whole(path: Path, what: str, found: str | None) -> int:

@@ -1,0 +1,111 @@
+"""Rates and memory of the Wikipedia and PubMed readers, on real excerpts repeated to any length.
+
+    python benchmarks/sources_rates.py wikipedia --mirror ../shared/mirror --megabytes 200 --jobs 1
+    python benchmarks/sources_rates.py pubmed --mirror ../shared/mirror --citations 30000 --jobs 2
+
+Each job parses the whole repeated file, as jobs of a workflow parse theirs. Printed as one JSON line: rate by wall clock and
+by processor time, the share of the latter that only decompresses, and the largest resident set of a job.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import gzip
+import json
+import re
+import resource
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from mc2core.sources import pubmed, wikipedia, xmlstream
+
+
+def repeat_wikipedia(mirror: Path, target: Path, megabytes: float) -> float:
+    """Write the pages of the excerpts again and again, with new ids; returns MB of XML."""
+    pages: list[bytes] = []
+    for source in sorted((mirror / "wikipedia").glob("enwiki-*.bz2")):
+        with bz2.open(source) as stream:
+            pages += re.findall(rb"<page>.*?</page>\n?", stream.read(), re.DOTALL)
+    key, written = 0, 0
+    with bz2.open(target, "wb") as out:
+        out.write(b"<mediawiki>")
+        while written < megabytes * 1e6:
+            for page in pages:
+                key += 1
+                written += out.write(re.sub(rb"<id>[0-9]+</id>", b"<id>%d</id>" % key, page, count=1))
+        out.write(b"</mediawiki>")
+    return written / 1e6
+
+
+def repeat_pubmed(mirror: Path, target: Path, citations: int) -> float:
+    """Write the citations again and again, with new PMIDs; returns their number."""
+    articles: list[bytes] = []
+    for source in sorted((mirror / "pubmed").glob("*.xml.gz")):
+        with gzip.open(source) as stream:
+            articles += re.findall(rb"<PubmedArticle>.*?</PubmedArticle>\s*", stream.read(), re.DOTALL)
+    with gzip.open(target, "wb") as out:
+        out.write(b"<PubmedArticleSet>")
+        for key in range(citations):
+            article = articles[key % len(articles)]
+            out.write(re.sub(rb">[0-9]+</PMID>", b">%d</PMID>" % (key + 1), article, count=1))
+        out.write(b"</PubmedArticleSet>")
+    return float(citations)
+
+
+def run(what: str, path: Path, folder: Path) -> tuple[float, float, float]:
+    """Parse one file: (wall seconds, processor seconds, MB of the largest resident set)."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    if what == "wikipedia":
+        wikipedia.parse_pages(path, folder)
+    else:
+        pubmed.parse_citations(path, folder, pubmed.Selection(first_year=2000))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    return time.perf_counter() - wall, time.process_time() - cpu, peak
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("what", choices=["wikipedia", "pubmed"])
+    parser.add_argument("--mirror", type=Path, required=True)
+    parser.add_argument("--megabytes", type=float, default=100.0, help="XML of each job (wikipedia)")
+    parser.add_argument("--citations", type=int, default=20_000, help="citations of each job (pubmed)")
+    parser.add_argument("--jobs", type=int, default=1)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        source = folder / "repeated.xml"
+        if options.what == "wikipedia":
+            size, unit = repeat_wikipedia(options.mirror, source, options.megabytes), "MB"
+        else:
+            size, unit = repeat_pubmed(options.mirror, source, options.citations), "citations"
+        begin = time.process_time()
+        inflated = sum(len(block) for block in xmlstream.blocks(source))
+        inflating = time.process_time() - begin
+        # a fresh process each: compiled code is loaded from the cache before the clock matters on long inputs
+        with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
+            wall = time.perf_counter()
+            jobs = [pool.submit(run, options.what, source, folder / f"shard{job}") for job in range(options.jobs)]
+            done = [job.result() for job in jobs]
+            wall = time.perf_counter() - wall
+        print(
+            json.dumps(
+                {
+                    "what": options.what,
+                    "jobs": options.jobs,
+                    f"{unit} a job": round(size, 1),
+                    "MB of XML a job": round(inflated / 1e6, 1),
+                    f"{unit} a second, wall, all jobs": round(size * options.jobs / wall, 1),
+                    f"{unit} a processor second": round(size / max(cpu for _, cpu, _ in done), 1),
+                    "share of processor time that decompresses": round(inflating / max(cpu for _, cpu, _ in done), 2),
+                    "largest resident set, MB": round(max(peak for _, _, peak in done)),
+                }
+            )
+        )
+
+
+if __name__ == "__main__":
+    main()
