@@ -167,6 +167,7 @@ def read_experiments(
 
 
 _IMPORT = re.compile(r"^[ ]*(?:from (mc2core[\w.]*) import (\([^)]*\)|[^\n#]*)|import (mc2core[\w.]*))", re.M)
+_FOR_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ ]+.*\n)+", re.M)
 _PACKAGE = Path(__file__).parent
 
 
@@ -180,7 +181,7 @@ def code_digest(*modules: str) -> str:
     ahead = list(modules)
     while ahead:
         name = ahead.pop()
-        if name in found or name == _PACKAGE.name:  # its __init__ only gives names to what modules import themselves
+        if name in found:
             continue
         path = _module_path(name)
         if path is None:
@@ -200,9 +201,9 @@ def _module_path(name: str) -> Path | None:
 
 @functools.cache
 def _imports(path: Path) -> list[str]:
-    """Modules of this package that a source file imports, at its top or inside a function."""
+    """Modules of this package that a source file imports, at its top or inside a function, but not for types only."""
     names = []
-    for module, members, plain in _IMPORT.findall(path.read_text(encoding="utf-8")):
+    for module, members, plain in _IMPORT.findall(_FOR_TYPES_ONLY.sub("", path.read_text(encoding="utf-8"))):
         inside = [f"{module}.{member}" for member in re.findall(r"(\w+)(?: as \w+)?", members)]
         names += [module or plain, *(one for one in inside if module and _module_path(one))]
     return names

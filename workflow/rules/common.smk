@@ -84,6 +84,13 @@ def runs_of(target):
     return runs
 
 
+def fit_code(*engines):
+    """Digest of all a fit is made of: it runs again when its engine changes."""
+    return plan.code_digest(
+        "mc2core.runs", *(f"mc2core.engines.{engine}" for engine in engines)
+    )
+
+
 def corpus_of(wildcards):
     return f"results/corpora/{RUNS[wildcards.run]['dataset']}"
 

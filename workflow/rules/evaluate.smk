@@ -37,7 +37,7 @@ rule letters_sizes:
     params:
         figure=config["figure7"],
         fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
-        code=plan.code_digest("mc2core.sizes"),
+        code=plan.code_digest("mc2core.sizes", "mc2core.engines.gibbs"),
     message:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
     script:

@@ -1,8 +1,5 @@
 """Fits: one job for each run of the sheet and seed."""
 
-# rerun when an engine, or anything it is made of, changes
-FIT_CODE = plan.code_digest("mc2core.runs", "mc2core.engines.registry")
-
 
 # Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits use.
 rule warm_kernels:
@@ -16,7 +13,7 @@ rule warm_kernels:
         engines=config["engines"],
         contexts=config["contexts"],
         estimators=config["estimators"],
-        code=FIT_CODE,
+        code=fit_code(*config["engines"]),
     message:
         "Compiling kernels"
     script:
@@ -41,7 +38,7 @@ rule fit:
         # no output: it has to outlive a job that is killed, so that the next one goes on from it
         checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-{wildcards.seed}.npz",
         checkpoint_every=config["checkpoint_every"],
-        code=FIT_CODE,
+        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
         "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"
     script:

@@ -6,11 +6,11 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from mc2core import engines
 from mc2core.engines.base import Engine, choice
-from mc2core.engines.gibbs import Gibbs
-from mc2core.engines.svi import SVI
 
-ENGINES: dict[str, type[Engine]] = {engine.name: engine for engine in (Gibbs, SVI)}
+#: name in configuration files, and of the engine's module: class in :mod:`mc2core.engines`, loaded when asked for
+ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 
 
 def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, Any], threads: int = 1) -> Engine:
@@ -26,8 +26,10 @@ def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, A
     ValueError
         Unknown engine or setting (with the nearest known one), or a value the engine refuses.
     """
-    kind: Any = ENGINES[choice("engine", name, ENGINES)]
+    kind: Any = getattr(engines, ENGINES[choice("engine", name, ENGINES)])
     known = [one for one in inspect.signature(kind).parameters if one not in ("contexts", "threads")]
     for setting in settings:
         choice(f"a setting of engine {name!r}", setting, known)
-    return kind(**settings, contexts=contexts, threads=threads)
+    # some engines cluster words only and take no contexts
+    takes = {"contexts": contexts} if contexts or "contexts" in inspect.signature(kind).parameters else {}
+    return kind(**settings, **takes, threads=threads)
