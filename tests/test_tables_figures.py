@@ -65,6 +65,7 @@ def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
     assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
     assert table.iloc[0][["marginal", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
     shown = tables.format_perplexity_table(table, ESTIMATORS)
+    assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
     assert list(shown["ours, marginal"]) == ["", "", "2,305 ± 7", "2,200"]
     assert "nan" not in shown.to_csv().lower()
 
@@ -74,6 +75,15 @@ def test_timestamp_claim_is_computed_from_the_numbers(time, verdict):
     scores = [score([], 2300.0), score(["title"], 2250.0)] + ([score(["year"], time)] if time else [])
     _, claims = tables.perplexity_table(scores, PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "timestamp best"] == verdict
+
+
+def test_claim_says_when_seeds_differ_more_than_rows():
+    scores = [score([], 2300.0), score([], 2310.0)]
+    for time, close in (([2304.0, 2304.0], True), ([2204.0, 2205.0], False)):
+        _, claims = tables.perplexity_table([*scores, *(score(["year"], one) for one in time)], PAPER, ESTIMATORS)
+        one = next(claim for claim in claims if claim["claim"] == "timestamp best")
+        assert one["verdict"] == "holds"
+        assert ("one sd between seeds" in one["numbers"]) == close
 
 
 def test_order_of_methods_is_judged_only_where_all_are_there():
