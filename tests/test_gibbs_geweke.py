@@ -1,0 +1,140 @@
+"""Geweke's joint test (2004) of every kernel with learned concentrations and two contexts, one of them sparse.
+
+Draws of (concentrations, assignments, data) made forwards from the model are compared with a chain that alternates a
+step of the sampler with fresh data given the assignments. Errors of the chain's means come from 40 batches. Ten
+statistics are compared for each kernel at 5.5 standard errors: a false alarm has a chance of about 1e-4 for the file
+(Student's t with 39 degrees of freedom), and seeds are fixed.
+"""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus
+from mc2core.engines.gibbs import Gibbs
+from mc2core.families import DirichletCategorical, NormalGamma
+
+LENGTHS = (4, 3, 0, 2)
+N_WORDS, N_TAGS = 3, 3
+TOPIC_PRIOR = 0.4
+PRIORS = {"group": (3.0, 3.0), "table": (3.0, 2.0), "topic": (2.0, 2.0)}
+FAMILIES = {"year": NormalGamma(0.2, 1.5, 3.0, 2.0), "tag": DirichletCategorical(0.7)}
+HAS_YEAR = np.array([True, False, True, True])
+TAGS = np.array([2, 1, 1, 0])
+FORWARD, SWEEPS, BATCHES, LIMIT = 6_000, 2_000, 40, 5.5
+
+
+def crp(n, concentration, draw):
+    labels, sizes = [], []
+    for _ in range(n):
+        weights = np.array([*sizes, concentration])
+        k = draw.choice(len(weights), p=weights / weights.sum())
+        if k == len(sizes):
+            sizes.append(0)
+        sizes[k] += 1
+        labels.append(k)
+    return np.array(labels, dtype=int)
+
+
+def draw_assignments(alpha, v, eta, draw):
+    """z by a Chinese restaurant process, l by a Chinese restaurant franchise over clusters."""
+    cluster = crp(len(LENGTHS), alpha, draw)
+    topic, tables, dishes = [], {}, []
+    for j, length in enumerate(LENGTHS):
+        menu = tables.setdefault(cluster[j], [])  # [customers, dish] of each table
+        for _ in range(length):
+            weights = np.array([n for n, _ in menu] + [v])
+            t = draw.choice(len(weights), p=weights / weights.sum())
+            if t == len(menu):
+                served = np.array([*dishes, eta])
+                dish = draw.choice(len(served), p=served / served.sum())
+                if dish == len(dishes):
+                    dishes.append(0)
+                dishes[dish] += 1
+                menu.append([0, dish])
+            menu[t][0] += 1
+            topic.append(menu[t][1])
+    return cluster, np.array(topic, dtype=np.int32)
+
+
+def draw_data(cluster, topic, draw):
+    """(corpus, topic in the corpus's order of tokens): words and contexts given the assignments."""
+    psi = draw.dirichlet(np.full(N_WORDS, TOPIC_PRIOR), size=topic.max(initial=0) + 1)
+    words = np.array([draw.choice(N_WORDS, p=psi[m]) for m in topic], dtype=int)
+    content, order, start = np.zeros((len(LENGTHS), N_WORDS), dtype=int), [], 0
+    for j, length in enumerate(LENGTHS):
+        here = start + np.argsort(words[start : start + length], kind="stable")
+        order.extend(here)
+        np.add.at(content[j], words[here], 1)
+        start += length
+    year, tag = FAMILIES["year"], FAMILIES["tag"]
+    n_clusters = cluster.max() + 1
+    t_year = year.draw_parameters(np.tile(year.prior(4), (n_clusters, 1)), draw)[cluster]
+    t_tag = tag.draw_parameters(np.tile(tag.prior(N_TAGS), (n_clusters, 1)), draw)[cluster]
+    contexts = {
+        "year": year.draw_observations(t_year, HAS_YEAR.astype(int), draw),
+        "tag": tag.draw_observations(t_tag, TAGS, draw),
+    }
+    return Corpus(sp.csr_matrix(content), contexts=contexts), topic[order]
+
+
+def statistics(concentrations, cluster, topic, corpus):
+    alpha, v, eta = concentrations
+    year = np.nan_to_num(corpus.contexts["year"])
+    together = cluster[0] == cluster[3]
+    return [
+        len(np.unique(cluster)),
+        len(np.unique(topic)),
+        np.log(alpha),
+        np.log(v),
+        np.log(eta),
+        np.bincount(cluster).max(),
+        np.bincount(topic).max(),
+        float(together),
+        np.tanh(year[0] * year[3]) * together,
+        float((corpus.content[0].toarray() @ corpus.content[1].toarray().T)[0, 0] * (cluster[0] == cluster[1])),
+    ]
+
+
+def draw_prior(draw):
+    return [draw.gamma(shape, 1 / rate) for shape, rate in PRIORS.values()]
+
+
+@pytest.fixture(scope="module")
+def forward():
+    """(FORWARD, 10) statistics of draws from the model itself."""
+    draw, rows = np.random.default_rng(19), []
+    for _ in range(FORWARD):
+        concentrations = draw_prior(draw)
+        cluster, topic = draw_assignments(*concentrations, draw)
+        corpus, topic = draw_data(cluster, topic, draw)
+        rows.append(statistics(concentrations, cluster, topic, corpus))
+    return np.array(rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kernel", ["collapsed", "blocked", "interleaved"])
+def test_forward_draws_and_the_chain_agree(kernel, forward):
+    draw = np.random.default_rng(20)
+    engine = Gibbs(
+        kernel=kernel, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
+        start_topics=2, start_clusters=2,
+    )  # fmt: skip
+    concentrations = draw_prior(draw)
+    cluster, topic = draw_assignments(*concentrations, draw)
+    corpus, topic = draw_data(cluster, topic, draw)
+    state = engine.init(corpus, 0)
+    chain = []
+    for iteration in range(1, SWEEPS + 1):
+        engine.step(corpus, state, 0, iteration)
+        corpus, topic = draw_data(state.cluster, state.topic, draw)
+        arrays = state.arrays() | {"topic": topic}
+        _, *concentrations, _ = arrays["scalars"].tolist()
+        state = engine.restore(corpus, arrays)
+        chain.append(statistics(concentrations, state.cluster, topic, corpus))
+    chain = np.array(chain[SWEEPS % BATCHES :])
+
+    batches = chain.reshape(BATCHES, -1, chain.shape[1]).mean(axis=1)
+    error = np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(BATCHES), forward.std(axis=0) / np.sqrt(FORWARD))
+    scores = (batches.mean(axis=0) - forward.mean(axis=0)) / error
+    assert np.abs(scores).max() < LIMIT, dict(enumerate(np.round(scores, 1)))
