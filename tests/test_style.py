@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-RULE_FILES = [str(path.relative_to(ROOT)) for path in (ROOT / "workflow/Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))]
+RULE_FILES = [str(path.relative_to(ROOT)) for path in (ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))]
 
 
 def tool(*command):

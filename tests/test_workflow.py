@@ -48,6 +48,7 @@ def jobs(output):
 def checkout(tmp_path):
     for part in ("workflow", "config"):
         shutil.copytree(ROOT / part, tmp_path / part)
+    shutil.copy(ROOT / "Snakefile", tmp_path)
     return tmp_path
 
 

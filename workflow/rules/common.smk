@@ -7,7 +7,7 @@ from snakemake.utils import validate
 
 from mc2core import plan
 
-SCHEMAS = Path(workflow.basedir) / "schemas"
+SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
 
 try:

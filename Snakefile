@@ -3,19 +3,20 @@
 from snakemake.utils import min_version
 
 min_version("9.0")
+# Rules name no conda file or container: all jobs share the one virtual environment that constraints.txt pins.
 
 
 configfile: "config/config.yaml"
 
 
-report: "report/workflow.rst"
+report: "workflow/report/workflow.rst"
 
 
-include: "rules/common.smk"
-include: "rules/data.smk"
-include: "rules/fit.smk"
-include: "rules/evaluate.smk"
-include: "rules/report.smk"
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/fit.smk"
+include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/report.smk"
 
 
 rule all:
