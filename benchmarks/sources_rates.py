@@ -3,8 +3,8 @@
     python benchmarks/sources_rates.py wikipedia --mirror ../shared/mirror --megabytes 200 --jobs 1
     python benchmarks/sources_rates.py pubmed --mirror ../shared/mirror --citations 30000 --jobs 2
 
-Each job parses the whole repeated file, as jobs of a workflow parse theirs. Printed as one JSON line: rate by wall clock and
-by processor time, the share of the latter that only decompresses, and the largest resident set of a job.
+Each job parses the whole repeated file, as jobs of a workflow parse theirs. Printed as one JSON line: rate by wall
+clock and by processor time, the share of the latter that only decompresses, and the largest resident set of a job.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import pubmed, shards
+from mc2core.sources import pubmed, shards, xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "pubmed"
 FILES = sorted(MIRROR.glob("*.xml.gz"))
@@ -214,6 +214,26 @@ def test_how_citations_are_cut_into_shards_does_not_matter(tmp_path_factory, row
     whole = folder / "whole"
     whole.mkdir()
     assert gathered(parsed(whole, document(*parts)), whole).corpus(["mesh"]).digest == found.corpus(["mesh"]).digest
+
+
+@pytest.mark.parametrize("size", [16, 64, 1 << 18])
+def test_parts_that_nobody_reads_change_nothing(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(xmlstream, "BLOCK_BYTES", size)
+    authors = '<AuthorList CompleteYN="Y"><Author><LastName>Zed</LastName></Author></AuthorList>'
+    data = "<PubmedData><History/><ReferenceList><Reference/></ReferenceList></PubmedData>"
+    parts = [citation(key, f"title{'abcdefg'[key]}").replace("</Article>", f"{authors}</Article>") for key in range(5)]
+    parts = [part.replace("</MedlineCitation>", f"</MedlineCitation>{data}") for part in parts]
+    odd = citation(6, "<![CDATA[<AuthorList> is a <PubmedData>]]> odd").replace("</Article>", "<AuthorList/></Article>")
+    found = gathered(parsed(tmp_path, document(*parts, "<!-- <PubmedData> -->", odd)), tmp_path)
+    plain = gathered(
+        parsed(tmp_path, document(*(part.replace(authors, "").replace(data, "") for part in parts))), tmp_path
+    )
+    assert found.key.tolist() == [*plain.key.tolist(), 6]
+    assert found.title[:5] == plain.title
+    assert found.title[5] == "<AuthorList> is a <PubmedData> odd"
+    lost = document(*parts[:2], parts[2].replace("</PubmedData>", ""), *parts[3:])
+    with pytest.raises(ValueError, match="after 2 complete records: Opening and ending tag mismatch: PubmedData"):
+        parsed(tmp_path, lost)
 
 
 # -- files gone wrong ----------------------------------------------------------------------------------------

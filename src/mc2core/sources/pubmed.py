@@ -36,6 +36,8 @@ CHECK_TAGS = frozenset(
         "History, 20th Century", "History, 21st Century",
     }
 )  # fmt: skip
+_RECORDS = ("PubmedArticle", "PubmedBookArticle", "DeleteCitation")
+_UNREAD = ("PubmedData", "AuthorList")  # half of all tags
 _YEAR = re.compile(r"(?<![0-9])(1[5-9][0-9]{2}|20[0-9]{2})(?![0-9])")
 _DATE = re.compile("([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
 _NUMBER = re.compile("[0-9]{1,9}")
@@ -84,7 +86,7 @@ def parse_citations(
     with storage.replacing_folder(folder) as new:
         writer = shards.ShardWriter(new, path.name, 0, names=["mesh", "mesh_major"], numbers=["year"])
         try:
-            for element in xmlstream.records(path, ROOT, ["PubmedArticle", "PubmedBookArticle", "DeleteCitation"]):
+            for element in xmlstream.records(path, ROOT, _RECORDS, skip=_UNREAD):
                 if element.tag == "PubmedArticle":
                     _add_citation(path, element, selection, writer, counts)
                 elif element.tag == "DeleteCitation":

@@ -10,8 +10,9 @@ import bz2
 import itertools
 import lzma
 import os
+import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ BOMB_BYTES = 256 * 2**20
 MAX_RATIO = 1000
 #: Longest stretch of XML without a complete record; whole citations and revisions stay far below.
 MAX_RECORD_BYTES = 128 * 2**20
+_MOST_SKIPPED_BYTES = 4 * 2**20
+_LONGEST_TAG = 200
 _XML_SPACE = b" \t\r\n"
 _LIMITS = (etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NAME_TOO_LONG, etree.ErrorTypes.ERR_ENTITY_LOOP)
 
@@ -149,6 +152,7 @@ def records(
     *,
     start: int = 0,
     stop: int | None = None,
+    skip: Sequence[str] = (),
 ) -> Iterator[Any]:
     """Yield each element named in ``tags`` (any namespace), complete, in the order in which they end.
 
@@ -161,6 +165,7 @@ def records(
     root : local name that the outermost element must have.
     start, stop : see :func:`blocks`; a range that does not begin at 0 has no root tag of its own, one that does not
         reach the end of the file no end tag, and both are supplied.
+    skip : elements (without prefix, never one within another of them) cut out before parsing, see :func:`_without`.
 
     Raises
     ------
@@ -183,7 +188,7 @@ def records(
     ends_early = stop is not None and stop < path.stat().st_size
     pieces = itertools.chain(
         [f"<{root}>".encode()] if start > 0 else [],
-        blocks(path, start, stop),
+        _without(blocks(path, start, stop), skip, tags[0]) if skip else blocks(path, start, stop),
         [f"</{root}>".encode()] if ends_early else [],
         [None],
     )
@@ -214,6 +219,41 @@ def records(
         if error.truncated and "complete records" not in str(error):
             raise DamagedInput(f"{error}; {count} complete records come before", truncated=count > 0) from error
         raise
+
+
+def _without(pieces: Iterable[bytes], skip: Sequence[str], record: str) -> Iterator[bytes]:
+    """Cut elements that nobody reads out of XML: what is not parsed costs no time.
+
+    A stretch that holds the beginning of another record, a comment or CDATA is left for the parser to judge, and so is
+    one without end; inside of what is cut, nothing is checked.
+    """
+    opening = re.compile(rb"<(%s)(?: [^<>]*[^<>/])?>" % "|".join(skip).encode())
+    foreign = re.compile(rb"<!|<%s[ >]" % record.encode())
+    rest = b""
+    for piece in pieces:
+        data, position, kept, rest = rest + piece, 0, [], b""
+        while match := opening.search(data, position):
+            end_tag = b"</%s>" % match[1]
+            end = data.find(end_tag, match.end())
+            if end < 0 and len(data) - match.start() < _MOST_SKIPPED_BYTES:
+                rest = data[match.start() :]
+                data = data[: match.start()]
+                break
+            if end < 0 or foreign.search(data, match.end(), end):
+                kept.append(data[position : match.end()])
+                position = match.end()
+            else:
+                kept.append(data[position : match.start()])
+                position = end + len(end_tag)
+        if not rest:
+            # a tag may go on in the next piece
+            last = data.rfind(b"<", max(position, len(data) - _LONGEST_TAG))
+            if last >= 0 and b">" not in data[last:]:
+                rest, data = data[last:], data[:last]
+        kept.append(data[position:])
+        yield b"".join(kept)
+    if rest:
+        yield rest
 
 
 def _feed(path: Path, parser: Any, piece: bytes | None) -> tuple[Any, str]:
