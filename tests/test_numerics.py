@@ -60,8 +60,8 @@ def _products(left, row, right, other, weights, first):
 
 
 @numba.njit
-def _find(weights, first, u):
-    return lanes.find_lane(weights, first, u)
+def _find(weights, first, u, left_out):
+    return lanes.find_lane(weights, first, u, left_out)
 
 
 @pytest.fixture
@@ -87,9 +87,9 @@ def test_finding_a_lane(draw):
     weights = np.zeros(48, np.float32)
     for _ in range(300):
         weights[16:32] = draw.integers(0, 3, 16) * (draw.random(16) < draw.random())  # sums are exact
-        total = weights[16:32].sum()
-        for u in (0.0, total / 3, total - 0.5, total):
-            if u < 0:
-                continue
-            expected = np.searchsorted(np.cumsum(weights[16:32]), u, side="right")
-            assert _find(weights, 16, u) == expected
+        for left_out in (-1, int(draw.integers(16, 32)), 40):
+            kept = np.where(np.arange(48) == left_out, 0, weights)[16:32]
+            total = kept.sum()
+            for u in (0.0, total / 3, max(total - 0.5, 0.0), total):
+                expected = np.searchsorted(np.cumsum(kept), u, side="right")
+                assert _find(weights, 16, u, left_out) == expected

@@ -78,25 +78,32 @@ def _weigh_products(typingctx, left, row, right, other_row, weights, first):
     return signature, generate
 
 
-def _find_lane(typingctx, weights, first, u):
+def _find_lane(typingctx, weights, first, u, left_out):
     """Index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if none does.
 
-    Running sums are float32, taken in four steps of doubled reach. The weight at the index is above 0.
+    The weight at the place ``left_out`` of ``weights`` counts as 0 (-1: none is left out). Running sums are float32,
+    taken in four steps of doubled reach. The weight at the index is above 0.
     """
-    signature = types.intp(weights, types.intp, types.float64)
+    signature = types.intp(weights, types.intp, types.float64, types.intp)
 
     def generate(context, builder, signature, arguments):
         total = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F32)
         zeros = ir.Constant(_F32, [0.0] * LANES)
         index = ir.VectorType(ir.IntType(32), LANES)
+
+        def spread(scalar, vector):
+            one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(one, one, ir.Constant(index, [0] * LANES))
+
+        lane = builder.trunc(builder.sub(arguments[3], arguments[1]), ir.IntType(32))
+        is_out = builder.icmp_signed("==", spread(lane, index), ir.Constant(index, list(range(LANES))))
+        total = builder.select(is_out, zeros, total)
         for reach in (1, 2, 4, 8):
             # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
             moved = ir.Constant(index, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
             total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
         aim = builder.fptrunc(arguments[2], ir.FloatType())
-        one = builder.insert_element(ir.Constant(_F32, ir.Undefined), aim, ir.Constant(ir.IntType(32), 0))
-        aims = builder.shuffle_vector(one, one, ir.Constant(index, [0] * LANES))
-        passed = builder.bitcast(builder.fcmp_ordered("<=", total, aims), ir.IntType(LANES))
+        passed = builder.bitcast(builder.fcmp_ordered("<=", total, spread(aim, _F32)), ir.IntType(LANES))
         return builder.zext(builder.ctpop(passed), ir.IntType(64))
 
     return signature, generate

@@ -10,8 +10,9 @@ summed out:
 ``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (a *big* one) is known;
 likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays there
 (it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything
-else moves among the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays among the
-big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the rest.
+else moves among the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays
+among the big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the
+rest.
 
 **Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
 words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
@@ -272,7 +273,7 @@ def draw_topics(
                     if running[b] <= u:
                         passed = b + 1
                         before = running[b]
-                lane = find_lane(p, passed * LANES, u - before)
+                lane = find_lane(p, passed * LANES, u - before, -1)
                 if lane == LANES:  # rounding alone went past the block: its last weight
                     lane -= 1
                     while lane > 0 and p[passed * LANES + lane] == np.float32(0.0):

@@ -67,6 +67,13 @@ def _subtract_totals(v, n, kept, length, n_slots, weight):
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _log_gammas(x, n):
+    """x = ln G(x), in place, for its first n entries."""
+    for i in range(n):
+        x[i] = log_gamma(x[i])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _exponentiate(weight, n_slots):
     """weight = exp(weight - max), in place; returns the sum."""
     top = weight[0]
@@ -98,6 +105,7 @@ def _sweep(
     most = math.log2(v + n_tokens.sum() + 1.0)
     bits = np.array([max(most, -math.log2(a)) for a in prior])  # bounds the exponent of a factor
     weight = np.zeros(capacity)
+    work = np.zeros(n_topics)
     for j in range(first, cluster.size):
         if n_clusters == capacity:
             return j, n_clusters
@@ -118,7 +126,10 @@ def _sweep(
         for p in range(n_present):
             m = present[p]
             n_mk[m, k] -= counts[m]
-            kept_mk[m, k] = log_gamma(prior[m] + n_mk[m, k])
+            work[p] = prior[m] + n_mk[m, k]
+        _log_gammas(work, n_present)
+        for p in range(n_present):
+            kept_mk[present[p], k] = work[p]
         if n_k[k] == 0:
             natural[k] = natural_0
             totals[k] = totals_0
@@ -126,9 +137,9 @@ def _sweep(
             add_statistics(indptr, indices, values, j, -1.0, natural[k], totals[k], offsets)
         # one empty slot stands for the new cluster: the first one
         empty = n_clusters
-        for k in range(n_clusters):
-            if n_k[k] == 0:
-                empty = k
+        for slot in range(n_clusters):
+            if n_k[slot] == 0:
+                empty = slot
                 break
         n_slots = max(n_clusters, empty + 1)
         for k in range(n_slots):
@@ -174,8 +185,11 @@ def _sweep(
         for p in range(n_present):
             m = present[p]
             n_mk[m, chosen] += counts[m]
-            kept_mk[m, chosen] = log_gamma(prior[m] + n_mk[m, chosen])
             counts[m] = 0
+            work[p] = prior[m] + n_mk[m, chosen]
+        _log_gammas(work, n_present)
+        for p in range(n_present):
+            kept_mk[present[p], chosen] = work[p]
         add_statistics(indptr, indices, values, j, 1.0, natural[chosen], totals[chosen], offsets)
     return cluster.size, n_clusters
 

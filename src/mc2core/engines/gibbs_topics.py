@@ -100,7 +100,7 @@ def _order_by_cluster(document, cluster, work_count, work_order):
 def _sweep(
     key, stream, position, start, document, first_token, count, cluster, topic,
     n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,
-    work_count, work_order, work_token, work_topic,
+    work_count, work_order, run_cluster, run_end, work_token, work_topic,
 ):  # fmt: skip
     """Sweep from ``position`` on; True when all words are done, False when a new topic needs more capacity.
 
@@ -129,26 +129,33 @@ def _sweep(
         _order_by_cluster(document[offset : offset + cells], cluster, work_count, work_order)
         n_w[:n_topics] = 0
         t = 0
+        runs = 0
+        previous = -1
         for c in range(cells):
             cell = offset + work_order[c]
-            for i in range(first_token[cell], first_token[cell] + count[cell]):
+            k = cluster[document[cell]]
+            if k != previous:
+                run_cluster[runs] = k
+                runs += 1
+                previous = k
+            i = first_token[cell]
+            last = t + count[cell]
+            while t < last:
                 work_token[t] = i
                 work_topic[t] = topic[i]
+                i += 1
                 t += 1
+            run_end[runs - 1] = t
         for i in range(t):
             n_w[work_topic[i]] += 1
         for m in range(n_topics):
             h[m] = (np.float32(n_w[m]) + s) * inverse[m]
         full = False
-        c = 0
-        end = 0
-        while c < cells and not full:
-            k = cluster[document[offset + work_order[c]]]
-            begin = end
-            while c < cells and cluster[document[offset + work_order[c]]] == k:
-                end += count[offset + work_order[c]]
-                c += 1
-            if end <= resume:
+        for r in range(runs):
+            k = run_cluster[r]
+            begin = resume if r == 0 else max(run_end[r - 1], resume)
+            end = run_end[r]
+            if end <= begin:
                 continue
             n_blocks = (n_topics + LANES - 1) // LANES
             new = table_concentration * rest[0] / n_words
@@ -156,7 +163,7 @@ def _sweep(
             for b in range(n_blocks):
                 block[b] = weigh_counts(n_km, k * capacity, prior, h, p, b * LANES)
                 total += block[b]
-            for t in range(max(begin, resume), end):
+            for t in range(begin, end):
                 m = work_topic[t]
                 old = p[m]
                 h_less = (np.float32(n_w[m] - 1) + s) / (np.float32(n_m[m] - 1) + vs)
@@ -166,8 +173,8 @@ def _sweep(
                 u = rng.uniform(stream) * (others + np.float64(less)) - np.float64(less)
                 if u < 0.0:
                     continue
-                p[m] = np.float32(0.0)
-                block[m // LANES] -= np.float64(old)
+                own = m // LANES
+                block[own] -= np.float64(old)
                 running = 0.0
                 before = 0.0
                 b = 0
@@ -187,18 +194,15 @@ def _sweep(
                 n_m[m] -= 1
                 inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
                 h[m] = h_less
-                p[m] = np.float32(0.0)
                 if b < n_blocks:
-                    chosen = b * LANES + find_lane(p, b * LANES, u - before)
+                    chosen = b * LANES + find_lane(p, b * LANES, u - before, m)
                     if chosen == (b + 1) * LANES:  # rounding alone went past the block: its last weight
                         chosen -= 1
-                        while chosen > b * LANES and p[chosen] == np.float32(0.0):
+                        while chosen > b * LANES and (p[chosen] == np.float32(0.0) or chosen == m):
                             chosen -= 1
                     if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
                         chosen = m
-                    p[m] = less
                 else:
-                    p[m] = less
                     chosen = n_topics
                     n_topics += 1
                     share = 1.0 - (1.0 - rng.uniform(stream)) ** (1.0 / topic_concentration)
@@ -213,7 +217,8 @@ def _sweep(
                     others -= new
                     new = table_concentration * rest[0] / n_words
                     others += new
-                block[m // LANES] += np.float64(less)
+                p[m] = less
+                block[own] += np.float64(less)
                 # ... and joins the chosen one
                 before = np.float64(p[chosen])
                 n_km[k, chosen] += 1
@@ -227,6 +232,8 @@ def _sweep(
                 total = others + np.float64(less) + gain
                 topic[work_token[t]] = chosen
                 work_topic[t] = chosen
+            if full:
+                break
         position[_TOPICS] = n_topics
         if full:
             position[_WORD] = w
@@ -259,6 +266,8 @@ def sweep_topics(
     stream = np.zeros(2, np.uint64)
     work = (
         np.zeros(seating.n_clusters + 1, np.int64),
+        np.zeros(cells.widest, np.int64),
+        np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64),
         np.zeros(cells.largest, np.int64),
         np.zeros(cells.largest, np.int32),
