@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mc2core import perplexity
 from mc2core.corpus import Corpus
@@ -66,6 +67,8 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     authors = parts["author"].iloc[::-1]
     left.barh(authors["text"], authors["value"], color=style.COLOURS[0], height=0.7)
     left.set(xlabel="probability of the author", title="authors of the cluster")
+    left.xaxis.set_major_locator(MaxNLocator(4))
+    left.xaxis.set_major_formatter(PercentFormatter(1.0))
     left.tick_params(axis="y", length=0)
 
     right.set_axis_off()
@@ -74,7 +77,7 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     right.text(0.0, line, "most typical papers", weight="bold", va="center")
     for text, year in zip(parts["document"]["text"], parts["document"]["value"], strict=True):
         line -= 1.0
-        right.text(0.0, line, _shortened(text, 62), va="center", fontsize=8)
+        right.text(0.0, line, _shortened(text, 54), va="center", fontsize=8)
         right.text(1.0, line, f"{year:.0f}" if year else "", va="center", ha="right", fontsize=8, color="#555555")
     line -= 1.5
     right.text(0.0, line, "topics: share of the cluster's words, likeliest words", weight="bold", va="center")
