@@ -196,7 +196,9 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
     assert not (tmp_path / "killed" / "m.npz").exists()
     assert run(0, tmp_path / "killed") == 0
     assert (tmp_path / "killed" / "m.npz").read_bytes() == (tmp_path / "whole" / "m.npz").read_bytes()
-    one, other = (pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed"))
+    one, other = (
+        pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed")
+    )
     pd.testing.assert_frame_equal(one, other)
 
 
@@ -219,5 +221,7 @@ def test_bad_arguments_are_named(call, message):
 
 def test_shared_checks_name_the_nearest():
     assert whole("n", 3.0) == 3
-    with pytest.raises(ValueError, match=r"kernel is 'colapsed'; allowed: collapsed, blocked; did you mean 'collapsed'"):
+    with pytest.raises(
+        ValueError, match=r"kernel is 'colapsed'; allowed: collapsed, blocked; did you mean 'collapsed'"
+    ):
         choice("kernel", "colapsed", ["collapsed", "blocked"])

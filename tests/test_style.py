@@ -1,5 +1,6 @@
 """The checks of form: linters, types, formats and the workflow's lint, each as the tool reports it."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-RULE_FILES = [str(path.relative_to(ROOT)) for path in (ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))]
+RULE_FILES = [
+    str(path.relative_to(ROOT)) for path in (ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))
+]
 
 
 def tool(*command):
@@ -40,7 +43,7 @@ def test_constraints_pin_every_dependency_and_name_no_index():
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *sum(project["optional-dependencies"].values(), [])]
+    wanted = [*project["dependencies"], *itertools.chain(*project["optional-dependencies"].values())]
     names = {re.split(r"[\[<>=~! ]", one)[0].lower() for one in wanted}
     assert names - {"mc2core"} <= pinned.keys(), sorted(names - pinned.keys())
     assert not re.search(r"https?://|--\S*index", (ROOT / "constraints.txt").read_text())

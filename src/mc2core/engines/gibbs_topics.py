@@ -17,7 +17,7 @@ live only while one (cluster, word) is visited, so nothing drifts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numba
 import numpy as np
@@ -30,7 +30,8 @@ _F32_ONE = np.float32(1.0)
 _WORD, _TOKEN, _TOPICS = 0, 1, 2
 
 
-class WordCells(NamedTuple):
+@dataclass(frozen=True)
+class WordCells:
     """The corpus seen word by word: cell = one (document, word) pair with a positive count.
 
     Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.

@@ -14,8 +14,7 @@ from mc2core.families.poisson import GammaPoisson
 __all__ = ["FAMILIES", "DirichletCategorical", "Family", "GammaPoisson", "NormalGamma", "family_from_settings"]
 
 FAMILIES: dict[str, type[Family]] = {
-    family.name: family
-    for family in (DirichletCategorical, NormalGamma, GammaPoisson)  # type: ignore[type-abstract]
+    family.name: family for family in (DirichletCategorical, NormalGamma, GammaPoisson)
 }
 
 
