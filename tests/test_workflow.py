@@ -279,7 +279,11 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
 
     # the code of the engines is a parameter of the fits: they run again when it changes, and all that follows
     rules = checkout / "workflow/rules/common.smk"
-    rules.write_text(re.sub(r'return plan.code_digest\("mc2core.runs".*', 'return "another"', rules.read_text()))
+    text, replaced = re.subn(
+        r'return plan.code_digest\(\s*"mc2core.runs".*?\n    \)', 'return "another"', rules.read_text(), flags=re.S
+    )
+    assert replaced == 1
+    rules.write_text(text)
     code, output = snakemake(checkout, "-n", *plan_file)
     assert code == 0, output
     assert jobs(output).keys() >= {"fit", "score", "icml2014_table1", "report_html"}
