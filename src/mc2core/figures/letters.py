@@ -64,6 +64,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
         _draw_shares(middle, f"clusters: {title}, K = {len(model.cluster_weights)}", shares, rows, [*names, "+"])
     )
     drawn.append(_draw_densities(right, corpus, truth, model, clusters))
+    style.mark_source(below, f"simulated letters data, {corpus.n_documents} documents")
     return figure, pd.concat(drawn, ignore_index=True)
 
 

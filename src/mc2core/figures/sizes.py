@@ -49,6 +49,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.grid(axis="y", color="#E5E5E5", linewidth=0.6)
     panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")
     panels[0].legend(loc="lower right")
+    style.mark_source(figure, "simulated letters data")
     return figure
 
 
