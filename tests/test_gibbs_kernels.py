@@ -112,12 +112,13 @@ def test_topic_sweep_equals_its_plain_twin(seed):
 
 
 def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
-    # with v = 400 nearly every token opens a topic: from 5 to far over the first capacity of 16
+    # with v = 400 nearly every token opens a topic: from 5 to far over the first capacity of 16. The twin starts with
+    # 407 topics, so its arrays are outgrown at other tokens
     corpus = small_corpus(5, mean=60)
     many = Concentrations(1.0, 400.0, 300.0)
     seating = seating_of(corpus)
     twin = seating_of(corpus)
-    twin.topic_weights = np.concatenate([twin.topic_weights, np.full(400, 1e-300)])  # room from the start
+    twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])  # other capacities
     twin.count()
     key = rng.key(0, "test")
     gibbs_topics.sweep_topics(seating, cells_of(corpus), many, PRIOR, key)
@@ -128,7 +129,7 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
-def plain_cluster_sweep(seating, corpus, contexts, key, v, prior):
+def plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, prior):
     document, _ = tokens_of(corpus)
     cluster, topic = seating.cluster.astype(int), seating.topic
     state = np.zeros(2, np.uint64)
@@ -144,7 +145,7 @@ def plain_cluster_sweep(seating, corpus, contexts, key, v, prior):
             if len(members) == 0 and k != empty:
                 continue
             n = np.bincount(topic[np.isin(document, members)], minlength=seating.n_topics)
-            weights[k] = np.log(len(members)) if len(members) else np.log(CONCENTRATIONS.group)
+            weights[k] = np.log(len(members)) if len(members) else np.log(alpha)
             weights[k] += gammaln(v + n.sum()) - gammaln(v + n.sum() + own.sum())
             weights[k] += (gammaln(prior + n + own) - gammaln(prior + n)).sum()
             natural = contexts.prior + np.asarray(contexts.statistics[members].sum(axis=0)).ravel()
@@ -155,23 +156,23 @@ def plain_cluster_sweep(seating, corpus, contexts, key, v, prior):
     return cluster
 
 
-@pytest.mark.parametrize("mean", [4, 60, 400])
+@pytest.mark.parametrize(("mean", "alpha"), [(4, 1.3), (60, 1.3), (400, 1.3), (4, 1e6)])
 @pytest.mark.parametrize("families", [{}, {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}])
-def test_cluster_sweep_equals_its_plain_twin(families, mean):
-    corpus = small_corpus(2, mean=mean)
+def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
+    corpus = small_corpus(2, mean=mean, n_documents=16)
+    concentrations = Concentrations(alpha, CONCENTRATIONS.table, CONCENTRATIONS.topic)
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
         seating = seating_of(corpus, seed=seed)
-        # ten clusters and more: past the first eight spare slots
-        seating.cluster = (np.arange(corpus.n_documents) % 11).astype(np.int32)
         seating.topic_weights[0] *= 1e-60  # exponents too large for a product
-        seating.topic[seating.topic == 0] = 1
         seating.count()
         key = rng.key(seed, "test")
         prior = CONCENTRATIONS.table * seating.topic_weights
-        cluster = plain_cluster_sweep(seating, corpus, contexts, key, CONCENTRATIONS.table, prior)
-        gibbs_clusters.sweep_clusters(seating, contexts, CONCENTRATIONS, key)
+        cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
+        gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
         np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
+        # more than the eight spare slots were filled: the sweep went on with larger tables
+        assert alpha < 1e6 or seating.n_clusters > 11
 
 
 # -- blocked -------------------------------------------------------------------------------------------------------
@@ -210,10 +211,11 @@ def test_blocked_kernels_equal_their_plain_twins():
         p = np.exp(weights - logsumexp(weights))
         expected[j] = pick(p, rng.uniform(state))
     cluster = seating.cluster.copy()
-    gibbs_blocked.draw_clusters(
-        key, 0, corpus.n_documents, content.indptr, content.indices, content.data, seating.document_start,
-        seating.topic, column, small, log_small, log_prior, log_context, log_mass, is_big, cluster,
-    )  # fmt: skip
+    for first, last in ((0, 5), (5, corpus.n_documents)):
+        gibbs_blocked.draw_clusters(
+            key, first, last, content.indptr, content.indices, content.data, seating.document_start, seating.topic,
+            column, small, log_small, log_prior, log_context[first:last], log_mass, is_big, cluster,
+        )  # fmt: skip
     np.testing.assert_array_equal(cluster, expected)
 
     tau_of = np.where(is_big[seating.cluster] >= 0, cluster, -1).astype(np.int32)
@@ -224,10 +226,11 @@ def test_blocked_kernels_equal_their_plain_twins():
             p = tau[tau_of[document[i]]].astype(float) * psi[w]
             expected[i] = labels[pick(p, rng.uniform(state) * p.sum())]
     topic = seating.topic.copy()
-    gibbs_blocked.draw_topics(
-        key, 0, corpus.n_words, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of, tau,
-        psi, topic,
-    )  # fmt: skip
+    for first, last in ((0, 4), (4, corpus.n_words)):
+        gibbs_blocked.draw_topics(
+            key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of, tau, psi,
+            topic,
+        )  # fmt: skip
     np.testing.assert_array_equal(topic, expected)
 
 
