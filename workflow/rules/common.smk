@@ -53,6 +53,7 @@ wildcard_constraints:
     dataset="|".join(config["corpora"]),
     run="|".join(RUNS) or "none",
     seed=r"\d+",
+    engine="|".join(config["engines"]),
     cell="|".join(FIGURE7_CELLS),
 
 
@@ -84,15 +85,17 @@ def runs_of(target):
     return runs
 
 
-def fit_code(*engines):
+def fit_code(engine):
     """Digest of all a fit is made of: it runs again when its engine changes."""
-    return plan.code_digest(
-        "mc2core.runs", *(f"mc2core.engines.{engine}" for engine in engines)
-    )
+    return plan.code_digest("mc2core.runs", f"mc2core.engines.{engine}")
 
 
 def corpus_of(wildcards):
     return f"results/corpora/{RUNS[wildcards.run]['dataset']}"
+
+
+def warm_of(wildcards):
+    return f"results/warm_kernels/{RUNS[wildcards.run]['fit']['engine']}.done"
 
 
 def source_files(wildcards):

@@ -26,7 +26,7 @@ rule score:
 
 rule letters_sizes:
     input:
-        warm=ancient("results/warm_kernels.done"),
+        warm="results/warm_kernels/gibbs.done",
     output:
         "results/sizes/{cell}.csv",
     log:

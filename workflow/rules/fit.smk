@@ -1,21 +1,20 @@
 """Fits: one job for each run of the sheet and seed."""
 
 
-# Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits use.
+# Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits of an engine use.
+# Fits do not take it as ancient: Snakemake 9.27 then overlooks every other reason to run them. So only the engine's
+# code, which is a reason to run its fits anyway, is a reason to run this; settings come from the configuration.
 rule warm_kernels:
     output:
-        touch("results/warm_kernels.done"),
+        touch("results/warm_kernels/{engine}.done"),
     log:
-        "results/logs/warm_kernels.log",
+        "results/logs/warm_kernels/{engine}.log",
     resources:
         mem_mb=2000,
     params:
-        engines=config["engines"],
-        contexts=config["contexts"],
-        estimators=config["estimators"],
-        code=fit_code(*config["engines"]),
+        code=lambda wildcards: fit_code(wildcards.engine),
     message:
-        "Compiling kernels"
+        "Compiling kernels of {wildcards.engine}"
     script:
         "../scripts/warm_kernels.py"
 
@@ -23,7 +22,7 @@ rule warm_kernels:
 rule fit:
     input:
         corpus=corpus_of,
-        warm=ancient("results/warm_kernels.done"),
+        warm=warm_of,
     output:
         model="results/fits/{run}/{seed}/model.npz",
         trace="results/fits/{run}/{seed}/trace.tsv",

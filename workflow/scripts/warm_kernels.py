@@ -6,7 +6,8 @@ from mc2core.runs import warm_kernels
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        warm_kernels(snakemake.params.engines, snakemake.params.contexts, snakemake.params.estimators)
+        plan, engine = snakemake.config, snakemake.wildcards.engine
+        warm_kernels({engine: plan["engines"][engine]}, plan["contexts"], plan["estimators"])
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)
