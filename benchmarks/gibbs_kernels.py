@@ -16,7 +16,11 @@ import time
 import tracemalloc
 from collections.abc import Callable
 
+import numba
+import numpy as np
+
 from mc2core import rng
+from mc2core.corpus import Corpus
 from mc2core.engines.gibbs import Gibbs, GibbsState
 from mc2core.engines.gibbs_blocked import move_blocked
 from mc2core.engines.gibbs_clusters import sweep_clusters
@@ -35,6 +39,45 @@ def least(state: GibbsState, move: Callable[[GibbsState, int], None], repeats: i
         move(mine, i)
         times.append((time.perf_counter() - wall, time.thread_time() - processor))
     return min(wall for wall, _ in times[1:]), min(processor for _, processor in times[1:])
+
+
+@numba.njit
+def plain_sweep(cluster, document, word, topic, n_km, n_wm, n_m, prior, s, uniforms, work):
+    """The collapsed sweep as a plain dense float64 loop over tokens in document order: the yardstick of the figures."""
+    for i in range(word.size):
+        k, w, m = cluster[document[i]], word[i], topic[i]
+        n_km[k, m] -= 1
+        n_wm[w, m] -= 1
+        n_m[m] -= 1
+        total = 0.0
+        for m in range(n_m.size):
+            total += (n_km[k, m] + prior[m]) * (n_wm[w, m] + s) / (n_m[m] + n_wm.shape[0] * s)
+            work[m] = total
+        target, m = uniforms[i] * total, 0
+        while work[m] < target:
+            m += 1
+        topic[i] = m
+        n_km[k, m] += 1
+        n_wm[w, m] += 1
+        n_m[m] += 1
+
+
+def plain(corpus: Corpus, engine: Gibbs, state: GibbsState) -> float:
+    """Least seconds of three sweeps of :func:`plain_sweep` from the state, after one that compiles."""
+    seating = state.seating
+    n_wm = np.ascontiguousarray(engine.sample(corpus, state).topic_words.toarray().T.astype(np.float64))
+    document = np.repeat(np.arange(corpus.n_documents), corpus.document_lengths)
+    word = np.repeat(corpus.content.indices, corpus.content.data)
+    prior = state.concentrations.table * seating.topic_weights
+    uniforms, work = np.random.default_rng(0).random(len(word)), np.zeros(seating.n_topics)
+    counts = (seating.n_km.astype(np.float64), n_wm, n_wm.sum(axis=0))
+    arguments = (seating.cluster, document, word, seating.topic.copy(), *counts, prior, engine.topic_prior)
+    times = []
+    for _ in range(4):
+        start = time.perf_counter()
+        plain_sweep(*arguments, uniforms, work)
+        times.append(time.perf_counter() - start)
+    return min(times[1:])
 
 
 def main() -> None:
@@ -89,6 +132,7 @@ def main() -> None:
     for name, move in moves.items():
         wall, processor = least(state, move, options.repeats)
         result[name] = {"wall": round(wall / tokens * 1e9, 1), "processor": round(processor / tokens * 1e9, 1)}
+    result["plain dense float64 loop, tokens only"] = {"wall": round(plain(corpus, engine, state) / tokens * 1e9, 1)}
     del state
     tracemalloc.start()
     state = engine.init(corpus, 0)
