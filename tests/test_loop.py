@@ -100,8 +100,9 @@ def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
 
 
 def test_threads_do_not_make_another_run(tmp_path):
-    fit(CORPUS, Walk(threads=1), iterations=2, seed=5, checkpoint=tmp_path / "c.npz")
-    assert len(fit(CORPUS, Walk(threads=2), iterations=4, seed=5, checkpoint=tmp_path / "c.npz").trace) == 4
+    call = {"seed": 5, "burn_in": 1, "checkpoint": tmp_path / "c.npz"}
+    fit(CORPUS, Walk(threads=1), iterations=2, **call)
+    assert len(fit(CORPUS, Walk(threads=2), iterations=4, **call).trace) == 4
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def jobs(output):
 
 @pytest.fixture
 def checkout(tmp_path):
-    for part in ("workflow", "config"):
+    for part in ("workflow", "config", "profiles"):
         shutil.copytree(ROOT / part, tmp_path / part)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     return tmp_path
