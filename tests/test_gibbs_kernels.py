@@ -164,8 +164,6 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
         seating = seating_of(corpus, seed=seed)
-        seating.topic_weights[:4] *= 1e-100  # their product is outside the range of float64
-        seating.count()
         key = rng.key(seed, "test")
         prior = CONCENTRATIONS.table * seating.topic_weights
         cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
@@ -173,6 +171,26 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
         np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
         # more than the eight spare slots were filled: the sweep went on with larger tables
         assert alpha < 1e6 or seating.n_clusters > 11
+
+
+def test_cluster_sweep_keeps_products_within_range():
+    # a short document alone uses topics 1 to 4, whose prior masses multiply to 1e-400; only topic 5 tells its clusters
+    # apart, and strongly so
+    corpus = small_corpus(2, mean=30, n_documents=16)
+    contexts = StackedContexts(corpus, {})
+    document, _ = tokens_of(corpus)
+    concentrations = Concentrations(1e-9, CONCENTRATIONS.table, CONCENTRATIONS.topic)
+    for seed in range(20):
+        seating = seating_of(corpus, n_topics=7, seed=seed)
+        seating.topic = np.where(seating.cluster[document] == 0, 5, 6).astype(np.int32)
+        seating.topic[document == 12] = [1, 2, 3, 4, 5, 5, 5, 5, 5]
+        seating.topic_weights[:5] *= 1e-100
+        seating.count()
+        key = rng.key(seed, "test")
+        v, alpha = concentrations.table, concentrations.group
+        cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, v * seating.topic_weights)
+        gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
+        np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
 
 
 # -- blocked -------------------------------------------------------------------------------------------------------
