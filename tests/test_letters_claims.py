@@ -16,7 +16,7 @@ from mc2core.engines.gibbs import Gibbs
 from mc2core.families import NormalGamma
 from mc2core.sources import letters
 
-ENGINE = {"contexts": {"number": NormalGamma(b0=0.1)}, "start_clusters": 10, "start_topics": 20}
+ENGINE = {"contexts": {"number": NormalGamma(b0=0.02)}, "start_topics": 20}
 
 
 def distances(truth, found):
