@@ -13,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from mc2core import Corpus, checkpoint, fit, rng
+from mc2core.engines import loop
 from mc2core.engines.base import Engine, State, choice, whole
 from mc2core.model import Sample
 
@@ -20,11 +21,13 @@ CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
 
 
 class WalkState(State):
+    part = 0
+
     def __init__(self, cluster, position):
         self.cluster, self.position = cluster, position
 
     def arrays(self):
-        return {"cluster": self.cluster, "position": self.position}
+        return {"cluster": self.cluster, "position": self.position, "part": np.array(self.part)}
 
 
 class Walk(Engine):
@@ -97,6 +100,79 @@ def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
     assert joints(part) == joints(whole_run)
     one, parts = (pd.read_csv(tmp_path / name, sep="\t").drop(columns="seconds") for name in ("one.tsv", "t.tsv"))
     pd.testing.assert_frame_equal(one, parts)
+
+
+class WalkInParts(Walk):
+    """A walk whose iterations come in three parts; stops itself where it is told to."""
+
+    name = "walk in parts"
+    stop_at = None
+
+    def init(self, corpus, seed):
+        state = super().init(corpus, seed)
+        state.part = 0
+        return state
+
+    def advance(self, corpus, state, seed, iteration):
+        state.position += rng.generator(seed, f"part {state.part}", iteration).normal(size=2)
+        state.part = (state.part + 1) % 3
+        state.progress = state.part / 3
+        if (iteration, state.part) == self.stop_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return None if state.part else {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
+
+    def restore(self, corpus, arrays):
+        state = super().restore(corpus, arrays)
+        state.part = int(arrays["part"])
+        state.progress = state.part / 3
+        return state
+
+
+PARTS = {"iterations": 4, "seed": 2, "burn_in": 1, "snapshots": [0, 0.3, 0.5, 0.6, 2, 3.9]}
+
+
+def same_snapshots(one, other):
+    moments = [[row["iteration"] for row in run.snapshots.evidence["moments"]] for run in (one, other)]
+    joint = [[sample.log_joint for sample in run.snapshots.samples] for run in (one, other)]
+    return moments[0] == moments[1] and joint[0] == joint[1]
+
+
+def test_snapshots_are_taken_as_soon_as_parts_allow():
+    result = fit(CORPUS, WalkInParts(), **PARTS)
+    moments = result.snapshots.evidence["moments"]
+    np.testing.assert_allclose([row["iteration"] for row in moments], [0, 1 / 3, 2 / 3, 2, 4])
+    assert (np.diff([row["seconds"] for row in moments]) > 0).all()
+    assert [result.snapshots.samples[i].log_joint for i in (3, 4)] == result.trace.log_joint[[1, 3]].tolist()
+    assert fit(CORPUS, WalkInParts(), iterations=4, burn_in=1).snapshots is None
+    with pytest.raises(ValueError, match=r"snapshots run from 0 to 5; they must lie within 0\.\.4"):
+        fit(CORPUS, WalkInParts(), iterations=4, snapshots=[5, 0])
+
+
+def test_a_stop_within_an_iteration_is_resumed_there(tmp_path, monkeypatch):
+    straight = fit(CORPUS, WalkInParts(), **PARTS)
+    monkeypatch.setattr(WalkInParts, "stop_at", (3, 2))
+    with pytest.raises(SystemExit):
+        fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+    assert json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"] == 2
+    monkeypatch.setattr(WalkInParts, "stop_at", None)
+    resumed = fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+    assert np.array_equal(resumed.state.position, straight.state.position)
+    assert joints(resumed) == joints(straight)
+    assert same_snapshots(resumed, straight)
+
+
+def test_a_checkpoint_is_written_within_an_iteration_when_the_last_one_is_old(tmp_path, monkeypatch):
+    written = []
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda path, done: written.append(done.iteration) or write(path, done))
+    call = PARTS | {"checkpoint": tmp_path / "c.npz"}
+    fit(CORPUS, WalkInParts(), **call)
+    assert written == [4]
+    (tmp_path / "c.npz").unlink()
+    written.clear()
+    monkeypatch.setattr(loop, "_CHECKPOINT_SECONDS", 0.0)
+    fit(CORPUS, WalkInParts(), **call)
+    assert written == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
 
 
 def test_threads_do_not_make_another_run(tmp_path):

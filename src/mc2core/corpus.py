@@ -370,12 +370,15 @@ class Corpus:
         order = rng.generator(seed, "split").permutation(self.n_documents)
         return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
 
-    def batches(self, size: int, seed: int, epoch: int) -> Iterator[np.ndarray]:
-        """Document indices of one pass in random order: arrays of ``size``, the last one maybe smaller."""
+    def batches(self, size: int, seed: int, epoch: int, first: int = 0) -> Iterator[np.ndarray]:
+        """Document indices of one pass in random order: arrays of ``size``, the last one maybe smaller.
+
+        ``first`` mini-batches are left out, for a pass that goes on where it stopped.
+        """
         if size < 1:
             raise ValueError(f"batch size is {size}; it must be at least 1")
         order = rng.generator(seed, "batches", epoch).permutation(self.n_documents)
-        for start in range(0, self.n_documents, size):
+        for start in range(first * size, self.n_documents, size):
             yield np.sort(order[start : start + size])
 
     # -- disk ----------------------------------------------------------------------------------------------

@@ -20,10 +20,12 @@ from mc2core.model import Model, Sample
 class State(ABC):
     """Everything the next step needs, and nothing else; ``step`` changes it in place.
 
-    Every state has ``cluster``, (J,) int: the cluster of each document now.
+    Every state has ``cluster``, (J,) int: the cluster of each document now, and ``progress``, the share of the current
+    iteration that is done: 0 between two iterations.
     """
 
     cluster: np.ndarray
+    progress: float = 0.0
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
@@ -56,9 +58,16 @@ class Engine(ABC):
         The row has ``clusters`` and ``topics`` (in use) and one of ``log_joint``, ``elbo`` (nats).
         """
 
+    def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
+        """Do the next part of iteration ``iteration``: its row of the trace once it is done, None before.
+
+        A run can be saved, shown and stopped between two parts. Engines whose iterations are short do them in one.
+        """
+        return self.step(corpus, state, seed, iteration)
+
     @abstractmethod
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """The state as scores see it."""
+        """The state as scores see it; it is not changed."""
 
     @abstractmethod
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:

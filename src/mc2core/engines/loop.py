@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -26,9 +26,13 @@ from mc2core import checkpoint as checkpoints
 from mc2core import storage
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, whole
-from mc2core.model import Model, Sample
+from mc2core.families.base import finite
+from mc2core.model import Model
 
 logger = logging.getLogger(__name__)
+
+# no more than this much work, and the part of an iteration after it, is lost when a run is killed
+_CHECKPOINT_SECONDS = 60.0
 
 
 @dataclass
@@ -41,16 +45,20 @@ class Fit:
     state : State
         After the last iteration.
     trace : DataFrame
-        A row for each iteration: iteration, seconds (cumulative, of steps only: no compilation, no callback), and
+        A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
         what the engine reports (clusters, topics, log_joint or elbo, ...).
     evidence : dict
         Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds.
+    snapshots : Model, or None where none were asked for
+        A sample for each snapshot; ``snapshots.evidence["moments"]`` says for each the iteration (with its fraction)
+        and the seconds.
     """
 
     model: Model
     state: State
     trace: pd.DataFrame
     evidence: dict[str, Any]
+    snapshots: Model | None = None
 
 
 def fit(
@@ -65,6 +73,7 @@ def fit(
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     trace: str | os.PathLike[str] | None = None,
+    snapshots: Sequence[float] = (),
     progress: bool | None = None,
 ) -> Fit:
     """Run ``engine`` on ``corpus``.
@@ -82,10 +91,14 @@ def fit(
     callback : function (iteration, state), optional
         Called after every step; its time is not counted. It must not change the state.
     checkpoint : path, optional
-        Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at the
-        end, and when the process is asked to stop (SIGINT, SIGTERM), which it does after the current step.
+        Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at
+        the end, where the last one is a minute old (in the middle of an iteration too, if the engine does it in parts),
+        and when the process is asked to stop (SIGINT, SIGTERM), which it does after the part it is at.
     trace : path, optional
         Tab-separated trace, a row written as each iteration ends.
+    snapshots : numbers from 0 to ``iterations``, optional
+        When to keep the state on the way as a sample, in iterations; a fraction is met as soon as the parts of the
+        engine's iterations allow. Their time is not counted.
     progress : bool, optional
         Show a progress bar; by default only on a terminal.
 
@@ -106,9 +119,14 @@ def fit(
             f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
             "burn_in + thin must not exceed iterations"
         )
+    ahead = sorted(finite("snapshots", moment) for moment in snapshots)
+    if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
+        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
     run = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
     if engine.keeps_samples:
         run |= {"burn_in": burn_in, "thin": thin}
+    if ahead:
+        run |= {"snapshots": ahead}
     stored = checkpoints.read(checkpoint, run) if checkpoint is not None else None
     if stored is not None and stored.iteration > iterations:
         raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
@@ -117,53 +135,68 @@ def fit(
     started = time.perf_counter()
     if stored is None:
         state = engine.init(corpus, seed)
-        rows: list[dict[str, float]] = []
-        samples: list[Sample] = []
-        first = 1
+        done = checkpoints.Checkpoint(run, 0, time.perf_counter() - started, state={})
     else:
-        state = engine.restore(corpus, stored.state)
-        rows, samples, first = stored.trace, stored.samples, stored.iteration + 1
+        state, done = engine.restore(corpus, stored.state), stored
         logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
-    # a resumed run counts on from where it was
-    seconds = rows[-1]["seconds"] if rows else time.perf_counter() - started
+    ahead = [moment for moment in ahead if not done.moments or moment > done.iteration + state.progress]
+    saved = time.perf_counter()
 
-    def save(iteration: int) -> None:
+    def show() -> None:
+        """Keep a snapshot if the time for one has come."""
+        now = done.iteration + state.progress
+        if ahead and ahead[0] <= now:
+            done.snapshots.append(engine.sample(corpus, state))
+            done.moments.append({"iteration": now, "seconds": done.seconds})
+            ahead[:] = [moment for moment in ahead if moment > now]
+
+    def save() -> None:
+        nonlocal saved
         if checkpoint is not None:
-            checkpoints.write(checkpoint, checkpoints.Checkpoint(run, iteration, state.arrays(), samples, rows))
+            done.state = state.arrays()
+            checkpoints.write(checkpoint, done)
+        saved = time.perf_counter()
 
     if progress is None:
         progress = sys.stderr.isatty()
-    tokens = corpus.n_tokens
-    with _stop_signals() as stop, _trace_file(trace, rows) as write_row:
-        bar = tqdm(total=iterations, initial=first - 1, desc=engine.name, unit="it", disable=not progress)
-        for iteration in range(first, iterations + 1):
+    with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
+        bar = tqdm(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
+        show()
+        while done.iteration < iterations:
             before = time.perf_counter()
-            report = engine.step(corpus, state, seed, iteration)
-            seconds += time.perf_counter() - before
-            rows.append({"iteration": iteration, "seconds": seconds, "tokens": tokens, **report})
-            if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
-                samples.append(engine.sample(corpus, state))
-            write_row(rows[-1])
-            if callback is not None:
-                callback(iteration, state)
-            bar.update()
-            bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
-            if iteration % checkpoint_every == 0 or iteration == iterations or stop:
-                save(iteration)
-            if stop and iteration < iterations:
+            report = engine.advance(corpus, state, seed, done.iteration + 1)
+            done.seconds += time.perf_counter() - before
+            if report is not None:
+                done.iteration = iteration = done.iteration + 1
+                done.trace.append(
+                    {"iteration": iteration, "seconds": done.seconds, "tokens": corpus.n_tokens, **report}
+                )
+                if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
+                    done.samples.append(engine.sample(corpus, state))
+                write_row(done.trace[-1])
+                if callback is not None:
+                    callback(iteration, state)
+                bar.update()
+                bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
+            show()
+            is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
+            if is_due or stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
+                save()
+            if stop and done.iteration < iterations:
                 bar.close()
-                logger.warning("stopped by signal %d after iteration %d of %d", stop[0], iteration, iterations)
+                now = done.iteration + state.progress
+                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 if stop[0] == signal.SIGINT:
                     raise KeyboardInterrupt
                 raise SystemExit(128 + stop[0])
         bar.close()
 
-    if not engine.keeps_samples:
-        samples = [engine.sample(corpus, state)]
+    samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
     evidence = run | {"iterations": iterations}
     model = engine.model(corpus, samples, evidence)
-    timing = {"seconds": seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
-    return Fit(model, state, pd.DataFrame(rows), evidence | timing | environment())
+    shown = engine.model(corpus, done.snapshots, evidence | {"moments": done.moments}) if done.snapshots else None
+    timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
+    return Fit(model, state, pd.DataFrame(done.trace), evidence | timing | environment(), shown)
 
 
 def _warm(engine: Engine, corpus: Corpus) -> float:

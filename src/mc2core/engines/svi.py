@@ -7,6 +7,7 @@ targets, so moving both at once could lower the ELBO even with the whole corpus 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any, ClassVar, NamedTuple
@@ -38,6 +39,8 @@ from mc2core.model import Sample
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
 INITIALISATIONS = ("seeded", "gibbs", "random")
+# parts of an epoch, at most
+_PARTS = 32
 # a topic is in use when half a token is expected in it
 _LEAST_TOKENS = 0.5
 
@@ -125,9 +128,9 @@ class SVI(Engine):
     threads : int >= 1
         Never changes a bit of the result.
 
-    One step is one epoch. ``state.elbo`` is exact for a full batch: the ELBO of the state's globals with the local
-    posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's documents, each under the
-    globals it was visited with, less the divergences of the globals at the end.
+    One step is one epoch, done in at most 32 parts. ``state.elbo`` is exact for a full batch: the ELBO of the state's
+    globals with the local posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's
+    documents, each under the globals it was visited with, less the divergences of the globals at the end.
     """
 
     name = "svi"
@@ -193,16 +196,29 @@ class SVI(Engine):
             return svi_init.start(self, corpus, StackedContexts(corpus, self.contexts), seed)
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
+        row = None
+        while row is None:
+            row = self.advance(corpus, state, seed, iteration)
+        return row
+
+    def advance(  # type: ignore[override]
+        self, corpus: Corpus, state: Globals, seed: int, iteration: int
+    ) -> dict[str, float] | None:
         with thread_budget(self.threads) as pool:
             if self.batch_size is None:
                 state.elbo = self.full_step(corpus, state, pool)
             else:
-                evidence = 0.0
-                for rows in corpus.batches(self.batch_size, seed, iteration):
+                part = -(-corpus.n_documents // (self.batch_size * _PARTS))
+                ahead = corpus.batches(self.batch_size, seed, iteration, first=state.n_visited // self.batch_size)
+                for rows in itertools.islice(ahead, part):
                     rate = (state.n_updates + 1 + self.delay) ** -self.forgetting
-                    evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+                    state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+                    state.n_visited += len(rows)
+                if state.n_visited < corpus.n_documents:
+                    return None
                 state.fold()
-                state.elbo = evidence - divergence(state, self.concentrations(state), pool)
+                state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
+                state.n_visited, state.evidence = 0, 0.0
         return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
@@ -221,7 +237,6 @@ class SVI(Engine):
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
-        state.fold()
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         expected = Expectations.of(state)
         weights = sticks.expected_weights(state.group_sticks)[clusters]
@@ -236,12 +251,12 @@ class SVI(Engine):
             new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if len(clusters) < self.n_clusters else 0.0,
             topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
             new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
-            topic_words=np.ascontiguousarray(state.topic_words[:, topics].T),
+            topic_words=np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink,
             topic_prior=self.topic_prior,
             topic_weights=sticks.expected_weights(state.topic_sticks)[topics],
             table_concentration=float(self.concentrations(state).mean[TABLE]),
             natural=state.natural[clusters],
-            cluster=number[state.cluster] if (state.cluster >= 0).all() else state.cluster.copy(),
+            cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
         )
 
@@ -310,7 +325,7 @@ class BatchSums(NamedTuple):
 
 
 def clusters_in_use(state: Globals) -> np.ndarray:
-    """Clusters that are the likeliest one of some document, ascending."""
+    """Clusters that are the likeliest one of some document (visited, or seated at the start), ascending."""
     return np.unique(state.cluster[state.cluster >= 0])
 
 

@@ -111,13 +111,21 @@ def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> 
         seating = seat_by_gibbs(part, engine, seed)
     else:
         seating = seat_by_seeds(part, some, engine, draw)
-    return _globals(engine, corpus, contexts, some, seating)
+    return _globals(engine, corpus, contexts, some, chosen, seating)
 
 
 def _globals(
-    engine: Any, corpus: Corpus, contexts: StackedContexts, some: StackedContexts, seating: Seating
+    engine: Any,
+    corpus: Corpus,
+    contexts: StackedContexts,
+    some: StackedContexts,
+    chosen: np.ndarray,
+    seating: Seating,
 ) -> Globals:
-    """Posteriors given a seating; clusters, tables and topics in order of size, as sticks prefer them."""
+    """Posteriors given a seating of the documents ``chosen`` (n,) of the corpus.
+
+    Clusters, tables and topics are put in order of size, as sticks prefer them.
+    """
     n_clusters, n_topics = engine.n_clusters, engine.n_topics
     scale = corpus.n_documents / len(seating.cluster)
     n_k = np.bincount(seating.cluster[seating.cluster >= 0], minlength=n_clusters).astype(np.float64)
@@ -134,6 +142,10 @@ def _globals(
     np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
     group_sticks = sticks.stick_posterior(scale * n_k[clusters], engine.group_concentration)
     table_sticks = sticks.stick_posterior(scale * n_kt, engine.table_concentration)
+    topic_words = np.ascontiguousarray(scale * seating.topic_words[:, topics])
+    cluster = np.full(corpus.n_documents, -1, np.int32)
+    seated = seating.cluster >= 0
+    cluster[chosen[seated]] = np.argsort(clusters)[seating.cluster[seated]]
     settings = engine.concentration_settings
     n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
     return Globals(
@@ -141,13 +153,14 @@ def _globals(
         topic_sticks=topic_sticks,
         table_sticks=table_sticks,
         table_topic=scores,
-        topic_words=np.ascontiguousarray(scale * seating.topic_words[:, topics]),
+        topic_words=topic_words,
         natural=contexts.prior + scale * (natural - contexts.prior),
         # Gamma posteriors whose means are the starting values
         concentration_rates=(settings.shape + n_sticks) / settings.start,
-        cluster=np.full(corpus.n_documents, -1, np.int32),
+        cluster=cluster,
         topic_prior=engine.topic_prior,
         contexts=contexts,
+        n_m=topic_words.sum(axis=0),
     )
 
 

@@ -35,7 +35,9 @@ _ARRAYS = (
     "natural",
     "concentration_rates",
     "cluster",
+    "n_m",
 )
+_NUMBERS = {"shrink": float, "n_updates": int, "n_visited": int, "evidence": float, "elbo": float}
 
 
 @dataclass
@@ -55,15 +57,22 @@ class Globals(State):
     concentration_rates : (3,) float64
         Rates of the Gamma posteriors of alpha, v, eta; of no effect where a concentration is fixed.
     cluster : (J,) int32
-        Likeliest cluster of each document when it was last visited; -1 before.
+        Likeliest cluster of each document when it was last visited, or where it was seated at the start; -1 where
+        neither was.
     topic_prior : float
         s.
     contexts : StackedContexts of the corpus
     shrink : float
         1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
         batch's words, not the whole table.
+    n_m : (M,) float64
+        Expected tokens of each topic.
     n_updates : int
         Mini-batches so far.
+    n_visited : int
+        Documents visited so far in the epoch that is under way; 0 between epochs.
+    evidence : float
+        sum_j ln Z_j of these documents, nats.
     elbo : float
         Nats; NaN before the first step.
     """
@@ -78,17 +87,20 @@ class Globals(State):
     cluster: np.ndarray
     topic_prior: float
     contexts: StackedContexts
+    n_m: np.ndarray
     shrink: float = 1.0
     n_updates: int = 0
+    n_visited: int = 0
+    evidence: float = 0.0
     elbo: float = float("nan")
 
-    def __post_init__(self) -> None:
-        self.n_m = self.topic_words.sum(axis=0) * self.shrink
+    @property
+    def progress(self) -> float:  # type: ignore[override]
+        return self.n_visited / len(self.cluster)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        self.fold()
-        scalars = {"n_updates": np.array(self.n_updates), "elbo": np.array(self.elbo)}
-        return {name: getattr(self, name) for name in _ARRAYS} | scalars
+        # the shrinkage as it is: folding it in would change bits
+        return {name: np.asarray(getattr(self, name)) for name in (*_ARRAYS, *_NUMBERS)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray], topic_prior: float, contexts: StackedContexts) -> Globals:
@@ -97,8 +109,7 @@ class Globals(State):
             **{name: np.array(arrays[name]) for name in _ARRAYS},  # type: ignore[arg-type]
             topic_prior=topic_prior,
             contexts=contexts,
-            n_updates=int(arrays["n_updates"]),
-            elbo=float(arrays["elbo"]),
+            **{name: kind(arrays[name]) for name, kind in _NUMBERS.items()},
         )
 
     def fold(self) -> None:

@@ -1,0 +1,101 @@
+"""Corpora, engines and a slow per-token twin for the tests of SVI-MC2."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
+
+from mc2core import Corpus
+from mc2core.engines import svi_local
+from mc2core.engines.svi import SVI
+from mc2core.engines.svi_state import Expectations
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+
+FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
+
+
+def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
+    """Random counts and contexts with an empty document, missing contexts and a word that is never seen."""
+    draw = np.random.default_rng(seed)
+    content = draw.poisson(mean_count, (n_documents, n_words))
+    content[:, -1] = 0
+    content[0] = 0
+    tags = draw.poisson(0.7, (n_documents, 3))
+    time = np.where(draw.random(n_documents) < 0.3, np.nan, draw.normal(size=n_documents))
+    hits = np.where(draw.random(n_documents) < 0.3, np.nan, draw.poisson(2.0, n_documents).astype(float))
+    return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits})
+
+
+def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
+    settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
+    return SVI(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+
+
+def local_and_statistics(corpus, state, rows=None):
+    rows = np.arange(corpus.n_documents) if rows is None else rows
+    expected = Expectations.of(state)
+    batch = svi_local.take_batch(corpus, state.contexts, rows)
+    tables = svi_local.word_tables(state, expected, batch.words, None)
+    shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
+    mass = svi_local.table_mass(tables, documents.word_mass, None)
+    n_kt, log_likelihood = svi_local.table_statistics(tables, mass, None)
+    topic_words = np.zeros((corpus.n_words, len(state.n_m)))
+    topic_words[batch.words] = svi_local.topic_statistics(len(batch.words), mass, expected.table_topic, None)
+    return shares, documents, n_kt, log_likelihood, topic_words
+
+
+# -- the per-token twin -------------------------------------------------------------------------------------------
+def log_weights(one):
+    """E ln of stick weights, stick by stick, as the definition says."""
+    out = np.zeros((*one.shape[1:-1], one.shape[-1] + 1))
+    for i in range(one.shape[-1] + 1):
+        for before in range(i):
+            out[..., i] += digamma(one[1, ..., before]) - digamma(one[:, ..., before].sum(axis=0))
+        if i < one.shape[-1]:
+            out[..., i] += digamma(one[0, ..., i]) - digamma(one[:, ..., i].sum(axis=0))
+    return out
+
+
+def naive(corpus, state):
+    """Local step token by token, in plain loops: (mu_jk, ln Z_j, n_kt, table log likelihood, topic words)."""
+    mu = softmax(state.table_topic, axis=-1)
+    dirichlet = state.topic_words.T + state.topic_prior
+    log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
+    log_tau = log_weights(state.table_sticks)
+    n_clusters, n_tables, n_topics = mu.shape
+    score = log_weights(state.group_sticks) + state.contexts.log_likelihood(
+        state.contexts.expected_parameters(state.natural)
+    )
+    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
+    by_table = np.einsum("ktm,mw->wkt", mu, log_psi) + log_tau
+    for j, words in enumerate(tokens):
+        for w in words:
+            score[j] += logsumexp(by_table[w], axis=-1)
+    log_evidence = logsumexp(score, axis=1)
+    shares = np.exp(score - log_evidence[:, None])
+    n_kt = np.zeros((n_clusters, n_tables))
+    table_log_likelihood = np.zeros(mu.shape)
+    topic_words = np.zeros((corpus.n_words, n_topics))
+    for j, words in enumerate(tokens):
+        for w in words:
+            at = shares[j][:, None] * softmax(by_table[w], axis=-1)
+            n_kt += at
+            table_log_likelihood += at[:, :, None] * log_psi[:, w]
+            topic_words[w] += np.einsum("kt,ktm->m", at, mu)
+    return shares, log_evidence, n_kt, table_log_likelihood, topic_words
+
+
+def naive_elbo(corpus, state, concentrations):
+    """sum_j ln Z_j - KL, the divergences written out from their densities (concentrations are known numbers)."""
+    total = naive(corpus, state)[1].sum()
+    for one, c in zip((state.group_sticks, state.table_sticks, state.topic_sticks), concentrations, strict=True):
+        a, b = one
+        log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+        log_q = (a - 1) * log_v + (b - 1) * log_rest - betaln(a, b)
+        total -= np.sum(log_q - (c - 1) * log_rest + betaln(1, c))
+    log_mu = log_softmax(state.table_topic, axis=-1)
+    total -= np.sum(np.exp(log_mu) * (log_mu - log_weights(state.topic_sticks)))
+    s, dirichlet = state.topic_prior, state.topic_words + state.topic_prior
+    log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
+    total -= np.sum((dirichlet - s) * log_psi - gammaln(dirichlet) + gammaln(s))
+    total -= np.sum(gammaln(dirichlet.sum(axis=0)) - gammaln(s * len(dirichlet)))
+    return total - state.contexts.kl(state.natural).sum()
