@@ -24,7 +24,7 @@ STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
 
 
 def plan_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K):
-    return Plan(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8)
+    return Plan(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, 1)
 
 
 def log_joint(cluster, component, corpus=TINY):

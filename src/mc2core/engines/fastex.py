@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from mc2core import rng
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, choice, whole
+from mc2core.engines.fastex_baseline import BaselineState
 from mc2core.engines.fastex_exact import ExactState
 from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
 from mc2core.engines.fastex_state import FastExState, Plan
@@ -31,7 +32,9 @@ class FastEx(Engine):
     """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
 
     Every sweep moves each document once. With ``proposal="hash"`` a cluster is proposed from bit signatures and
-    accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.
+    accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored. Both
+    are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being scored,
+    with Dirichlet draws of weights and word distributions.
 
     The chain leaves the posterior invariant: for the paper's projection always; for the balanced one in every sweep but
     those right after it is fitted to the clusters (:data:`AIM_AFTER`), and so always after sweep 33.
@@ -50,7 +53,7 @@ class FastEx(Engine):
         What is hashed, see :mod:`mc2core.engines.fastex_hash`.
     component : "multinomial" or "poisson"
         Distribution of the word counts given the cluster. Poisson: each word's count has a rate of its own.
-    proposal : "hash", "exact" or "auto"
+    proposal : "hash", "exact", "auto" or "baseline"
         "auto" takes the exact one up to 150 clusters, where it is the cheaper.
     failure_probability : float in (0, 1), optional
         Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
@@ -96,7 +99,7 @@ class FastEx(Engine):
         n_signature_words(self.bits)
         self.projection = choice("projection", projection, ("balanced", "paper"))
         self.component = choice("component", component, _COMPONENTS)
-        self.proposal = choice("proposal", proposal, ("hash", "exact", "auto"))
+        self.proposal = choice("proposal", proposal, ("hash", "exact", "auto", "baseline"))
         self.failure_probability = (
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
@@ -112,7 +115,7 @@ class FastEx(Engine):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all clusters are scored."""
+        """Whether all clusters are scored in a collapsed chain."""
         return self.proposal == "exact" or (self.proposal == "auto" and self.n_clusters <= EXACT_UP_TO)
 
     @property
@@ -120,9 +123,10 @@ class FastEx(Engine):
         return Plan(
             self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
+            self.documents_per_round,
         )  # fmt: skip
 
-    def init(self, corpus: Corpus, seed: int) -> FastExState | ExactState:
+    def init(self, corpus: Corpus, seed: int) -> State:
         """Every document in a cluster drawn uniformly; ValueError where the corpus has no words."""
         if corpus.n_tokens == 0:
             raise ValueError("FastEx clusters documents by their words, but the corpus has none")
@@ -131,21 +135,19 @@ class FastEx(Engine):
 
     def _state(
         self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray] | None = None
-    ) -> FastExState | ExactState:
+    ) -> FastExState | ExactState | BaselineState:
+        if self.proposal == "baseline":
+            return BaselineState(corpus, self._plan, cluster)
         if self.is_exact:
             return ExactState(corpus, self._plan, cluster)
         return FastExState(corpus, self._plan, cluster, aim)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
-        assert isinstance(state, FastExState | ExactState)
+        assert isinstance(state, FastExState | ExactState | BaselineState)
         moves = np.zeros(2, np.int64)
-        key = rng.key(seed, "fastex sweep", iteration)
-        if isinstance(state, FastExState) and self.documents_per_round > 1:
-            with thread_budget(self.threads) as pool:
-                state.sweep_in_rounds(key, moves, self.documents_per_round, pool)
-        else:
-            state.sweep(key, moves)
+        with thread_budget(self.threads) as pool:
+            state.sweep(rng.key(seed, "fastex sweep", iteration), moves, pool)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
             state.aim()
         in_use = int(np.count_nonzero(state.sizes))
@@ -159,7 +161,7 @@ class FastEx(Engine):
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         """The clusters in use, each with a topic of its own: its words. Poisson: the words' share of the rate."""
-        assert isinstance(state, FastExState | ExactState)
+        assert isinstance(state, FastExState | ExactState | BaselineState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(self.n_clusters, np.int64)
         label[used] = np.arange(len(used))
@@ -183,11 +185,11 @@ class FastEx(Engine):
             log_joint=state.log_joint,
         )
 
-    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> FastExState | ExactState:
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         cluster = arrays["cluster"]
         if cluster.shape != (corpus.n_documents,) or not (cluster.min() >= 0 and cluster.max() < self.n_clusters):
             raise ValueError(f"cluster must hold {corpus.n_documents} numbers below {self.n_clusters}")
-        if self.is_exact:
+        if self.is_exact or self.proposal == "baseline":
             return self._state(corpus, cluster)
         aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32)
         if any(array.shape != (corpus.n_words,) for array in aim):

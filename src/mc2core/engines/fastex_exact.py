@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from concurrent.futures import Executor
 
 import numba
 import numpy as np
@@ -63,6 +64,20 @@ def score_clusters(words, counts, first, last, word_prior, table, logs, scores):
 
 
 @numba.njit(cache=True, nogil=True)
+def draw_from_logs(stream, scores):
+    """Index drawn in proportion to exp(scores); (K,) float64 ``scores`` are used up."""
+    top = scores.max()
+    for k in range(scores.size):
+        scores[k] = numerics.exp(scores[k] - top)
+    u = rng.uniform(stream) * scores.sum()
+    k = 0
+    while k < scores.size - 1 and u >= scores[k]:
+        u -= scores[k]
+        k += 1
+    return k
+
+
+@numba.njit(cache=True, nogil=True)
 def sweep_exact(
     key, indptr, words, counts, length, cluster, component, word_prior, weight_prior, rate_prior,
     table, logs, n_k, n_tokens, moves,
@@ -97,15 +112,8 @@ def sweep_exact(
                 for k in range(n_clusters):
                     scores[k] = head[k] + length[j] * slope[k]
             score_clusters(words, counts, indptr[j], indptr[j + 1], word_prior, table, logs, scores)
-            top = scores.max()
-            for k in range(n_clusters):
-                scores[k] = numerics.exp(scores[k] - top)
             rng.seek(stream, key, j)
-            u = rng.uniform(stream) * scores.sum()
-            new = 0
-            while new < n_clusters - 1 and u >= scores[new]:
-                u -= scores[new]
-                new += 1
+            new = draw_from_logs(stream, scores)
         if new != old:
             cluster[j] = new
             moves[0] += 1
@@ -124,6 +132,17 @@ def _log_cells(table, log_gamma, word_prior):
     return total
 
 
+def refuse_tables_beyond_memory(proposal: str, cell_bytes: int, n_words: int, n_clusters: int) -> None:
+    """ValueError where a (V, K) table would take more than 0.8 of this machine's memory."""
+    gigabytes = 1e-9 * cell_bytes * n_words * n_clusters
+    memory = 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if gigabytes > 0.8 * memory:
+        raise ValueError(
+            f"proposal={proposal!r} needs a table of {gigabytes:.1f} GB for {n_clusters} clusters and "
+            f"{n_words} words, but this machine has {memory:.1f} GB; use proposal='hash'"
+        )
+
+
 class ExactState(State):
     """Assignments and dense tables.
 
@@ -135,13 +154,7 @@ class ExactState(State):
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        gigabytes = 8e-9 * corpus.n_words * plan.n_clusters
-        memory = 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if gigabytes > 0.8 * memory:
-            raise ValueError(
-                f"proposal='exact' needs a table of {gigabytes:.1f} GB for {plan.n_clusters} clusters and "
-                f"{corpus.n_words} words, but this machine has {memory:.1f} GB; use proposal='hash'"
-            )
+        refuse_tables_beyond_memory("exact", 8, corpus.n_words, plan.n_clusters)
         content = corpus.content
         self.plan = plan
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
@@ -157,8 +170,8 @@ class ExactState(State):
         self.logs = np.log(self.table + np.float64(plan.word_prior)).astype(np.float32)
         self._log_gamma = gammaln(np.arange(1 << 14) + plan.word_prior)
 
-    def sweep(self, key: np.uint64, moves: np.ndarray) -> None:
-        """One sweep over all documents."""
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``."""
         plan = self.plan
         sweep_exact(
             key, self.indptr, self.words, self.counts, self.length, self.cluster, plan.component, plan.word_prior,

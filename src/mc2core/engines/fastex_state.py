@@ -55,6 +55,7 @@ class Plan:
     is_balanced: bool
     failure_probability: float | None
     flatness: float
+    documents_per_round: int
 
 
 @numba.njit(cache=True, nogil=True)
@@ -284,8 +285,14 @@ class FastExState(State):
         words = int(self.documents.indptr[j + 1] - self.documents.indptr[j])
         self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
 
-    def sweep(self, key: np.uint64, moves: np.ndarray) -> None:
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One move for each document; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it."""
+        if self.plan.documents_per_round == 1:
+            self._sweep_in_order(key, moves)
+        else:
+            self._sweep_in_rounds(key, moves, pool)
+
+    def _sweep_in_order(self, key: np.uint64, moves: np.ndarray) -> None:
         first = 0
         while True:
             first = sweep(
@@ -296,11 +303,11 @@ class FastExState(State):
                 return
             self.make_room(first)
 
-    def sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, round_size: int, pool: Executor | None) -> None:
+    def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
         """A sweep by many samplers and one updater (NIPS12 section 5).
 
         The documents of a round are sampled at once, from the statistics at its start; then the updater carries out
-        their moves, one by one. What comes out depends on ``round_size``, but not on the number of threads.
+        their moves, one by one. What comes out depends on the size of a round, but not on the number of threads.
         """
         chosen = np.empty_like(self.cluster)
         shared = self.documents, self.clusters, self.projection, self.constants
@@ -310,6 +317,7 @@ class FastExState(State):
             choose_all(key, start + first, start + last, *shared, self.slots, self.cluster, chosen, proposed)
             return proposed
 
+        round_size = self.plan.documents_per_round
         for start in range(0, len(self.cluster), round_size):
             stop = min(start + round_size, len(self.cluster))
             for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLED_TOGETHER):

@@ -1,0 +1,192 @@
+"""NIPS12's baseline inside FastEx: an uncollapsed mixture that alternates assignments and Dirichlet draws.
+
+Given the assignments, cluster weights and every cluster's word distribution are drawn from their conditionals, all V
+words of all K clusters; given those, documents are independent and every cluster is scored for each. The posterior of
+the assignments is that of the collapsed chains. Documents and words are keyed streams in fixed blocks, so all threads
+share a sweep and its bits do not depend on their number.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core import numerics, rng
+from mc2core.corpus import Corpus
+from mc2core.engines.base import State
+from mc2core.engines.fastex_exact import draw_from_logs, refuse_tables_beyond_memory
+from mc2core.engines.fastex_hash import MULTINOMIAL
+from mc2core.engines.fastex_state import Plan, log_joint_of_sizes
+from mc2core.engines.parallel import in_blocks
+
+_WORDS_TOGETHER = 4096
+_DOCUMENTS_TOGETHER = 1000
+_SMALL_SHAPE = 0.5
+_CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
+
+
+@numba.njit(cache=True, nogil=True)
+def fill_log_gamma(stream, shape, logs):
+    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows.
+
+    For small shapes by Liu, Martin and Syring (2017): z = -shape * log(variate) has density exp(-z - exp(-z / shape))
+    but for a constant, under an envelope that is exp(-z) right of 0 and a short exponential left of it.
+    """
+    if shape >= _SMALL_SHAPE:
+        for k in range(logs.size):
+            logs[k] = rng.log_gamma_variate(stream, shape)
+        return
+    slope = 1.0 / shape - 1.0
+    right = 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
+    for k in range(logs.size):
+        logs[k] = rng.uniform(stream)
+    for k in range(logs.size):
+        logs[k] = numerics.log(logs[k] / right) / shape
+    for k in range(logs.size):
+        if logs[k] < _CERTAIN:
+            continue  # accepted with probability 1
+        while True:
+            if logs[k] <= 0.0:  # right of z = 0
+                if rng.uniform(stream) < math.exp(-math.exp(logs[k])):
+                    break
+            else:
+                z = math.log(rng.uniform(stream)) / slope
+                logs[k] = -z / shape
+                if math.log(rng.uniform(stream)) < 1.0 - z - math.exp(logs[k]) - slope * z:
+                    break
+            logs[k] = math.log(rng.uniform(stream) / right) / shape
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs, totals):
+    """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
+
+    ``indptr``, ``clusters``, ``counts``: n_kd as CSR with a row for each word; the variates are added to (K,) float64
+    ``totals``.
+    """
+    stream = np.zeros(2, np.uint64)
+    row = np.empty(totals.size)
+    for word in range(first, last):
+        rng.seek(stream, key, word)
+        fill_log_gamma(stream, word_prior, row)
+        for cell in range(indptr[word], indptr[word + 1]):
+            row[clusters[cell]] = rng.log_gamma_variate(stream, word_prior + counts[cell])
+        for k in range(totals.size):
+            logs[word, k] = row[k]
+            totals[k] += numerics.exp(row[k])
+
+
+@numba.njit(cache=True, nogil=True)
+def weigh_clusters(key, component, n_k, weight_prior, rate_prior, totals, head, slope):
+    """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them."""
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_k.size):
+        rng.seek(stream, key, k)
+        head[k] = rng.log_gamma_variate(stream, n_k[k] + weight_prior)
+        if component == MULTINOMIAL:
+            slope[k] = -math.log(totals[k])
+        else:  # rates are the variates over n_k + rate_prior
+            head[k] -= totals[k] / (n_k[k] + rate_prior)
+            slope[k] = -math.log(n_k[k] + rate_prior)
+
+
+@numba.njit(cache=True, nogil=True)
+def assign(key, first, last, indptr, words, counts, head, slope, logs, cluster):
+    """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters; returns how many moved.
+
+    A document scores head[k] + sum over its words of x_d (slope[k] + logs[d, k]).
+    """
+    stream = np.zeros(2, np.uint64)
+    scores = np.empty(head.size)
+    moved = 0
+    for j in range(first, last):
+        length = 0
+        scores[:] = head
+        for cell in range(indptr[j], indptr[j + 1]):
+            row, x = logs[words[cell]], np.float64(counts[cell])
+            length += counts[cell]
+            for k in range(scores.size):
+                scores[k] += x * row[k]
+        for k in range(scores.size):
+            scores[k] += length * slope[k]
+        rng.seek(stream, key, j)
+        new = draw_from_logs(stream, scores)
+        moved += new != cluster[j]
+        cluster[j] = new
+    return moved
+
+
+class BaselineState(State):
+    """Assignments, and room for the parameters, which every sweep draws anew.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    logs : (V, K) float32, ln of the Gamma variates behind the last sweep's parameters
+    """
+
+    def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
+        refuse_tables_beyond_memory("baseline", 4, corpus.n_words, plan.n_clusters)
+        content = corpus.content
+        self.plan = plan
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        self.indptr = content.indptr.astype(np.int64)
+        self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
+        self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
+        self.length = corpus.document_lengths
+        self.by_word = sp.csc_matrix(content).T
+        self.logs = np.empty((corpus.n_words, plan.n_clusters), np.float32)
+
+    @property
+    def _cells(self) -> sp.csr_matrix:
+        """(V, K) CSR of the counts n_kd."""
+        n_documents = len(self.cluster)
+        members = np.ones(n_documents, np.int64), self.cluster, np.arange(n_documents + 1)
+        cells = sp.csr_matrix(self.by_word @ sp.csr_matrix(members, (n_documents, self.plan.n_clusters)))
+        cells.sort_indices()
+        return cells
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``."""
+        plan, cells = self.plan, self._cells
+        indptr, clusters, counts = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
+        n_words, n_clusters = self.logs.shape
+
+        def parameters(first: int, last: int) -> np.ndarray:
+            totals = np.zeros(n_clusters)
+            draw_parameters(
+                key + np.uint64(1), first, last, indptr, clusters, counts, plan.word_prior, self.logs, totals
+            )
+            return totals
+
+        totals = np.sum(in_blocks(pool, parameters, n_words, _WORDS_TOGETHER), axis=0)
+        head, slope = np.empty(n_clusters), np.empty(n_clusters)
+        priors = plan.weight_prior, plan.rate_prior
+        weigh_clusters(key + np.uint64(2), plan.component, self.sizes, *priors, totals, head, slope)
+
+        def documents(first: int, last: int) -> int:
+            settings = self.indptr, self.words, self.counts, head, slope, self.logs, self.cluster
+            return assign(key, first, last, *settings)
+
+        moves += sum(in_blocks(pool, documents, len(self.cluster), _DOCUMENTS_TOGETHER))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return np.bincount(self.cluster, minlength=self.plan.n_clusters).astype(np.int64)
+
+    @property
+    def log_joint(self) -> float:
+        """As :attr:`fastex_state.FastExState.log_joint`."""
+        n_tokens = np.bincount(self.cluster, weights=self.length, minlength=self.plan.n_clusters)
+        prior, counts = self.plan.word_prior, self._cells.data
+        of_sizes = log_joint_of_sizes(self.plan, len(self.logs), len(self.cluster), self.sizes, n_tokens)
+        return of_sizes + float(np.sum(gammaln(counts + prior) - gammaln(prior)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster}

@@ -1,0 +1,81 @@
+"""NIPS12's baseline: its gamma variates, its posterior by enumeration, threads and resume."""
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+from test_fastex import STATES, TINY, A, B, G, K, assert_stationary, plan_of, posterior, small_corpus
+
+from mc2core import rng
+from mc2core.engines.fastex import FastEx
+from mc2core.engines.fastex_baseline import BaselineState, assign, draw_parameters, fill_log_gamma, weigh_clusters
+from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
+from mc2core.engines.loop import fit
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.3, 0.49, 0.7])
+def test_log_gamma_variates_have_their_law(shape):
+    """Above exp(-300), where SciPy's distribution function is above 0. False-alarm rate 1e-5 for each shape."""
+    logs = np.empty(100_000)
+    fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
+    assert np.isfinite(logs).all()
+    law = stats.gamma(shape)
+    below = law.cdf(np.exp(-300.0))
+    assert np.mean(logs < -300.0) == pytest.approx(below, abs=0.008)  # 5 standard errors
+    shown = stats.kstest(logs[logs > -300.0], lambda x: (law.cdf(np.exp(x)) - below) / (1.0 - below))
+    assert shown.pvalue > 1e-5
+
+
+@numba.njit
+def count_states(n, seed, component, indptr, words, counts, n_words, cluster, visits):
+    """BaselineState.sweep without Python, for tables this small."""
+    logs = np.empty((n_words, K), np.float32)
+    head, slope = np.empty(K), np.empty(K)
+    place = 3 ** np.arange(cluster.size - 1, -1, -1)
+    for t in range(n):
+        table, n_k, totals = np.zeros((n_words, K), np.int64), np.zeros(K, np.int64), np.zeros(K)
+        for j in range(cluster.size):
+            n_k[cluster[j]] += 1
+            for cell in range(indptr[j], indptr[j + 1]):
+                table[words[cell], cluster[j]] += counts[cell]
+        key = seed + np.uint64(3 * t)
+        word, k = np.nonzero(table)
+        pointers = np.searchsorted(word, np.arange(n_words + 1))
+        cells = pointers, k.astype(np.int32), table.ravel()[word * K + k]
+        draw_parameters(key + np.uint64(1), 0, n_words, *cells, A, logs, totals)
+        weigh_clusters(key + np.uint64(2), component, n_k, G, B, totals, head, slope)
+        assign(key, 0, cluster.size, indptr, words, counts, head, slope, logs, cluster)
+        visits[(cluster * place).sum()] += 1
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON])
+def test_chain_has_the_enumerated_posterior(component):
+    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    data = state.indptr, state.words, state.counts, TINY.n_words
+    batches = np.zeros((40, len(STATES)), np.int64)
+    for batch, visits in enumerate(batches):
+        count_states(2500, rng.key(1, "test", batch), component, *data, state.cluster, visits)
+    assert_stationary(batches, posterior(component))
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON])
+def test_sweep_is_that_of_the_kernels(component):
+    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    data, cluster = (state.indptr, state.words, state.counts, TINY.n_words), state.cluster.copy()
+    for t in range(20):
+        state.sweep(rng.key(2, "test", t), np.zeros(2, np.int64))
+        count_states(1, rng.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))
+        assert np.array_equal(state.cluster, cluster)
+
+
+def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
+    corpus, truth = small_corpus(2500, 20)
+    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5)
+    whole = fit(corpus, engine, iterations=8, seed=1)
+    path = tmp_path / "run.npz"
+    fit(corpus, engine, iterations=3, seed=1, checkpoint=path)
+    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2, documents_per_round=1)
+    rest = fit(corpus, engine, iterations=8, seed=1, checkpoint=path)
+    assert np.array_equal(whole.state.cluster, rest.state.cluster)
+    assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
+    assert len({(int(a), int(b)) for a, b in zip(whole.state.cluster, truth, strict=True)}) == 4
