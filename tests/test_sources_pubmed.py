@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import pubmed, shards, xmlstream
+from mc2core.sources import pubmed, shards, vocabulary, xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "pubmed"
 FILES = sorted(MIRROR.glob("*.xml.gz"))
@@ -70,7 +70,7 @@ def parsed(tmp_path, *contents, selection=ALL, **options):
 
 def gathered(folders, tmp_path):
     chosen = shards.choose(folders, pubmed.deleted_keys(folders))
-    return shards.gather(chosen, shards.count_vocabulary(chosen, None, tmp_path / "scratch", stop_words=()))
+    return shards.gather(chosen, vocabulary.count_vocabulary(chosen, None, tmp_path / "scratch", stop_words=()))
 
 
 def words(found, row):
@@ -310,7 +310,7 @@ def test_real_counts(real):
     assert counts["citations"] == 1299
     assert counts["deletions"] > 10
     chosen = shards.choose(folders)
-    found = shards.gather(chosen, shards.count_vocabulary(chosen, 10_000, folder / "scratch"))
+    found = shards.gather(chosen, vocabulary.count_vocabulary(chosen, 10_000, folder / "scratch"))
     assert found.content.shape == (1190, 10_000)
     mesh, names = found.members["mesh"]
     assert (np.diff(mesh.indptr) > 0).sum() == 929

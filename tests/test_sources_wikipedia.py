@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mc2core import storage
-from mc2core.sources import shards, wikipedia, xmlstream
+from mc2core.sources import shards, vocabulary, wikipedia, xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
 DUMPS = sorted(MIRROR.glob("enwiki-*.bz2"))
@@ -60,7 +60,7 @@ def parsed(tmp_path, *contents, **options):
 
 def corpus_of(folders, tmp_path):
     chosen = shards.choose(folders)
-    gathered = shards.gather(chosen, shards.count_vocabulary(chosen, None, tmp_path / "scratch"))
+    gathered = shards.gather(chosen, vocabulary.count_vocabulary(chosen, None, tmp_path / "scratch"))
     return gathered.corpus(["category"])
 
 
@@ -155,7 +155,7 @@ def test_small_blocks_and_runs_change_nothing(tmp_path, monkeypatch):
     wikipedia.parse_pages(path, tmp_path / "whole")
     whole = corpus_of([tmp_path / "whole"], tmp_path)
     monkeypatch.setattr(shards, "BLOCK_DOCUMENTS", 3)
-    monkeypatch.setattr(shards, "RUN_WORDS", 4)
+    monkeypatch.setattr(vocabulary, "RUN_WORDS", 4)
     wikipedia.parse_pages(path, tmp_path / "small")
     assert shards.read_about(tmp_path / "small")["blocks"] == 8
     assert corpus_of([tmp_path / "small"], tmp_path).digest == whole.digest
@@ -165,16 +165,16 @@ def test_the_vocabulary_has_the_most_frequent_words(tmp_path):
     body = "the the the oak oak elm elm ash ash ash yew"
     (folder,) = parsed(tmp_path, dump([page(1, body=body), page(2, body="oak fir")]))
     chosen = shards.choose([folder])
-    assert shards.count_vocabulary(chosen, 2, tmp_path / "x") == ["ash", "oak"]
-    assert shards.count_vocabulary(chosen, 3, tmp_path / "x", stop_words=()) == ["ash", "oak", "the"]
-    assert shards.count_vocabulary(chosen, None, tmp_path / "x", min_letters=4, stop_words=()) == []
+    assert vocabulary.count_vocabulary(chosen, 2, tmp_path / "x") == ["ash", "oak"]
+    assert vocabulary.count_vocabulary(chosen, 3, tmp_path / "x", stop_words=()) == ["ash", "oak", "the"]
+    assert vocabulary.count_vocabulary(chosen, None, tmp_path / "x", min_letters=4, stop_words=()) == []
     assert not list((tmp_path / "x").iterdir())
 
 
 def test_a_given_vocabulary_is_checked(tmp_path):
     good = tmp_path / "v.txt"
     good.write_text("oak\nNone\r\n")
-    assert shards.read_vocabulary(good) == ["oak", "none"]
+    assert vocabulary.read_vocabulary(good) == ["oak", "none"]
     cases = {
         "oak\nit\n": "line 2 is 'it'",
         "oak\nelm\noak\n": "line 3 has the word 'oak' for the second",
@@ -184,7 +184,7 @@ def test_a_given_vocabulary_is_checked(tmp_path):
     for content, message in cases.items():
         good.write_text(content)
         with pytest.raises(ValueError, match=re.escape(message)):
-            shards.read_vocabulary(good)
+            vocabulary.read_vocabulary(good)
 
 
 def test_documents_without_a_word_of_the_vocabulary_are_dropped(tmp_path):
@@ -373,13 +373,11 @@ def test_real_excerpts(tmp_path):
     assert counts["enwiki-202502"]["redirect"] == 64
     with pytest.raises(ValueError, match="cut off or damaged after 361 complete records"):
         wikipedia.parse_pages(DUMPS[0], tmp_path / "x")
-    every = set()
-    for folder in folders:
-        every.update(key for block in shards.blocks(folder) for key in block["key"].tolist())
-    chosen = shards.choose(folders)
-    # 241 distinct articles: 227 of them, by their latest version, are not pages of disambiguation
-    assert chosen.n_documents == 227
-    gathered = shards.gather(chosen, shards.read_vocabulary(MIRROR / "dictnostops.txt"))
+    chosen = shards.choose(folders, counted=["disambiguation"])
+    # 241 distinct articles in some dump; by the latest version of each, 14 are none any more
+    assert chosen.fates == {"kept": 227, "disambiguation": 13, "redirect": 1}
+    assert (chosen.n_documents, chosen.repeated) == (227, sum(one["articles"] for one in counts.values()) - 227)
+    gathered = shards.gather(chosen, vocabulary.read_vocabulary(MIRROR / "dictnostops.txt"))
     found = gathered.corpus(["category"])
     assert (found.n_documents, found.n_words) == (227, 7702)
     assert 6500 < len(np.unique(found.content.indices)) < 7046  # the manifest counts words of templates and tables too

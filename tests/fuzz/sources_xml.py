@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mc2core.sources import categorygraph, pubmed, shards, wikipedia, wikitext, wordcount
+from mc2core.sources import categorygraph, pubmed, shards, vocabulary, wikipedia, wikitext, wordcount
 
 LONGEST_SECONDS = 10.0
 TOKENS = [
@@ -62,9 +62,9 @@ def mutate(data: bytes, draw: np.random.Generator) -> bytes:
 def read_dump(path: Path, folder: Path) -> None:
     wikipedia.parse_pages(path, folder, allow_truncated=True)
     chosen = shards.choose([folder])
-    vocabulary = shards.count_vocabulary(chosen, 100, folder.with_name("runs"))
-    if vocabulary:
-        shards.gather(chosen, vocabulary).corpus(["category"])
+    words = vocabulary.count_vocabulary(chosen, 100, folder.with_name("runs"))
+    if words:
+        shards.gather(chosen, words).corpus(["category"])
 
 
 def read_history(path: Path, folder: Path) -> None:
@@ -74,9 +74,9 @@ def read_history(path: Path, folder: Path) -> None:
 def read_citations(path: Path, folder: Path) -> None:
     pubmed.parse_citations(path, folder, pubmed.Selection(abstract=False), allow_truncated=True)
     chosen = shards.choose([folder], pubmed.deleted_keys([folder]))
-    vocabulary = shards.count_vocabulary(chosen, 100, folder.with_name("runs"))
-    if vocabulary:
-        shards.gather(chosen, vocabulary).corpus(["mesh", "year"])
+    words = vocabulary.count_vocabulary(chosen, 100, folder.with_name("runs"))
+    if words:
+        shards.gather(chosen, words).corpus(["mesh", "year"])
 
 
 def read_markup(path: Path, folder: Path) -> None:

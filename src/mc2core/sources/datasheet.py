@@ -105,6 +105,8 @@ def write(
     dropped: Sequence[Dropped] = (),
     warnings: Sequence[str] = (),
     paper: Mapping[str, PaperCount] | None = None,
+    notes: Sequence[str] = (),
+    files: Mapping[str, Mapping[str, int]] | None = None,
 ) -> None:
     """Write ``datasheet.md``, whole or not at all.
 
@@ -114,6 +116,7 @@ def write(
     dropped : what the reader left out; nothing at all is said as such.
     warnings : what a reader of the figures must know, such as a truncated file that was accepted.
     paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too.
+    notes : how things were counted. files : what was in each file, ``{file: {what: number}}``.
     """
     ours, paper = quantities(corpus), paper or {}
     names = [*ours, *(name for name in paper if name not in ours)]
@@ -126,6 +129,13 @@ def write(
     lines += ["", "## Left out", ""]
     kept = [one for one in dropped if one.number]
     lines += [f"- {one.number:,} {_cell(one.what)}: {_cell(one.why)}" for one in kept] or ["Nothing."]
+    if notes:
+        lines += ["", "## How it was counted", "", *(f"- {_cell(one)}" for one in notes)]
+    if files:
+        columns = sorted({what for counts in files.values() for what in counts})
+        lines += ["", "## Files", "", f"| file | {' | '.join(map(_cell, columns))} |", "|---|" + "---|" * len(columns)]
+        for file, counts in files.items():
+            lines.append("| " + " | ".join([_cell(file), *(f"{counts.get(what, 0):,}" for what in columns)]) + " |")
     if warnings:
         lines += ["", "## Warnings", "", *(f"- {_cell(one)}" for one in warnings)]
     with storage.replacing(path) as stream:

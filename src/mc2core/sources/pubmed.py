@@ -127,7 +127,7 @@ def _add_citation(
     reason = _unwanted(selection, citation, parts, title, abstract, year, has_mesh)
     if reason is not None:
         counts[reason] += 1
-        writer.drop(key, version)
+        writer.drop(key, version, reason)
         return
     counts["documents"] += 1
     text = f"{title}\n{abstract}".encode("utf-8", "replace")

@@ -2,8 +2,8 @@
 
 1. :class:`ShardWriter` (one job for each file or byte range): documents with the counts of *all* their words, in
    blocks that are whole in themselves, so that memory is one block.
-2. :func:`choose` keeps, of all documents with one key, the latest version; :func:`count_vocabulary` then streams over
-   the blocks of the chosen ones and finds the vocabulary.
+2. :func:`choose` keeps, of all documents with one key, the latest version;
+   :func:`mc2core.sources.vocabulary.count_vocabulary` then streams over the blocks of the chosen ones.
 3. :func:`gather` builds the corpus, documents by rising key.
 
 The result depends on the input files only, not on how they were cut into shards, in which order shards come or how
@@ -12,10 +12,8 @@ many jobs made them: what decides between versions is in the documents themselve
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import os
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,12 +27,11 @@ from mc2core import storage
 from mc2core.corpus import Corpus, take_rows
 from mc2core.sources import text, wordcount
 
-FORMAT = "mc2core shard 1"
+FORMAT = "mc2core shard 2"
+KEPT = "kept"
 BLOCK_BYTES = 16 * 2**20
 BLOCK_DOCUMENTS = 50_000
 MIN_LETTERS = 3
-#: Words held at a time while the vocabulary is counted; beyond that, runs are spilled to disk and merged.
-RUN_WORDS = 2_000_000
 
 
 @dataclass
@@ -70,7 +67,8 @@ class ShardWriter:
         self._folder, self._names, self._numbers = folder, tuple(names), tuple(numbers)
         self._about: dict[str, Any] = {"format": FORMAT, "source": source, "position": position}
         self._waiting: list[Document] = []
-        self._dropped: list[tuple[int, int]] = []
+        self._dropped: list[tuple[int, int, int]] = []
+        self._reasons: dict[str, int] = {}
         self._bytes = self._blocks = self._documents = 0
 
     def add(self, document: Document) -> None:
@@ -79,9 +77,9 @@ class ShardWriter:
         if self._bytes >= BLOCK_BYTES or len(self._waiting) >= BLOCK_DOCUMENTS:
             self._flush()
 
-    def drop(self, key: int, version: int) -> None:
-        """Note a document that is not wanted: its version still puts earlier ones out of date."""
-        self._dropped.append((key, version))
+    def drop(self, key: int, version: int, reason: str) -> None:
+        """Note a document that is not wanted, and why: its version still puts earlier ones out of date."""
+        self._dropped.append((key, version, self._reasons.setdefault(reason, len(self._reasons))))
 
     def finish(self, **about: Any) -> dict[str, Any]:
         """Write what is left and ``shard.json``, which also holds ``about``; returns its content."""
@@ -93,8 +91,9 @@ class ShardWriter:
             "numbers": list(self._numbers),
             **about,
         }
-        dropped = np.array(self._dropped, dtype=np.int64).reshape(-1, 2)
-        storage.write_arrays(self._folder / "dropped.npz", {"key": dropped[:, 0], "version": dropped[:, 1]})
+        dropped = np.array(self._dropped, dtype=np.int64).reshape(-1, 3)
+        arrays = {name: dropped[:, column] for column, name in enumerate(("key", "version", "reason"))}
+        storage.write_arrays(self._folder / "dropped.npz", arrays | {"reasons": pack_lines(self._reasons)})
         storage.write_json(self._folder / "shard.json", self._about)
         return self._about
 
@@ -176,12 +175,15 @@ class Chosen:
 
     shards : in order. masks : for each block of each shard, in order, (D,) bool.
     repeated : documents dropped because a later version of them is there; deleted : because their source says so.
+    fates : of the keys that some version made a document (or that count all the same, see :func:`choose`): by what
+        their latest version is, KEPT or the reason why it was dropped.
     """
 
     shards: list[Path]
     masks: list[np.ndarray]
     repeated: int
     deleted: int
+    fates: Mapping[str, int]
 
     @property
     def n_documents(self) -> int:
@@ -195,125 +197,47 @@ class Chosen:
                 yield np.flatnonzero(next(masks)), block
 
 
-def choose(shards: Iterable[str | os.PathLike[str]], deleted: Collection[int] = ()) -> Chosen:
+def choose(
+    shards: Iterable[str | os.PathLike[str]], deleted: Collection[int] = (), counted: Collection[str] = ()
+) -> Chosen:
     """Keep the latest version of each key, and none of a deleted one.
 
     Of equal versions the one in the last file wins, and there the last one. A version that its shard dropped competes
     too, so that an article that became a redirect is gone. Holds a few numbers for each document.
+
+    counted : reasons for dropping a document that leave its key in ``Chosen.fates``.
     """
     paths = ordered(shards)
-    keys, versions, wanted = [], [], []
+    reasons: dict[str, int] = {KEPT: 0}
+    keys, versions, codes = [], [], []
+    is_document: list[bool] = []
     for path in paths:
         dropped = storage.read_arrays(path / "dropped.npz")
-        for is_wanted, block in itertools.chain([(False, dropped)], ((True, block) for block in blocks(path))):
+        code_of = np.array([reasons.setdefault(name, len(reasons)) for name in unpack_lines(dropped["reasons"])] or [0])
+        for is_dropped, block in itertools.chain([(True, dropped)], ((False, block) for block in blocks(path))):
             keys.append(block["key"])
             versions.append(block["version"])
-            wanted.append(is_wanted)
+            codes.append(code_of[block["reason"]] if is_dropped else np.zeros(len(block["key"]), dtype=np.int64))
+            is_document.append(not is_dropped)
     lengths = [len(one) for one in keys]
-    key = np.concatenate([*keys, np.empty(0, dtype=np.int64)])
-    version = np.concatenate([*versions, np.empty(0, dtype=np.int64)])
+    key, version, code = (np.concatenate([*parts, np.empty(0, dtype=np.int64)]) for parts in (keys, versions, codes))
     order = np.lexsort((np.arange(len(key)), version, key))
     last = np.ones(len(key), dtype=bool)
     last[:-1] = key[order][1:] != key[order][:-1]
     chosen = np.zeros(len(key), dtype=bool)
     chosen[order[last]] = True
     gone = np.isin(key, np.fromiter(deleted, dtype=np.int64, count=len(deleted)))
-    is_document = np.repeat(wanted, lengths)
-    parts = np.split(chosen & ~gone, np.cumsum(lengths)[:-1])
+    kept = chosen & (code == 0) & ~gone
+    # of the keys with a version that counts: what the latest one is
+    counts = np.isin(code, [reasons[name] for name in (KEPT, *counted) if name in reasons])
+    fates = np.bincount(code[chosen & ~gone & np.isin(key, key[counts])], minlength=len(reasons))
     return Chosen(
         paths,
-        [part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted],
-        repeated=int((is_document & ~chosen & ~gone).sum()),
-        deleted=int((is_document & gone).sum()),
+        [part for part, wanted in zip(np.split(kept, np.cumsum(lengths)[:-1]), is_document, strict=True) if wanted],
+        repeated=int(((code == 0) & ~chosen & ~gone).sum()),
+        deleted=int(((code == 0) & gone).sum()),
+        fates={name: int(n) for name, n in zip(reasons, fates, strict=True) if n},
     )
-
-
-def count_vocabulary(
-    chosen: Chosen,
-    size: int | None,
-    scratch: str | os.PathLike[str],
-    *,
-    min_letters: int = MIN_LETTERS,
-    stop_words: Collection[str] = text.STOP_WORDS,
-) -> list[str]:
-    """The ``size`` most frequent words of the chosen documents (None: all of them), in alphabetical order.
-
-    By tokens; of words with equal numbers the first in the alphabet wins. Memory is bounded by RUN_WORDS words:
-    sorted runs are spilled into the folder ``scratch`` and merged.
-    """
-    if min_letters < MIN_LETTERS:
-        raise ValueError(f"min_letters is {min_letters}; shards keep words of {MIN_LETTERS} letters or more")
-    scratch = Path(scratch)
-    scratch.mkdir(parents=True, exist_ok=True)
-    totals: Counter[bytes] = Counter()
-    runs: list[Path] = []
-    try:
-        for rows, block in chosen.blocks():
-            mask = np.zeros(len(block["key"]), dtype=bool)
-            mask[rows] = True
-            weights = np.where(np.repeat(mask, np.diff(block["indptr"])), block["data"], 0)
-            words = block["words"].tobytes().split(b"\n")
-            tokens = np.bincount(block["indices"], weights=weights, minlength=len(words))
-            for word, n in zip(words, tokens.astype(np.int64).tolist(), strict=True):
-                if n:
-                    totals[word] += n
-            if len(totals) > RUN_WORDS:
-                runs.append(_spill(totals, scratch / f"run-{len(runs):05d}.tsv"))
-                totals.clear()
-        runs.append(_spill(totals, scratch / f"run-{len(runs):05d}.tsv"))
-        totals.clear()
-        unwanted = frozenset(word.encode() for word in stop_words)
-        wanted = ((-n, word) for word, n in _merge(runs) if len(word) >= min_letters and word not in unwanted)
-        best = [word for _, word in (wanted if size is None else heapq.nsmallest(size, wanted))]
-    finally:
-        for run in runs:
-            run.unlink(missing_ok=True)
-    return sorted(word.decode() for word in best)
-
-
-def _spill(totals: Mapping[bytes, int], path: Path) -> Path:
-    with storage.replacing(path, "wb") as stream:
-        stream.writelines(b"%s\t%d\n" % (word, totals[word]) for word in sorted(totals))
-    return path
-
-
-def _merge(runs: Sequence[Path]) -> Iterator[tuple[bytes, int]]:
-    def rows(path: Path) -> Iterator[tuple[bytes, int]]:
-        with path.open("rb") as stream:
-            for line in stream:
-                word, n = line.split(b"\t")
-                yield word, int(n)
-
-    current, total = b"", 0
-    for word, n in heapq.merge(*map(rows, runs)):
-        if word != current:
-            if total:
-                yield current, total
-            current, total = word, 0
-        total += n
-    if total:
-        yield current, total
-
-
-def read_vocabulary(path: str | os.PathLike[str], min_letters: int = MIN_LETTERS) -> list[str]:
-    """A given vocabulary, one word a line, in its order; ValueError names the line that cannot be a word."""
-    path = Path(path)
-    if not path.is_file():
-        raise ValueError(f"{path} is missing")
-    # the vocabulary of online LDA has "None" for "none": capitals are made small
-    words = [line.rstrip("\r").lower() for line in path.read_text(encoding="utf-8", errors="replace").split("\n")]
-    if words and not words[-1]:
-        words.pop()
-    seen: set[str] = set()
-    for i, word in enumerate(words):
-        if not (word.isascii() and word.isalpha() and len(word) >= min_letters):
-            raise ValueError(f"{path}, line {i + 1} is {word[:40]!r}; a word has {min_letters} or more letters a-z")
-        if word in seen:
-            raise ValueError(f"{path}, line {i + 1} has the word {word!r} for the second time")
-        seen.add(word)
-    if not words:
-        raise ValueError(f"{path} has no words")
-    return words
 
 
 @dataclass
@@ -321,7 +245,8 @@ class Gathered:
     """A corpus before its contexts are decided on.
 
     content : (J, V) int32; key : (J,) rising; title : J strings; members : {context: ((J, A) membership, A names)};
-    numbers : {context: (J,) float64}; empty : documents dropped because none of their words is in the vocabulary.
+    numbers : {context: (J,) float64}; empty : documents dropped because none of their words is in the vocabulary;
+    outside : tokens of chosen documents that are no words of the vocabulary.
     """
 
     content: sp.csr_matrix
@@ -331,6 +256,7 @@ class Gathered:
     members: dict[str, tuple[sp.csr_matrix, list[str]]]
     numbers: dict[str, np.ndarray]
     empty: int
+    outside: int
 
     def corpus(self, contexts: Sequence[str], labels: str | None = None) -> Corpus:
         """A Corpus with the named contexts, and memberships of the context ``labels`` as ground truth."""
@@ -366,7 +292,7 @@ def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
     if len(column) != len(vocabulary):
         raise ValueError("the vocabulary has a word twice")
     about = read_about(chosen.shards[0])
-    keys, contents, empty = [], [], 0
+    keys, contents, empty, outside = [], [], 0, 0
     titles: list[str] = []
     numbers: dict[str, list[np.ndarray]] = {name: [] for name in about["numbers"]}
     members: dict[str, list[sp.csr_matrix]] = {name: [] for name in about["names"]}
@@ -374,6 +300,7 @@ def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
     for selected, block in chosen.blocks():
         counts = _columns(block, "", block["words"].tobytes().split(b"\n"), column, len(vocabulary))
         counts = take_rows(counts, selected)
+        outside += _tokens(block, selected) - int(counts.data.sum())
         full = np.diff(counts.indptr) > 0
         empty += int((~full).sum())
         selected = selected[full]
@@ -400,7 +327,13 @@ def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
         {name: _by_name(parts, ids[name], order) for name, parts in members.items()},
         {name: np.concatenate(parts)[order] for name, parts in numbers.items()},
         empty,
+        outside,
     )
+
+
+def _tokens(block: Mapping[str, np.ndarray], rows: np.ndarray) -> int:
+    before = np.concatenate([[0], np.cumsum(block["data"], dtype=np.int64)])
+    return int((before[block["indptr"][rows + 1]] - before[block["indptr"][rows]]).sum())
 
 
 def _columns(

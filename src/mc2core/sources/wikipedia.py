@@ -17,6 +17,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def _add_page(
         reason = "disambiguation"
     if reason is not None:
         counts[reason] += 1
-        writer.drop(key, version)
+        writer.drop(key, version, reason)
         return
     counts["articles"] += 1
     text, names = wikitext.plain_text(content, site.namespaces)
@@ -332,4 +333,4 @@ def in_categories(chosen: shards.Chosen, categories: Sequence[str]) -> shards.Ch
         mask = np.zeros(len(block["key"]), dtype=bool)
         mask[rows] = True
         masks.append(mask & (np.asarray(members.sum(axis=1)).ravel() > 0))
-    return shards.Chosen(chosen.shards, masks, chosen.repeated, chosen.deleted)
+    return replace(chosen, masks=masks)
