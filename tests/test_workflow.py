@@ -24,6 +24,8 @@ TARGETS = {
     "icml2014_table1",
     "uai2016_figure1",
     "uai2016_figure2",
+    "uai2016_figure3",
+    "uai2016_table1",
 }
 
 
@@ -197,7 +199,19 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     assert jobs(output).keys() >= TARGETS
     code, output = snakemake(checkout, "-n", "uai2016")
     assert code == 0, output
-    assert jobs(output) == {"uai2016_figure1": 1, "uai2016_figure2": 1, "uai2016": 1, "total": 3}
+    assert jobs(output) == {
+        "uai2016_figure1": 1,
+        "uai2016_figure2": 1,
+        "corpus": 2,
+        "warm_kernels": 2,
+        "fit_with_snapshots": 8,
+        "curves": 2,
+        "uai2016_figure3": 1,
+        "speed": 2,
+        "uai2016_table1": 1,
+        "uai2016": 1,
+        "total": 21,
+    }
 
 
 @pytest.mark.workflow
@@ -267,7 +281,13 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert ours["marginal"].between(1, 5000).all()
     assert (ours["source"] == "simulated").all()
     claims = pd.read_csv(results / "claims.csv")
-    assert set(claims["target"]) == {"icml2014_figure2", "icml2014_figure7", "icml2014_table1"}
+    assert set(claims["target"]) == {
+        "icml2014_figure2",
+        "icml2014_figure7",
+        "icml2014_table1",
+        "uai2016_figure3",
+        "uai2016_table1",
+    }
     assert not list((results / "checkpoints").glob("*"))
     page = (results / "report.html").read_text()
     assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)

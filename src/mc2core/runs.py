@@ -35,9 +35,13 @@ def fit_corpus(
     thin: int = 1,
     checkpoint_every: int = 50,
     threads: int = 1,
+    snapshots: str | os.PathLike[str] | None = None,
+    moments: Sequence[float] = (),
     progress: bool | None = None,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and evidence; returns the evidence.
+
+    ``snapshots`` is written too, a model of the samples at ``moments`` (iterations), if there are any.
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
     Other contexts of the corpus than those in ``contexts`` are not looked at, so they do not tie a checkpoint.
@@ -56,9 +60,12 @@ def fit_corpus(
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         trace=trace,
+        snapshots=moments,
         progress=progress,
     )
     done.model.save(model)
+    if snapshots is not None and done.snapshots is not None:
+        done.snapshots.save(snapshots)
     storage.write_json(evidence, done.evidence)
     Path(checkpoint).unlink(missing_ok=True)
     return done.evidence

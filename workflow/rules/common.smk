@@ -44,9 +44,17 @@ TARGETS = {
     "icml2014_figure7": ("letters",),
     "uai2016_figure1": (),
     "uai2016_figure2": (),
+    "uai2016_figure3": ("nips", "nuswide"),
+    "uai2016_table1": ("nips", "nuswide"),
 }
 # those whose numbers are held against what the paper claims
-CLAIMING = ("icml2014_figure2", "icml2014_table1", "icml2014_figure7")
+CLAIMING = (
+    "icml2014_figure2",
+    "icml2014_table1",
+    "icml2014_figure7",
+    "uai2016_figure3",
+    "uai2016_table1",
+)
 
 
 wildcard_constraints:
@@ -118,6 +126,25 @@ def scores_of(target):
     return lambda wildcards: expand(
         "results/scores/{run}/{seed}.json", run=runs_of(target), seed=SEEDS
     )
+
+
+def snapshots_on(wildcards):
+    runs = [
+        run
+        for run in runs_of("uai2016_figure3")
+        if RUNS[run]["dataset"] == wildcards.dataset
+    ]
+    return expand("results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS)
+
+
+def curves_of(target):
+    return lambda wildcards: sorted(
+        {f"results/curves/{RUNS[run]['dataset']}.csv" for run in runs_of(target)}
+    )
+
+
+def speed_of(target):
+    return lambda wildcards: expand("results/speed/{run}.csv", run=runs_of(target))
 
 
 def corpora_of(target):

@@ -24,6 +24,26 @@ rule score:
         "../scripts/score.py"
 
 
+rule curves:
+    input:
+        corpus="results/corpora/{dataset}",
+        snapshots=snapshots_on,
+    output:
+        "results/curves/{dataset}.csv",
+    log:
+        "results/logs/curves/{dataset}.log",
+    threads: config["threads"]
+    resources:
+        mem_mb=4000,
+    params:
+        estimator=config["estimators"][0],
+        code=plan.code_digest("mc2core.curves", "mc2core.datasets"),
+    message:
+        "Scoring the snapshots on {wildcards.dataset}"
+    script:
+        "../scripts/curves.py"
+
+
 rule letters_sizes:
     input:
         warm="results/warm_kernels/gibbs.done",

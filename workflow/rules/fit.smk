@@ -42,3 +42,54 @@ rule fit:
         "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"
     script:
         "../scripts/fit.py"
+
+
+# All seeds in one job: most of these fits are shorter than the start of a job.
+rule fit_with_snapshots:
+    input:
+        corpus=corpus_of,
+        warm=warm_of,
+    output:
+        snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
+        model=expand("results/snapshots/{{run}}/{seed}/model.npz", seed=SEEDS),
+        trace=expand("results/snapshots/{{run}}/{seed}/trace.tsv", seed=SEEDS),
+        evidence=expand("results/snapshots/{{run}}/{seed}/evidence.json", seed=SEEDS),
+    log:
+        "results/logs/snapshots/{run}.log",
+    threads: config["threads"]
+    resources:
+        mem_mb=2000,
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        seeds=list(SEEDS),
+        checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-snapshots-{{seed}}.npz",
+        checkpoint_every=config["checkpoint_every"],
+        n_snapshots=config["curves"]["n_snapshots"],
+        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
+    message:
+        "Fitting {wildcards.run} with {params.n_snapshots} snapshots on the way: {params.fit[engine]}, "
+        "{params.fit[iterations]} iterations"
+    script:
+        "../scripts/fit_with_snapshots.py"
+
+
+rule speed:
+    input:
+        corpus=corpus_of,
+        warm=warm_of,
+    output:
+        "results/speed/{run}.csv",
+    log:
+        "results/logs/speed/{run}.log",
+    # for the fits on one core as well: the cores are free of other jobs while they are timed
+    threads: config["curves"]["parallel_threads"]
+    resources:
+        mem_mb=2000,
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        n_seeds=config["seeds"],
+        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
+    message:
+        "Timing {wildcards.run} on 1 and on {threads} cores"
+    script:
+        "../scripts/speed.py"

@@ -177,6 +177,66 @@ rule icml2014_figure7:
         "../scripts/icml2014_figure7.py"
 
 
+rule uai2016_figure3:
+    input:
+        curves_of("uai2016_figure3"),
+    output:
+        report(
+            "results/uai2016/uai2016_figure3.png",
+            caption="../report/uai2016_figure3.rst",
+            category="UAI 2016",
+            labels={"item": "figure 3", "shows": "perplexity over time"},
+        ),
+        pdf="results/uai2016/uai2016_figure3.pdf",
+        csv="results/uai2016/uai2016_figure3.csv",
+        claims="results/uai2016/uai2016_figure3_claims.csv",
+    log:
+        "results/logs/uai2016/uai2016_figure3.log",
+    resources:
+        mem_mb=500,
+    params:
+        estimator=config["estimators"][0],
+        n_seeds=config["seeds"],
+        threads=config["threads"],
+        datasets=[name for name in ("nips", "nuswide") if name in CHOSEN],
+        corpora=config["corpora"],
+        code=plan.code_digest("mc2core.figures.curves"),
+    message:
+        "Drawing uai2016_figure3: perplexity over seconds, SVI against Gibbs"
+    script:
+        "../scripts/uai2016_figure3.py"
+
+
+rule uai2016_table1:
+    input:
+        speed=speed_of("uai2016_table1"),
+        paper=workflow.source_path("../paper/uai2016_table1.csv"),
+    output:
+        csv="results/uai2016/uai2016_table1.csv",
+        md="results/uai2016/uai2016_table1.md",
+        tex="results/uai2016/uai2016_table1.tex",
+        html=report(
+            "results/uai2016/uai2016_table1.html",
+            caption="../report/uai2016_table1.rst",
+            category="UAI 2016",
+            labels={"item": "table 1", "shows": "seconds on one core and on several"},
+        ),
+        claims="results/uai2016/uai2016_table1_claims.csv",
+    log:
+        "results/logs/uai2016/uai2016_table1.log",
+    resources:
+        mem_mb=500,
+    params:
+        n_seeds=config["seeds"],
+        datasets=[name for name in ("nips", "nuswide") if name in CHOSEN],
+        corpora=config["corpora"],
+        code=plan.code_digest("mc2core.tables"),
+    message:
+        "Writing uai2016_table1: seconds of SVI on one core and on several"
+    script:
+        "../scripts/uai2016_table1.py"
+
+
 rule claims:
     input:
         claims_files(),

@@ -194,8 +194,10 @@ def fit(
     samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
     evidence = run | {"iterations": iterations}
     model = engine.model(corpus, samples, evidence)
-    shown = engine.model(corpus, done.snapshots, evidence | {"moments": done.moments}) if done.snapshots else None
     timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
+    shown = None
+    if done.snapshots:
+        shown = engine.model(corpus, done.snapshots, evidence | timing | {"moments": done.moments})
     return Fit(model, state, pd.DataFrame(done.trace), evidence | timing | environment(), shown)
 
 

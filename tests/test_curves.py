@@ -1,0 +1,125 @@
+"""UAI16 figure 3 and table 1: curves of snapshots, seconds by threads, and the claims judged on them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mc2core import curves, fit, tables
+from mc2core.engines import SVI, Gibbs
+from mc2core.figures import curves as figure
+from mc2core.sources import letters
+
+
+@pytest.fixture(scope="module")
+def parts():
+    corpus, _ = letters.simulate(0, 60, n_tokens=20)
+    return corpus.with_contexts({}).split(0.3, seed=0)
+
+
+def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
+    assert curves.moments(2, 14)[-3::2] == [1.0, 2.0]
+    later = np.array(curves.moments(60, 10)[1:])
+    np.testing.assert_allclose(later[1:] / later[:-1], later[1] / later[0], rtol=1e-5)
+    assert curves.moments(60, 10)[0] == 0
+
+
+@pytest.mark.parametrize("engine", [SVI(n_clusters=4, n_topics=6, batch_size=10), Gibbs(kernel="collapsed")])
+def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, engine):
+    train, test = parts
+    run = fit(train, engine, iterations=4, seed=0, progress=False, snapshots=[0, 1, 3, 4])
+    curve = curves.perplexity_curve(run.snapshots, test, "marginal")
+    assert curve["iteration"].tolist() == [0, 1, 3, 4]
+    assert curve["method"].unique().tolist() == ["SVI" if engine.name == "svi" else "Gibbs, collapsed"]
+    samples = run.snapshots.samples
+    known = [engine.model(train, [sample], {}).perplexity(test) for sample in samples]
+    assert curve["perplexity"].tolist() == known
+    assert len(set(known)) == 4
+    assert curve["averaged"].isna().tolist() == [True, True, True, False]
+    assert curve["averaged"][3] == engine.model(train, samples[2:], {}).perplexity(test)
+
+
+def points(svi, gibbs):
+    """Curves by (iteration, seconds, perplexity) of two seeds one apart in perplexity."""
+    rows = [
+        {
+            "dataset": "NIPS", "source": "simulated data", "method": method, "seed": seed, "threads": 1,
+            "iteration": at, "seconds": seconds, "perplexity": value + seed,
+            "averaged": value - 5 if at == line[-1][0] else np.nan,
+        }
+        for method, line in (("SVI", svi), ("Gibbs, collapsed", gibbs))
+        for at, seconds, value in line
+        for seed in (0, 1)
+    ]  # fmt: skip
+    return figure.summarise(pd.DataFrame(rows))
+
+
+GIBBS = [(0, 0.1, 900), (10, 1.0, 500), (20, 2.0, 410), (40, 4.0, 400)]
+
+
+@pytest.mark.parametrize(
+    ("svi", "verdicts", "words"),
+    [
+        ([(0, 0.5, 800), (0.5, 0.7, 420), (1, 0.9, 395), (2, 1.5, 390)], [True, True], "SVI after 0.9 s"),
+        ([(0, 0.5, 800), (0.5, 0.7, 420), (1, 1.1, 399), (2, 1.5, 390)], [True, False], "SVI after 1.1 s"),
+        ([(0, 0.5, 300), (0.5, 0.7, 420), (1, 0.9, 405), (2, 0.95, 390)], [False, True], "SVI after 0.95 s"),
+        ([(0, 0.5, 300), (1, 0.9, 405), (2, 0.95, 401)], [False, False], "SVI never"),
+    ],
+)
+def test_claims_of_figure_3(svi, verdicts, words):
+    table = points(svi, GIBBS)
+    judged = figure.claims(table, "NIPS")
+    assert [holds for _, holds, _ in judged] == verdicts
+    assert "Gibbs, collapsed 400.5 (395.0 averaged)" in judged[0][2]
+    assert judged[1][2].endswith(words)
+    last = table[table["method"] == "SVI"].iloc[-1]
+    assert (last["perplexity_least"], last["perplexity_most"], last["seeds"]) == (svi[-1][2], svi[-1][2] + 1, 2)
+    figure.draw(table)
+
+
+def test_claims_without_a_fit_are_not_computed():
+    table = points([(1, 1.0, 3.0)], GIBBS)
+    assert [holds for _, holds, _ in figure.claims(table[table["method"] != "SVI"], "NIPS")] == [None, None]
+
+
+def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
+    rows = curves.seconds_by_threads(
+        parts[0], engine="svi", contexts={}, settings={"n_clusters": 4, "n_topics": 6, "batch_size": 10}, iterations=1,
+        threads=[1, 2], seeds=[0, 1],
+    )  # fmt: skip
+    assert rows[["seed", "threads"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
+    assert (rows["seconds"] > 0).all()
+    assert rows.groupby("seed")["elbo"].nunique().tolist() == [1, 1]
+
+
+PAPER = pd.DataFrame({"dataset": ["NIPS"], "sequential_seconds": [800.0], "parallel_seconds": [100.0], "cores": [4]})
+
+
+@pytest.mark.parametrize(
+    ("cores", "parallel", "verdict", "numbers"),
+    [
+        (2, 6.0, "not computed", "2.00 times on 2 cores, 100% of the ideal; the paper's is 200% of it on 4"),
+        (4, 1.0, "holds", "12.00 times on 4 cores"),
+        (4, 2.0, "does not hold", "6.00 times on 4 cores"),
+        (1, None, "not computed", "one core only"),
+    ],
+)
+def test_speed_table(cores, parallel, verdict, numbers):
+    seconds = {1: [11.0, 13.0]} | ({cores: [parallel, parallel]} if parallel else {})
+    rows = pd.DataFrame(
+        [
+            {"dataset": "NIPS", "source": "simulated", "documents": 90, "iterations": 2, "seed": seed,
+             "threads": threads, "seconds": value}
+            for threads, values in seconds.items()
+            for seed, value in enumerate(values)
+        ]
+    )  # fmt: skip
+    table, claims = tables.speed_table(rows, PAPER)
+    row = table.iloc[0]
+    assert (row["sequential_seconds"], row["cores"], row["paper_speedup"], row["seeds"]) == (12.0, cores, 8.0, 2)
+    assert row["sequential_seconds_sd"] == pytest.approx(np.sqrt(2))
+    assert claims[0]["claim"] == "8.0 times as fast on 4 cores"
+    assert claims[0]["verdict"] == verdict
+    assert claims[0]["numbers"].startswith(numbers)
+    shown = tables.format_speed_table(table).iloc[0]
+    assert shown["1 core, s, ours"] == "12.00 ± 1.41"
+    assert (shown["parallel, s, ours"] == "") == (parallel is None)

@@ -1,0 +1,27 @@
+"""Score the snapshots of all fits on one dataset."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mc2core import storage
+from mc2core.corpus import Corpus
+from mc2core.curves import perplexity_curve
+from mc2core.datasets import describe
+from mc2core.logs import job
+from mc2core.model import Model
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        folder = Path(snakemake.input.corpus)
+        about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
+        curves = [
+            perplexity_curve(Model.load(path), test, snakemake.params.estimator) for path in snakemake.input.snapshots
+        ]
+        rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
+        with storage.replacing(snakemake.output[0]) as stream:
+            rows.to_csv(stream, index=False)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,27 @@
+"""Fit one run of the sheet with every seed, looking at each fit on its way; go on from a checkpoint."""
+
+from mc2core.corpus import Corpus
+from mc2core.curves import moments
+from mc2core.logs import job
+from mc2core.runs import fit_corpus
+
+FILES = ("model", "trace", "evidence", "snapshots")
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        corpus, fit = Corpus.load(f"{snakemake.input.corpus}/train"), snakemake.params.fit
+        for i, seed in enumerate(snakemake.params.seeds):
+            fit_corpus(
+                corpus,
+                **fit,
+                seed=seed,
+                **{name: snakemake.output[name][i] for name in FILES},
+                moments=moments(fit["iterations"], snakemake.params.n_snapshots),
+                checkpoint=snakemake.params.checkpoint.format(seed=seed),
+                checkpoint_every=snakemake.params.checkpoint_every,
+                threads=snakemake.threads,
+            )
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,26 @@
+"""Write the seconds of SVI on one core and on several beside the paper's."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from mc2core import tables
+from mc2core.logs import job
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        rows = pd.concat([pd.read_csv(path) for path in snakemake.input.speed])
+        table, claims = tables.speed_table(rows, pd.read_csv(snakemake.input.paper))
+        tables.write_table(
+            Path(snakemake.output.csv).with_suffix(""),
+            table,
+            tables.format_speed_table(table),
+            "UAI 2016, table 1: seconds of SVI-MC2 on one core and on several",
+            tables.SPEED_NOTES,
+            claims,
+        )
+        tables.write_claims(snakemake.output.claims, claims)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
