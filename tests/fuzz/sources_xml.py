@@ -80,7 +80,7 @@ def read_citations(path: Path, folder: Path) -> None:
 
 
 def read_markup(path: Path, folder: Path) -> None:
-    text, _ = wikitext.plain_text(path.read_bytes().decode("utf-8", "replace"))
+    text, _ = wikitext.plain_text(path.read_bytes())
     wordcount.count_block([text])
     wordcount.count_block([path.read_bytes()])
 

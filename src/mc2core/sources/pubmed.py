@@ -8,10 +8,11 @@ latest is not selected; citations listed in ``DeleteCitation`` go.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,11 +37,34 @@ CHECK_TAGS = frozenset(
         "History, 20th Century", "History, 21st Century",
     }
 )  # fmt: skip
+_FIELDS = xmlstream.Fields(
+    {
+        "PubmedArticle": "PubmedArticle",
+        "PubmedBookArticle": "PubmedBookArticle",
+        "DeleteCitation": "DeleteCitation",
+        "DeleteCitation/PMID": "deleted",
+        "PubmedArticle/MedlineCitation/PMID": "PMID",
+        "PubmedArticle/MedlineCitation/PMID@Version": "version",
+        "PubmedArticle/MedlineCitation/DateRevised/Year": "revised",
+        "PubmedArticle/MedlineCitation/DateRevised/Month": "revised",
+        "PubmedArticle/MedlineCitation/DateRevised/Day": "revised",
+        "PubmedArticle/MedlineCitation/Article/Journal/ISSN": "issn",
+        "PubmedArticle/MedlineCitation/MedlineJournalInfo/ISSNLinking": "issn",
+        "PubmedArticle/MedlineCitation/Article/Journal/JournalIssue/PubDate/Year": "year",
+        "PubmedArticle/MedlineCitation/Article/Journal/JournalIssue/PubDate/MedlineDate": "MedlineDate",
+        "PubmedArticle/MedlineCitation/Article/ArticleDate/Year": "electronic year",
+        "PubmedArticle/MedlineCitation/Article/ArticleTitle": "title",
+        "PubmedArticle/MedlineCitation/Article/Abstract/AbstractText": "abstract",
+        "PubmedArticle/MedlineCitation/MeshHeadingList/MeshHeading": "heading",
+        "PubmedArticle/MedlineCitation/MeshHeadingList/MeshHeading/DescriptorName": "descriptor",
+        "PubmedArticle/MedlineCitation/MeshHeadingList/MeshHeading/DescriptorName@MajorTopicYN": "major",
+        "PubmedArticle/MedlineCitation/MeshHeadingList/MeshHeading/QualifierName@MajorTopicYN": "major",
+    }
+)
 _RECORDS = ("PubmedArticle", "PubmedBookArticle", "DeleteCitation")
-_UNREAD = ("PubmedData", "AuthorList")  # half of all tags
-_YEAR = re.compile(r"(?<![0-9])(1[5-9][0-9]{2}|20[0-9]{2})(?![0-9])")
-_DATE = re.compile("([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
-_NUMBER = re.compile("[0-9]{1,9}")
+_YEAR = re.compile(rb"(?<![0-9])(1[5-9][0-9]{2}|20[0-9]{2})(?![0-9])")
+_DATE = re.compile(rb"([0-9]{4})-([0-9]{1,2})-([0-9]{1,2})")
+_NUMBER = re.compile(rb"[0-9]{1,9}")
 
 
 @dataclass(frozen=True)
@@ -86,11 +110,11 @@ def parse_citations(
     with storage.replacing_folder(folder) as new:
         writer = shards.ShardWriter(new, path.name, 0, names=["mesh", "mesh_major"], numbers=["year"])
         try:
-            for element in xmlstream.records(path, ROOT, _RECORDS, skip=_UNREAD):
-                if element.tag == "PubmedArticle":
-                    _add_citation(path, element, selection, writer, counts)
-                elif element.tag == "DeleteCitation":
-                    deleted.extend(_whole(path, "PMID", pmid.text) for pmid in element.iterfind("PMID"))
+            for record, fields in xmlstream.records(path, ROOT, _FIELDS, _RECORDS):
+                if record == "PubmedArticle":
+                    _add_citation(path, fields, selection, writer, counts)
+                elif record == "DeleteCitation":
+                    deleted.extend(_whole(path, "PMID", pmid) for _, pmid in fields)
                 else:
                     counts["book"] += 1
         except DamagedInput as error:
@@ -107,49 +131,59 @@ def deleted_keys(folders: Iterable[str | os.PathLike[str]]) -> set[int]:
 
 
 def _add_citation(
-    path: Path, article: Any, selection: Selection, writer: shards.ShardWriter, counts: Counter[str]
+    path: Path,
+    fields: Sequence[tuple[str, bytes]],
+    selection: Selection,
+    writer: shards.ShardWriter,
+    counts: Counter[str],
 ) -> None:
-    citation = article.find("MedlineCitation")
-    pmid = None if citation is None else citation.find("PMID")
-    if citation is None or pmid is None:
+    found: dict[str, list[bytes]] = {}
+    mesh: list[bytes] = []
+    major: list[bytes] = []
+    descriptor, is_major, has_mesh = b"", False, False
+    for name, value in fields:
+        if name == "major":
+            is_major |= value == b"Y"
+        elif name == "descriptor":
+            descriptor = descriptor or value
+        elif name == "heading":
+            if descriptor:
+                mesh.append(descriptor)
+                # a heading is major by its descriptor or by one of its qualifiers
+                if is_major:
+                    major.append(descriptor)
+            descriptor, is_major, has_mesh = b"", False, True
+        else:
+            found.setdefault(name, []).append(value)
+    if "PMID" not in found:
         raise DamagedInput(f"{path}: citation {counts['citations'] + 1} has no PMID")
     counts["citations"] += 1
-    key = _whole(path, "PMID", pmid.text)
-    version = _whole(path, f"PMID {key}: version", pmid.get("Version", "1")) * 10**8 + _revised(citation)
-    parts = citation.find("Article")
-    title, abstract, year = "", "", None
-    if parts is not None:
-        title = _text(parts.find("ArticleTitle"))
-        abstract = " ".join(_text(part) for part in parts.iterfind("Abstract/AbstractText")).strip()
-        year = publication_year(parts)
-    headings = citation.find("MeshHeadingList")
-    has_mesh = headings is not None and len(headings) > 0
-    reason = _unwanted(selection, citation, parts, title, abstract, year, has_mesh)
+    key = _whole(path, "PMID", found["PMID"][0])
+    version = _whole(path, f"PMID {key}: version", found.get("version", [b"1"])[0]) * 10**8 + _revised(found)
+    title = found.get("title", [b""])[0]
+    abstract = b" ".join(found.get("abstract", ())).strip()
+    year = publication_year(found)
+    reason = _unwanted(selection, found.get("issn", ()), title, abstract, year, has_mesh)
     if reason is not None:
         counts[reason] += 1
         writer.drop(key, version, reason)
         return
     counts["documents"] += 1
-    text = f"{title}\n{abstract}".encode("utf-8", "replace")
-    mesh: list[str] = []
-    major: list[str] = []
-    for heading in headings if has_mesh else ():
-        name = " ".join((heading.findtext("DescriptorName") or "").split())
-        if name:
-            mesh.append(name)
-            # a heading is major by its descriptor or by one of its qualifiers
-            if any(part.get("MajorTopicYN") == "Y" for part in heading):
-                major.append(name)
-    names = {"mesh": mesh, "mesh_major": major}
+    names = {"mesh": list(map(_plain, mesh)), "mesh_major": list(map(_plain, major))}
     numbers = {} if year is None else {"year": float(year)}
-    writer.add(shards.Document(key, version, title, text, names, numbers))
+    writer.add(shards.Document(key, version, title.decode(), title + b"\n" + abstract, names, numbers))
 
 
 def _unwanted(
-    selection: Selection, citation: Any, parts: Any, title: str, abstract: str, year: int | None, has_mesh: bool
+    selection: Selection,
+    issn: Collection[bytes],
+    title: bytes,
+    abstract: bytes,
+    year: int | None,
+    has_mesh: bool,
 ) -> str | None:
     """Why a citation is dropped; None if it is kept."""
-    if selection.issn and not _journals(citation, parts) & set(selection.issn):
+    if selection.issn and not {one.strip().decode() for one in issn} & set(selection.issn):
         return "other journal"
     if selection.first_year is not None or selection.last_year is not None:
         if year is None:
@@ -165,42 +199,34 @@ def _unwanted(
     return None
 
 
-def publication_year(article: Any) -> int | None:
+def publication_year(fields: Mapping[str, Sequence[bytes]]) -> int | None:
     """Year of the issue: of PubDate, else the first in its MedlineDate ("1998 Dec-1999 Jan"), else of ArticleDate."""
-    for place in ("Journal/JournalIssue/PubDate/Year", "Journal/JournalIssue/PubDate/MedlineDate", "ArticleDate/Year"):
-        found = _YEAR.search(article.findtext(place) or "")
-        if found:
-            return int(found[1])
+    for name in ("year", "MedlineDate", "electronic year"):
+        if name in fields and (match := _YEAR.search(fields[name][0])):
+            return int(match[1])
     return None
 
 
-def _text(element: Any) -> str:
-    """All text of an element, mark-up such as <i> and <sup> left out."""
-    if element is None:
-        return ""
-    return "".join(element.itertext()) if len(element) else element.text or ""
+@functools.lru_cache(maxsize=100_000)
+def _plain(name: bytes) -> str:
+    """The name of a heading on one line; the same few thousand come again and again."""
+    return " ".join(name.decode().split())
 
 
-def _journals(citation: Any, parts: Any) -> set[str]:
-    """Every ISSN of the journal, in print, online and linking."""
-    places = [] if parts is None else [one.text for one in parts.iterfind("Journal/ISSN")]
-    return {issn.strip() for issn in [*places, citation.findtext("MedlineJournalInfo/ISSNLinking")] if issn}
-
-
-def _revised(citation: Any) -> int:
+def _revised(fields: Mapping[str, Sequence[bytes]]) -> int:
     """Date of the last revision as yyyymmdd; 0 where it is missing or no date."""
-    date = citation.find("DateRevised")
-    digits = "" if date is None else "-".join((part.text or "").strip() for part in date)
-    match = _DATE.fullmatch(digits)
+    match = _DATE.fullmatch(b"-".join(part.strip() for part in fields.get("revised", ())))
     if match is None:
         return 0
     year, month, day = map(int, match.groups())
     return year * 10_000 + month * 100 + day % 100
 
 
-def _whole(path: Path, what: str, found: str | None) -> int:
-    if found is None or not _NUMBER.fullmatch(found.strip()):
-        raise DamagedInput(f"{path}: {what} {found!r} is not a whole number of up to nine digits")
+def _whole(path: Path, what: str, found: bytes) -> int:
+    if not _NUMBER.fullmatch(found.strip()):
+        raise DamagedInput(
+            f"{path}: {what} {found.decode('utf-8', 'replace')[:40]!r} is not a whole number of up to nine digits"
+        )
     return int(found)
 
 

@@ -12,11 +12,10 @@ the article's own text), ``writer`` (of its first revision), ``topic`` (nearest 
 
 from __future__ import annotations
 
-import bz2
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,16 +28,31 @@ from mc2core.sources import shards, wikitext, xmlstream
 from mc2core.sources.xmlstream import DamagedInput
 
 ROOT = "mediawiki"
-_MOST_PART_BYTES = 64 * 2**20
-_REDIRECT = re.compile(r"\s*#redirect", re.IGNORECASE)
+_PAGE_FIELDS = {
+    "page": "page",
+    "page/title": "title",
+    "page/ns": "ns",
+    "page/id": "id",
+    "page/redirect": "redirect",
+    "page/revision": "revision",
+    "page/revision/id": "revision id",
+    "page/revision/timestamp": "timestamp",
+    "siteinfo": "siteinfo",
+    "siteinfo/namespaces/namespace": "namespace",
+    "siteinfo/namespaces/namespace@key": "key",
+}
+_TEXTS = xmlstream.Fields(_PAGE_FIELDS | {"page/revision/model": "model", "page/revision/text": "text"})
+_WRITERS = xmlstream.Fields(
+    _PAGE_FIELDS | {"page/revision/contributor/username": "username", "page/revision/contributor/ip": "ip"}
+)
+_REDIRECT = re.compile(rb"\s*#redirect", re.IGNORECASE)
+_WHOLE = re.compile(rb"\s*-?[0-9]{1,18}\s*")
 # names of templates that make a page one of disambiguation; "disambiguation needed" marks a link in an article
 _DISAMBIGUATION = re.compile(
     r"(?:[\w-]+[ _])*disamb(?:ig(?:uation)?)?(?:[ _](?:page|cleanup))?|disambig-\w+|letter-numbercombdisambig|dab"
     r"|(?:hn|geo|math|number|road|roadindex|sch|hosp|mil-unit-)dis",
     re.IGNORECASE,
 )
-_DISAMBIGUATION_MARKS = ("isamb", "ISAMB", "{{dab", "{{Dab", "{{DAB", "dis}}", "dis|")
-_LONGEST_TEMPLATE_NAME = 60
 _PREFIXES = {
     "media": -2, "special": -1, "talk": 1, "user": 2, "user talk": 3, "wikipedia": 4, "wikipedia talk": 5, "file": 6,
     "image": 6, "file talk": 7, "image talk": 7, "mediawiki": 8, "mediawiki talk": 9, "template": 10,
@@ -50,14 +64,16 @@ _PREFIXES = {
 class _Site:
     """What a dump says of its wiki: namespaces by number."""
 
-    def __init__(self, element: Any = None) -> None:
+    def __init__(self, fields: Iterable[tuple[str, bytes]] = ()) -> None:
         self.numbers = dict(_PREFIXES)
         names: dict[int, list[str]] = {}
-        for namespace in [] if element is None else element.iterfind(".//{*}namespace"):
-            key = namespace.get("key", "")
-            if namespace.text and re.fullmatch("-?[0-9]{1,6}", key):
-                names.setdefault(int(key), []).append(namespace.text)
-                self.numbers[namespace.text.lower()] = int(key)
+        key = b""
+        for name, value in fields:
+            if name == "key":
+                key = value
+            elif name == "namespace" and value and re.fullmatch(rb"-?[0-9]{1,6}", key):
+                names.setdefault(int(key), []).append(value.decode())
+                self.numbers[value.decode().lower()] = int(key)
         self.namespaces = wikitext.Namespaces([*names.get(6, ()), *names.get(-2, ())], names.get(14, ()))
 
     def namespace(self, title: str) -> int:
@@ -92,16 +108,16 @@ def parse_pages(
     counts: Counter[str] = Counter()
     warnings: list[str] = []
     categories: dict[int, str] = {}
-    site = _Site(_site_element(path)) if start > 0 else _Site()
+    site = _site_of(path) if start > 0 else _Site()
     with storage.replacing_folder(folder) as new:
         writer = shards.ShardWriter(new, path.name, start, names=["category"])
         try:
-            for element in xmlstream.records(path, ROOT, ["page", "siteinfo"], start=start, stop=stop):
-                if element.tag.endswith("siteinfo"):
-                    site = _Site(element)
+            for record, fields in xmlstream.records(path, ROOT, _TEXTS, ("page", "siteinfo"), start=start, stop=stop):
+                if record == "siteinfo":
+                    site = _Site(fields)
                     continue
                 counts["pages"] += 1
-                _add_page(path, element, site, writer, counts, categories)
+                _add_page(path, fields, site, writer, counts, categories)
         except DamagedInput as error:
             if not (error.truncated and allow_truncated and counts["pages"]):
                 raise
@@ -117,34 +133,41 @@ def parse_pages(
 
 def _add_page(
     path: Path,
-    page: Any,
+    fields: Iterable[tuple[str, bytes]],
     site: _Site,
     writer: shards.ShardWriter,
     counts: Counter[str],
     categories: dict[int, str],
 ) -> None:
-    title = (page.findtext("{*}title") or "").strip()
-    key = _number(path, title, "id", page.findtext("{*}id"))
-    ns = page.findtext("{*}ns")
-    namespace = site.namespace(title) if ns is None else _number(path, title, "ns", ns)
+    page: dict[str, bytes] = {}
+    revision: dict[str, bytes] = {}
+    latest: dict[str, bytes] | None = None
+    for name, value in fields:
+        if name == "revision":
+            if latest is None or revision.get("timestamp", b"") > latest.get("timestamp", b""):
+                latest = revision
+            revision = {}
+        else:
+            (page if name in ("title", "ns", "id", "redirect") else revision).setdefault(name, value)
+    title = page.get("title", b"").decode().strip()
+    key = _number(path, title, "id", page.get("id"))
+    namespace = _number(path, title, "ns", page["ns"]) if "ns" in page else site.namespace(title)
     if namespace == 14:
         categories[key] = wikitext.category_name(title.partition(":")[2])
     if namespace != 0:
         counts["not an article"] += 1
         return
-    revision = max(page.iterfind("{*}revision"), key=lambda one: one.findtext("{*}timestamp") or "", default=None)
-    body = None if revision is None else revision.find("{*}text")
-    content = "" if body is None else "".join(body.itertext()) if len(body) else body.text or ""
-    if revision is None:
+    if latest is None:
         counts["without text"] += 1
         return
-    version = _number(path, title, "revision id", revision.findtext("{*}id"))
+    content = latest.get("text", b"")
+    version = _number(path, title, "revision id", latest.get("revision id"))
     reason = None
-    if page.find("{*}redirect") is not None or _REDIRECT.match(content):
+    if "redirect" in page or _REDIRECT.match(content):
         reason = "redirect"
     elif not content.strip():
         reason = "without text"
-    elif (revision.findtext("{*}model") or "wikitext") != "wikitext":
+    elif latest.get("model", b"wikitext") != b"wikitext":
         reason = "not wiki text"
     elif title.endswith("(disambiguation)") or _is_disambiguation(content):
         reason = "disambiguation"
@@ -157,25 +180,18 @@ def _add_page(
     writer.add(shards.Document(key, version, title, text, {"category": names}))
 
 
-def _is_disambiguation(content: str) -> bool:
-    """Whether one of the templates is there, or the switch; plain searches, since nearly no text has either."""
-    if "__DISAMBIG__" in content:
-        return True
-    for mark in _DISAMBIGUATION_MARKS:
-        found = content.find(mark)
-        while found >= 0:
-            start = content.rfind("{{", max(0, found - _LONGEST_TEMPLATE_NAME), found + 2)
-            if start >= 0:
-                name = re.split(r"[|}]", content[start + 2 : found + _LONGEST_TEMPLATE_NAME], maxsplit=1)[0]
-                if _DISAMBIGUATION.fullmatch(name.strip()):
-                    return True
-            found = content.find(mark, found + len(mark))
-    return False
+def _is_disambiguation(content: bytes) -> bool:
+    """Whether one of the templates is there, or the switch."""
+    return b"__DISAMBIG__" in content or any(
+        _DISAMBIGUATION.fullmatch(name.decode("utf-8", "replace").strip())
+        for name in wikitext.template_names(content, b"dab", b"dis")
+    )
 
 
-def _number(path: Path, title: str, what: str, found: str | None) -> int:
-    if found is None or not re.fullmatch(r"\s*-?[0-9]{1,18}\s*", found):
-        raise DamagedInput(f"{path}: page {title[:80]!r} has the {what} {found!r}; a whole number is needed")
+def _number(path: Path, title: str, what: str, found: bytes | None) -> int:
+    if found is None or not _WHOLE.fullmatch(found):
+        shown = None if found is None else found.decode()[:40]
+        raise DamagedInput(f"{path}: page {title[:80]!r} has the {what} {shown!r}; a whole number is needed")
     return int(found)
 
 
@@ -216,16 +232,10 @@ def multistream_ranges(
     return list(zip(cuts, [*cuts[1:], size], strict=True))
 
 
-def _site_element(path: Path) -> Any:
-    """``siteinfo`` from the first stream of a multistream dump, which is all but the root's end tag."""
-    decompressor = bz2.BZ2Decompressor()
-    with path.open("rb") as stream:
-        try:
-            head = decompressor.decompress(stream.read(_MOST_PART_BYTES), 2**20)
-        except OSError as error:
-            raise DamagedInput(f"{path} is damaged in its first stream: {error}") from error
-    found = re.search(rb"<siteinfo>.*?</siteinfo>", head, re.DOTALL)
-    return None if found is None else xmlstream.parse_fragment(path, found[0])
+def _site_of(path: Path) -> _Site:
+    """What the head of a dump says, before its first page."""
+    record, fields = next(xmlstream.records(path, ROOT, _TEXTS, ("page", "siteinfo")), ("", []))
+    return _Site(fields if record == "siteinfo" else ())
 
 
 # -- first writers -------------------------------------------------------------------------------------------
@@ -240,26 +250,30 @@ def parse_first_writers(
     path = Path(path)
     counts: Counter[str] = Counter()
     warnings: list[str] = []
-    first: dict[int, tuple[str, str]] = {}
-    earliest: tuple[str, str, str] | None = None
+    first: dict[int, tuple[bytes, str]] = {}
+    page: dict[str, bytes] = {}
+    earliest: tuple[bytes, str, str] | None = None
     try:
-        for element in xmlstream.records(path, ROOT, ["page", "revision"]):
-            if element.tag.endswith("revision"):
+        for record, fields in xmlstream.records(path, ROOT, _WRITERS, ("page", "revision", "siteinfo")):
+            found = dict(reversed(fields))  # of a field that comes twice the first counts
+            page |= {name: found[name] for name in ("title", "id", "ns") if name in found}
+            if record == "revision":
                 counts["revisions"] += 1
-                earliest = _earlier(earliest, element)
+                earliest = _earlier(earliest, found)
+            if record != "page":
                 continue
             counts["pages"] += 1
-            title = element.findtext("{*}title") or ""
-            key = _number(path, title, "id", element.findtext("{*}id"))
-            found, earliest = earliest, None
-            ns = element.findtext("{*}ns")
-            if found is None or (_Site().namespace(title) if ns is None else _number(path, title, "ns", ns)) != 0:
+            title = page.get("title", b"").decode()
+            key = _number(path, title, "id", page.get("id"))
+            namespace = _number(path, title, "ns", page["ns"]) if "ns" in page else _Site().namespace(title)
+            if earliest is None or namespace != 0:
                 counts["not an article"] += 1
-                continue
-            timestamp, kind, name = found
-            counts[f"first writer {kind}"] += 1
-            if key not in first or timestamp < first[key][0]:
-                first[key] = timestamp, name
+            else:
+                timestamp, kind, name = earliest
+                counts[f"first writer {kind}"] += 1
+                if key not in first or timestamp < first[key][0]:
+                    first[key] = timestamp, name
+            page, earliest = {}, None
     except DamagedInput as error:
         if not (error.truncated and allow_truncated and counts["pages"]):
             raise
@@ -270,17 +284,15 @@ def parse_first_writers(
     return {"source": path.name, "counts": dict(sorted(counts.items())), "warnings": warnings}
 
 
-def _earlier(known: tuple[str, str, str] | None, revision: Any) -> tuple[str, str, str]:
+def _earlier(known: tuple[bytes, str, str] | None, revision: Mapping[str, bytes]) -> tuple[bytes, str, str]:
     """The earlier of two revisions as (timestamp, named | anonymous | hidden, name)."""
-    timestamp = revision.findtext("{*}timestamp") or "9999"
+    timestamp = revision.get("timestamp", b"9999")
     if known is not None and known[0] <= timestamp:
         return known
-    contributor = revision.find("{*}contributor")
-    name = None if contributor is None else contributor.findtext("{*}username")
-    if name and name.strip():
-        return timestamp, "named", " ".join(name.split())
-    address = None if contributor is None else contributor.findtext("{*}ip")
-    return timestamp, "anonymous" if address else "hidden", ""
+    name = " ".join(revision.get("username", b"").decode().split())
+    if name:
+        return timestamp, "named", name
+    return timestamp, "anonymous" if revision.get("ip") else "hidden", ""
 
 
 def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str]]) -> None:

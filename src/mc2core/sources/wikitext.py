@@ -34,6 +34,7 @@ _INLINE_ELEMENTS = (
     "var", "wbr",
 )  # fmt: skip
 _FILE, _CATEGORY = 1, 2
+_LONGEST_NAME = 60  # of a template
 _LESS, _SLASH, _GREATER, _BANG, _DASH = (ord(sign) for sign in "</>!-")
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _PIPE = (ord(sign) for sign in "{}[]|")
 _NEWLINE, _SPACE, _COLON, _APOSTROPHE, _UNDERSCORE, _HASH = (ord(sign) for sign in "\n :'_#")
@@ -70,12 +71,12 @@ class Namespaces:
 ENGLISH = Namespaces()
 
 
-def plain_text(text: str, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list[str]]:
-    """What a reader of the article reads, as UTF-8, and the categories its text names, in order.
+def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list[str]]:
+    """What a reader of the article reads, and the categories its text names, in order; text is UTF-8.
 
     White space is not cared for: a dropped element leaves a space or nothing.
     """
-    source = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)
+    source = np.frombuffer(text, dtype=np.uint8)
     plain, ends = _scan(source, _ELEMENT_BYTES, _ELEMENT_ENDS, namespaces.bytes, namespaces.ends, namespaces.kinds)
     content = plain[: ends[0]].tobytes()
     categories = []
@@ -86,6 +87,13 @@ def plain_text(text: str, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list
     if b"&" in content:
         content = html.unescape(content.decode("utf-8", "replace")).encode("utf-8", "replace")
     return content, categories
+
+
+def template_names(text: bytes, *marks: bytes) -> list[bytes]:
+    """Names, of up to 60 bytes, of the templates that hold one of ``marks`` (small letters) in any case."""
+    packed, ends = _pack([mark.decode() for mark in marks])
+    places = _template_names(np.frombuffer(text, dtype=np.uint8), packed, ends)
+    return [text[start:end] for start, end in places.tolist()]
 
 
 def category_name(name: str) -> str:
@@ -111,6 +119,28 @@ def _matches(text, start, names, begin, end):
         if sign != names[begin + i]:
             return False
     return True
+
+
+@numba.njit(cache=True, nogil=True)
+def _template_names(text, marks, ends):
+    """(n, 2) int64 where names of templates begin and end that hold one of the packed marks."""
+    found = [np.int64(0) for _ in range(0)]
+    n, i = len(text), 0
+    while i < n - 2:
+        if text[i] != _OPEN_BRACE or text[i + 1] != _OPEN_BRACE or text[i + 2] == _OPEN_BRACE:
+            i += 1
+            continue
+        i += 2
+        start, is_marked = i, False
+        while i < n and i - start <= _LONGEST_NAME and text[i] != _PIPE and text[i] != _CLOSE_BRACE:
+            for k in range(len(ends) - 1):
+                is_marked = is_marked or _matches(text, i, marks, ends[k], ends[k + 1])
+            i += 1
+        if is_marked and i - start <= _LONGEST_NAME:
+            found.append(np.int64(start))
+            found.append(np.int64(i))
+        i = start
+    return np.array(found, np.int64).reshape(-1, 2)
 
 
 @numba.njit(cache=True, nogil=True)

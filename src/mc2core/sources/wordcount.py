@@ -43,9 +43,14 @@ def _fold_table() -> tuple[np.ndarray, np.ndarray]:
     folded = bytearray()
     ends = [0]
     for code in range(_FOLDED):
-        for sign in unicodedata.normalize("NFKD", chr(code).lower()):
-            if not unicodedata.combining(sign):
-                folded.append(ord(sign) if "a" <= sign <= "z" else 32)
+        small = chr(code).lower()
+        if small.isascii():
+            folded += small.encode() if "a" <= small <= "z" else b" "
+        elif len(small) > 1 or unicodedata.decomposition(small):
+            signs = (sign for sign in unicodedata.normalize("NFKD", small) if not unicodedata.combining(sign))
+            folded.extend(ord(sign) if "a" <= sign <= "z" else 32 for sign in signs)
+        elif not unicodedata.combining(small):
+            folded.append(32)
         ends.append(len(folded))
     return np.array(ends, dtype=np.int32), np.frombuffer(bytes(folded), dtype=np.uint8)
 

@@ -1,7 +1,8 @@
 """Records of huge XML files, one after the other: decompressed block by block, parsed without expanding entities.
 
-Memory is one block plus one record, however long the file is. What comes before a damage is still delivered: the
-records first, then a :class:`DamagedInput`, which says how many were whole. The caller decides whether a part will do.
+Memory is one block plus the wanted fields of one record, however long the file is. What comes before a damage is still
+delivered: the records first, then a :class:`DamagedInput`, which says how many were whole. The caller decides whether a
+part will do.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from lxml import etree
+import numpy as np
+
+from mc2core.sources import xmlscan
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -24,10 +27,61 @@ BOMB_BYTES = 256 * 2**20
 MAX_RATIO = 1000
 #: Longest stretch of XML without a complete record; whole citations and revisions stay far below.
 MAX_RECORD_BYTES = 128 * 2**20
-_MOST_SKIPPED_BYTES = 4 * 2**20
-_LONGEST_TAG = 200
+#: Longest text of one element, and longest tag.
+MAX_FIELD_BYTES = 10 * 2**20
 _XML_SPACE = b" \t\r\n"
-_LIMITS = (etree.ErrorTypes.ERR_RESOURCE_LIMIT, etree.ErrorTypes.ERR_NAME_TOO_LONG, etree.ErrorTypes.ERR_ENTITY_LOOP)
+_ENCODING = re.compile(rb"\s*(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"'>]*)")
+
+
+class Fields:
+    """The wanted elements and attributes.
+
+    Parameters
+    ----------
+    names : ``{path below the root: name}``, such as ``{"page/title": "title", "siteinfo/namespace@key": "key"}``. An
+        element without wanted elements inside gives all text within it; any other gives its end, with no text.
+    """
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = list(names.values())
+        children: list[dict[str, int]] = [{}]
+        attributes: list[dict[str, int]] = [{}]
+        events = [-1]
+        for number, path in enumerate(names):
+            elements, _, attribute = path.partition("@")
+            node = 0
+            for element in elements.split("/"):
+                if element not in children[node]:
+                    children[node][element] = len(children)
+                    children.append({})
+                    attributes.append({})
+                    events.append(-1)
+                node = children[node][element]
+            if attribute:
+                attributes[node][attribute] = number
+            else:
+                events[node] = number
+        self.tables = (
+            *_edges(children),
+            *_edges(attributes),
+            np.array(events, dtype=np.int32),
+            np.array([event >= 0 and not inner for event, inner in zip(events, children, strict=True)]),
+        )
+
+
+def _edges(maps: list[dict[str, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """((n + 1,) offsets, hashes of names, values) of each node's map."""
+    ends = np.cumsum([0, *map(len, maps)], dtype=np.int64)
+    hashes = np.array([_hash(name) for one in maps for name in one], dtype=np.uint64)
+    return ends, hashes, np.array([value for one in maps for value in one.values()], dtype=np.int32)
+
+
+def _hash(name: str) -> int:
+    """FNV-1a, as in the kernel."""
+    digest = 14695981039346656037
+    for sign in name.encode():
+        digest = ((digest ^ sign) * 1099511628211) % 2**64
+    return digest
 
 
 class DamagedInput(ValueError):
@@ -148,165 +202,91 @@ def _decompressor(path: Path, head: bytes, text: bool) -> Callable[[], Any] | No
 def records(
     path: str | os.PathLike[str],
     root: str,
-    tags: Sequence[str],
+    fields: Fields,
+    ends: Sequence[str],
     *,
     start: int = 0,
     stop: int | None = None,
-    skip: Sequence[str] = (),
-) -> Iterator[Any]:
-    """Yield each element named in ``tags`` (any namespace), complete, in the order in which they end.
+) -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
+    """Yield (name, fields since the last one) each time one of the fields named in ``ends`` is complete.
 
-    The first of ``tags`` is the record that messages count.
-
-    An element is taken out of the tree when the caller asks for the next one, so it must not be kept.
+    Fields are (name, text) in the order in which their elements end. The first of ``ends`` is the record that messages
+    count.
 
     Parameters
     ----------
-    root : local name that the outermost element must have.
+    root : name that the outermost element must have.
     start, stop : see :func:`blocks`; a range that does not begin at 0 has no root tag of its own, one that does not
         reach the end of the file no end tag, and both are supplied.
-    skip : elements (without prefix, never one within another of them) cut out before parsing, see :func:`_without`.
 
     Raises
     ------
     DamagedInput
         As in :func:`blocks`; also XML that is not well-formed (text that is not UTF-8 and a missing end tag among
-        this), another root, and any document that declares entities.
+        this), another root, and any document with declarations of its own, such as entities.
     """
     path = Path(path)
-    parser = etree.XMLPullParser(
-        events=("end",),
-        tag=[f"{{*}}{tag}" for tag in tags],
-        resolve_entities=False,
-        load_dtd=False,
-        no_network=True,
-        huge_tree=False,  # keeps libxml2's limits: 256 levels, 10 MB a text, amplification by attributes
-        remove_comments=True,
-        remove_pis=True,
-    )
-    count, checked, waiting = 0, False, 0
+    scanner = xmlscan.Scanner(fields.tables)
+    names = fields.names
+    count, waiting = 0, 0
+    found: list[tuple[str, bytes]] = []
     ends_early = stop is not None and stop < path.stat().st_size
     pieces = itertools.chain(
         [f"<{root}>".encode()] if start > 0 else [],
-        _without(blocks(path, start, stop), skip, tags[0]) if skip else blocks(path, start, stop),
+        _without_mark(path, blocks(path, start, stop)),
         [f"</{root}>".encode()] if ends_early else [],
         [None],
     )
     try:
         for piece in pieces:
-            last, failure = _feed(path, parser, piece)
-            waiting += 0 if piece is None else len(piece)
-            # what was complete before a failure comes first
-            for _, element in parser.read_events():
+            events, content, error = scanner.feed(piece or b"", is_last=piece is None)
+            waiting += len(piece or b"")
+            # what was complete before an error comes first
+            for number, begin, end in events:
+                if number == xmlscan.ROOT:
+                    _check_root(path, content[begin:end].decode("utf-8", "replace"), root)
+                    continue
+                name = names[number]
+                if name not in ends:
+                    found.append((name, content[begin:end]))
+                    continue
+                count += name == ends[0]
                 waiting = 0
-                if not checked:
-                    _check_document(path, element, root)
-                    checked = True
-                count += etree.QName(element).localname == tags[0]
-                yield element
-                _drop(element)
-            if failure and count == 0:
-                raise DamagedInput(f"{path} is not well-formed XML: {failure}")
-            if failure:
+                yield name, found
+                found = []
+            reason = f"{xmlscan.REASONS[error]} (byte {scanner.place})" if error else ""
+            if error in xmlscan.HARMFUL:
+                raise DamagedInput(f"{path} has {reason}, which data of this kind never has")
+            if error and count == 0:
+                raise DamagedInput(f"{path} is not well-formed XML: {reason}")
+            if error:
                 raise DamagedInput(
-                    f"{path} is cut off or damaged after {count} complete records: {failure}", truncated=True
+                    f"{path} is cut off or damaged after {count} complete records: {reason}", truncated=True
                 )
             if waiting > MAX_RECORD_BYTES:
-                raise DamagedInput(f"{path} has {waiting} bytes without the end of a <{tags[0]}> after {count} records")
-        if not checked:
-            _check_document(path, last, root)
+                raise DamagedInput(f"{path} has {waiting} bytes without the end of a <{ends[0]}> after {count} records")
+            if scanner.held > MAX_FIELD_BYTES:
+                raise DamagedInput(
+                    f"{path} has a text or tag of more than {MAX_FIELD_BYTES} bytes after {count} complete records"
+                )
     except DamagedInput as error:
         if error.truncated and "complete records" not in str(error):
             raise DamagedInput(f"{error}; {count} complete records come before", truncated=count > 0) from error
         raise
 
 
-def _without(pieces: Iterable[bytes], skip: Sequence[str], record: str) -> Iterator[bytes]:
-    """Cut elements that nobody reads out of XML: what is not parsed costs no time.
-
-    A stretch that holds the beginning of another record, a comment or CDATA is left for the parser to judge, and so is
-    one without end; inside of what is cut, nothing is checked.
-    """
-    opening = re.compile(rb"<(%s)(?: [^<>]*[^<>/])?>" % "|".join(skip).encode())
-    foreign = re.compile(rb"<!|<%s[ >]" % record.encode())
-    rest = b""
-    for piece in pieces:
-        data, position, kept, rest = rest + piece, 0, [], b""
-        while match := opening.search(data, position):
-            end_tag = b"</%s>" % match[1]
-            end = data.find(end_tag, match.end())
-            if end < 0 and len(data) - match.start() < _MOST_SKIPPED_BYTES:
-                rest = data[match.start() :]
-                data = data[: match.start()]
-                break
-            if end < 0 or foreign.search(data, match.end(), end):
-                kept.append(data[position : match.end()])
-                position = match.end()
-            else:
-                kept.append(data[position : match.start()])
-                position = end + len(end_tag)
-        if not rest:
-            # a tag may go on in the next piece
-            last = data.rfind(b"<", max(position, len(data) - _LONGEST_TAG))
-            if last >= 0 and b">" not in data[last:]:
-                rest, data = data[last:], data[:last]
-        kept.append(data[position:])
-        yield b"".join(kept)
-    if rest:
-        yield rest
+def _without_mark(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Drop a byte order mark; refuse what announces itself as another encoding than UTF-8."""
+    is_first = True
+    for piece in filter(None, pieces):
+        if is_first:
+            announced = _ENCODING.match(piece)
+            if announced and announced[1].lower() not in (b"utf-8", b"us-ascii"):
+                raise DamagedInput(f"{path} is encoded as {announced[1].decode('latin-1')[:40]}; UTF-8 is needed")
+            piece, is_first = piece.removeprefix(b"\xef\xbb\xbf"), False
+        yield piece
 
 
-def _feed(path: Path, parser: Any, piece: bytes | None) -> tuple[Any, str]:
-    """Parse a piece or, without one, the end of the document: (root at the end, what went wrong or "")."""
-    root = None
-    try:
-        if piece is None:
-            root = parser.close()
-        else:
-            parser.feed(piece)
-    except etree.XMLSyntaxError as error:
-        # after an undeclared entity the parser goes silent and only its log tells why
-        first = next((entry for entry in parser.feed_error_log if entry.level == etree.ErrorLevels.FATAL), None)
-        if first is None:
-            return None, _reason(error)
-        if first.type in _LIMITS:
-            # elements that the limit closed early look complete: nothing of this piece is to be trusted
-            raise DamagedInput(f"{path} is beyond what a record may be: {_reason(first.message)}") from error
-        return None, f"{_reason(first.message)} (line {first.line})"
-    return root, ""
-
-
-def parse_fragment(path: Path, content: bytes) -> Any:
-    """One small element of XML as a tree, under the same restrictions."""
-    try:
-        return etree.fromstring(content, etree.XMLParser(resolve_entities=False, load_dtd=False, no_network=True))
-    except etree.XMLSyntaxError as error:
-        raise DamagedInput(f"{path} is not well-formed XML: {_reason(error)}") from error
-
-
-def _check_document(path: Path, element: Any, root: str) -> None:
-    tree = element.getroottree()
-    found = etree.QName(tree.getroot()).localname
+def _check_root(path: Path, found: str, root: str) -> None:
     if found != root:
         raise DamagedInput(f"{path} has the root element <{found[:40]}>; <{root}> is needed")
-    declarations = tree.docinfo.internalDTD
-    if declarations is not None and next(declarations.iterentities(), None) is not None:
-        raise DamagedInput(f"{path} declares entities of its own, which data of this kind never does")
-
-
-def _drop(element: Any) -> None:
-    """Free an element that was dealt with; below the root also all that stands before it."""
-    parent = element.getparent()
-    if parent is None:
-        element.clear()
-        return
-    if parent.getparent() is None:
-        while element.getprevious() is not None:
-            del parent[0]
-        parent.text = None
-    element.tail = None
-    parent.remove(element)
-
-
-def _reason(error: BaseException | str) -> str:
-    return " ".join(str(error).split())[:200]
