@@ -279,6 +279,13 @@ def test_every_address_is_tried_and_every_reason_is_told(serve, tmp_path):
     assert left_behind(tmp_path) == []
 
 
+def test_without_a_network_it_fails_at_once(tmp_path):
+    began = time.monotonic()
+    with pytest.raises(FetchError, match=r"/a cannot be reached \(Failed to resolve .*\); http://b"):
+        fetch(source("http://a.invalid/a", "http://b.invalid/b"), tmp_path / "got" / "file.bin", patience=Patience())
+    assert time.monotonic() - began < 3
+
+
 def test_a_later_address_helps(serve, tmp_path):
     missing = serve(lambda handler, n: handler.give(b"no", status=404))
     good = serve(lambda handler, n: handler.give())

@@ -240,6 +240,9 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience, 
     except (requests.RequestException, urllib3.exceptions.HTTPError, TimeoutError) as error:
         if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.TooManyRedirects):
             raise _Refused(f"is not usable ({_short(error)})") from error
+        if start == 0 and isinstance(_innermost(error), urllib3.exceptions.NameResolutionError):
+            # most often there is no network, and waiting brings none; a download that had begun is worth a wait
+            raise _Refused(f"cannot be reached ({_short(error)})") from error
         raise _Interrupted(_short(error)) from error
 
 
@@ -351,12 +354,16 @@ def _discard(part: Path) -> None:
     _note(part).unlink(missing_ok=True)
 
 
+def _innermost(error: BaseException) -> BaseException:
+    """The reason at the bottom of a nest of network errors."""
+    while isinstance(inner := getattr(error, "reason", None) or next(iter(error.args), None), BaseException):
+        error = inner
+    return error
+
+
 def _short(error: BaseException) -> str:
     """The innermost reason of a nest of network errors, on one line."""
-    while True:
-        inner = getattr(error, "reason", None) or next(iter(error.args), None)
-        if not isinstance(inner, BaseException):
-            break
-        error = inner
+    error = _innermost(error)
+    inner = getattr(error, "reason", None) or next(iter(error.args), None)
     text = " ".join(str(inner or error).split()) or type(error).__name__
     return re.sub(r"^\S*Connection\(.*?\): ", "", text)[:200]
