@@ -71,8 +71,11 @@ FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
     [
         (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
         (["corpus", "nisp", "--out", "x"], "dataset 'nisp' is not known; known: letters, nips, pnas"),
-        (["corpus", "letters", "--scale", "2", "--out", "x"], "simulated dataset 'letters' has no setting 'scale'"),
-        (["corpus", "pnas", "--real", "pnas.zip", "--out", "x"], "dataset 'pnas' has no real source"),
+        (["corpus", "letters", "--scale", "2", "--out", "x"], "dataset 'letters' has no setting 'scale'"),
+        (
+            ["corpus", "pnas", "--real", "pnas.zip", "--out", "x"],
+            "needs shards: the rules of the workflow make them",
+        ),
         (["topics", "nothing.npz"], "nothing.npz"),
         ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
         ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),

@@ -9,6 +9,7 @@ import pytest
 from mc2core import Corpus, datasets
 from mc2core.__main__ import main
 from mc2core.sources.datasheet import Dropped
+from mc2core.sources.dumps import Reading
 
 
 @pytest.fixture
@@ -60,12 +61,12 @@ def test_uci_files_are_told_by_their_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give the column of the words by --text or --bag"),
+        ([], "give the column of the words, either as 'text' or as 'bag'"),
         (["--text", "txt"], "no record has the key 'txt'"),
-        (["--text", "text", "--layer", "counts"], "--layer has no meaning for"),
+        (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),
         (
             ["--text", "text", "--context", "Year"],
-            "--context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND",
+            "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND",
         ),
         (["--text", "text", "--context", "Year:date"], "context column 'Year' is of kind 'date'; kinds are number"),
         (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
@@ -92,18 +93,20 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
 
 
 def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypatch):
-    def read(path):
+    def read(files, seed):
         documents = pd.DataFrame({"part": ["train", "test", "train"]})
-        return Corpus(np.eye(3, dtype=int), documents=documents), [Dropped("images", 4, "no tag")]
+        return Reading(Corpus(np.eye(3, dtype=int), documents=documents), [Dropped("images", 4, "no tag")])
 
     monkeypatch.setitem(datasets.DATASETS, "nuswide", datasets.Dataset("NUS-WIDE", lambda seed: None, read))
     paper = tmp_path / "paper.csv"
     paper.write_text('dataset,quantity,count,source\nnuswide,train documents,"2,054",ICML14\n')
-    datasets.prepare("nuswide", tmp_path / "out", source="real", files=[tmp_path / "Imagelist.txt"], paper=paper)
+    datasets.prepare(
+        "nuswide", tmp_path / "out", source="real", files={"files": [tmp_path / "Imagelist.txt"]}, paper=paper
+    )
     assert Corpus.load(tmp_path / "out/train").content.toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
     assert Corpus.load(tmp_path / "out/test").content.toarray().tolist() == [[0, 1, 0]]
     sheet = (tmp_path / "out/datasheet.md").read_text()
-    assert "Source: Imagelist.txt" in sheet
+    assert "Source: real, Imagelist.txt" in sheet
     assert "| train documents | 2 | 2,054 | ICML14 |" in sheet
     assert "- 4 images: no tag" in sheet
 

@@ -106,7 +106,7 @@ def _corpus(options: argparse.Namespace) -> None:
         seed=options.seed,
         test_fraction=options.test_fraction,
         settings={} if options.scale is None else {"scale": options.scale},
-        files=[options.real] if options.real else [],
+        files={"files": [options.real]} if options.real else {},
     )
     print(json.dumps(about, indent=2, sort_keys=True))
 

@@ -16,13 +16,18 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from mc2core import storage
+from mc2core import importing, storage
 from mc2core.corpus import Corpus
-from mc2core.sources import datasheet, letters, nips, nuswide, simulated, usage
-from mc2core.sources.datasheet import Dropped
+from mc2core.plan import nearest
+from mc2core.sources import datasheet, dumps, letters, nips, nuswide, simulated, usage
+from mc2core.sources.dumps import Files, Reading
 from mc2core.sources.simulated import Truth
 
 Simulator = Callable[..., tuple[Corpus, Truth]]
+Reader = Callable[..., Reading]
+
+#: what a corpus can be made from: drawn; the dataset's own files, all of them or a part; files of a user
+SOURCES = ("simulated", "real", "real excerpt", "own")
 
 
 @dataclass(frozen=True)
@@ -30,15 +35,16 @@ class Dataset:
     """How to get a dataset.
 
     title : as figures and tables name it.
-    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``.
-    read : reads the corpus from its source file (or any file of the folder that is the source), and tells what it left
-        out; None where there is no real source.
+    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``; None where there is nothing to draw.
+    read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
+    roles : of ``files``, those that must be there. Shards are made by the workflow only.
     invented : the paper itself draws this data, so that "simulated" is no restriction.
     """
 
     title: str
-    simulate: Simulator
-    read: Callable[[Path], tuple[Corpus, list[Dropped]]] | None = None
+    simulate: Simulator | None = None
+    read: Reader | None = None
+    roles: tuple[str, ...] = ("files",)
     invented: bool = False
 
 
@@ -49,18 +55,42 @@ def _shaped(name: str) -> Simulator:
     return simulate
 
 
-def _folder_of(path: Path) -> Path:
+def _read_nips(files: Files, seed: int) -> Reading:
+    return Reading(nips.read(files["files"][0]))
+
+
+def _read_nuswide(
+    files: Files,
+    seed: int,
+    animals: Sequence[str] = nuswide.ANIMALS,
+    sizes: tuple[int, int] | None = nuswide.PAPER_SIZES,
+) -> Reading:
+    return Reading(nuswide.read(_folder_of(files), animals, sizes))
+
+
+def _read_usage(files: Files, seed: int) -> Reading:
+    return Reading(*usage.read(_folder_of(files)))
+
+
+def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
+    return Reading(*importing.read_own(files["files"][0], layout))
+
+
+def _folder_of(files: Files) -> Path:
+    """The folder that is the source: itself, or the one its files lie in."""
+    path = files["files"][0]
     return path if path.is_dir() else path.parent
 
 
 DATASETS: dict[str, Dataset] = {
     "letters": Dataset("letters", letters.simulate, invented=True),
-    "nips": Dataset("NIPS", _shaped("nips"), lambda path: (nips.read(path), [])),
-    "pnas": Dataset("PNAS", _shaped("pnas")),
-    "nuswide": Dataset("NUS-WIDE", _shaped("nuswide"), lambda path: (nuswide.read(_folder_of(path)), [])),
-    "wikipedia": Dataset("Wikipedia", _shaped("wikipedia")),
-    "pubmed": Dataset("PubMed", _shaped("pubmed")),
-    "aua": Dataset("AUA", _shaped("aua"), lambda path: usage.read(_folder_of(path))),
+    "nips": Dataset("NIPS", _shaped("nips"), _read_nips),
+    "pnas": Dataset("PNAS", _shaped("pnas"), dumps.read_pubmed, roles=("shards",)),
+    "nuswide": Dataset("NUS-WIDE", _shaped("nuswide"), _read_nuswide),
+    "wikipedia": Dataset("Wikipedia", _shaped("wikipedia"), dumps.read_wikipedia, roles=("shards",)),
+    "pubmed": Dataset("PubMed", _shaped("pubmed"), dumps.read_pubmed, roles=("shards",)),
+    "aua": Dataset("AUA", _shaped("aua"), _read_usage),
+    "mine": Dataset("own corpus", read=_read_own),
 }
 
 
@@ -72,7 +102,7 @@ def prepare(
     seed: int = 0,
     test_fraction: float = 0.1,
     settings: Mapping[str, Any] | None = None,
-    files: Sequence[str | os.PathLike[str]] = (),
+    files: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
     paper: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
     """Read or draw a dataset, split it, standardise its numbers, and write its folder; returns ``source.json``.
@@ -81,40 +111,48 @@ def prepare(
 
     Parameters
     ----------
-    source : "real" (read ``files``) or "simulated" (draw with ``seed`` and ``settings``).
+    source : one of SOURCES: "simulated" is drawn with ``seed`` and ``settings``, any other is read from ``files``.
     seed : also of the split.
     test_fraction : share of the documents held out; 0 keeps all for training.
+    settings : of the simulator or the reader; those of the other one are left aside.
+    files : input files by role.
     paper : table of the paper's counts for the datasheet (:func:`mc2core.sources.datasheet.read_paper_counts`).
 
     Raises
     ------
     ValueError
-        Unknown dataset, no reader for its real source, or whatever the reader finds wrong.
+        Unknown dataset, source or setting, no reader or simulator for the source, or whatever the reader finds wrong.
     """
     dataset = _dataset(name)
-    truth, dropped = None, list[Dropped]()
-    if source == "real":
-        if dataset.read is None or not files:
-            raise ValueError(f"dataset {name!r} has no real source that can be read; its source must be 'simulated'")
-        whole, dropped = dataset.read(Path(files[0]))
-    elif source == "simulated":
-        known = [one for one in inspect.signature(dataset.simulate).parameters if one != "seed"]
-        for setting in settings or {}:
-            if setting not in known:
-                raise ValueError(f"simulated dataset {name!r} has no setting {setting!r}; it has: {', '.join(known)}")
-        whole, truth = dataset.simulate(seed=seed, **(settings or {}))
+    if source not in SOURCES:
+        raise ValueError(f"source of dataset {name!r} is {source!r}; it must be one of {', '.join(SOURCES)}")
+    paths = {role: [Path(file) for file in listed] for role, listed in (files or {}).items()}
+    chosen = _settings_of(name, dataset, source, settings or {})
+    truth: Truth | None = None
+    if source == "simulated" and dataset.simulate is not None:
+        whole, truth = dataset.simulate(seed=seed, **chosen)
+        reading = Reading(whole)
+    elif source != "simulated" and dataset.read is not None:
+        for role in dataset.roles:
+            if not paths.get(role):
+                how = "the rules of the workflow make them" if role == "shards" else "give the file to read"
+                raise ValueError(f"dataset {name!r} with the source {source!r} needs {role}: {how}")
+        reading = dataset.read(paths, seed, **chosen)
+        whole = reading.corpus
     else:
-        raise ValueError(f"source of dataset {name!r} is {source!r}; it must be 'real' or 'simulated'")
+        other = "read from files" if source == "simulated" else "simulated"
+        raise ValueError(f"dataset {name!r} cannot have the source {source!r}; it can only be {other}")
     train, test = (whole, None) if test_fraction == 0 else _split(whole, test_fraction, seed)
     for context in [one for one, values in whole.contexts.items() if not sp.issparse(values)]:
         train = train.standardised(context)
         test = None if test is None else test.standardised(context, like=train)
+    names = _source_names(paths, reading)
     about = {
         "dataset": name,
         "title": dataset.title,
         "source": source,
         "invented": dataset.invented,
-        "settings": dict(settings or {}) if source == "simulated" else {},
+        "settings": chosen,
         "seed": seed,
         "documents": whole.n_documents,
         "train_documents": train.n_documents,
@@ -122,7 +160,7 @@ def prepare(
         "words": whole.n_words,
         "tokens": whole.n_tokens,
         "contexts": sorted(whole.contexts),
-        "files": [Path(file).name for file in files],
+        "files": names,
     }
     with storage.replacing_folder(folder) as new:
         train.save(new / "train")
@@ -133,13 +171,54 @@ def prepare(
         datasheet.write(
             new / "datasheet.md",
             dataset.title,
-            describe(about) or ("drawn as the paper says" if truth else ", ".join(Path(file).name for file in files)),
+            _say_source(about, reading),
             whole,
-            dropped,
+            reading.dropped,
+            reading.warnings,
             paper=datasheet.read_paper_counts(paper, name) if paper else None,
+            notes=reading.notes,
+            files=reading.files,
         )
         storage.write_json(new / "source.json", about)
     return about
+
+
+def known_settings(name: str) -> set[str]:
+    """Names of the settings that the simulator or the reader of a dataset takes; ValueError for no dataset."""
+    dataset = _dataset(name)
+    return _keywords(dataset.simulate) | _keywords(dataset.read)
+
+
+def _settings_of(name: str, dataset: Dataset, source: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the source takes; ValueError for one that neither simulator nor reader of the dataset has."""
+    known = known_settings(name)
+    for setting in settings:
+        if setting not in known:
+            raise ValueError(f"dataset {name!r} has no setting {setting!r}{nearest(setting, sorted(known))}")
+    wanted = _keywords(dataset.simulate if source == "simulated" else dataset.read)
+    return {setting: value for setting, value in settings.items() if setting in wanted}
+
+
+def _keywords(make: Callable[..., Any] | None) -> set[str]:
+    if make is None:
+        return set()
+    if make is _read_own:
+        return set(importing.LAYOUT)
+    return set(inspect.signature(make).parameters) - {"files", "seed"}
+
+
+def _source_names(paths: Mapping[str, Sequence[Path]], reading: Reading) -> list[str]:
+    """Names of the files that the data came from; those behind shards, not the shards."""
+    return [*reading.files, *(file.name for role, listed in paths.items() if role != "shards" for file in listed)]
+
+
+def _say_source(about: Mapping[str, Any], reading: Reading) -> str:
+    """The datasheet's line on where the data came from."""
+    if about["source"] == "simulated":
+        return describe(about) or "drawn as the paper says"
+    many = len(reading.files)
+    listed = [*([f"{many:,} files, listed below"] if many else []), *about["files"][many:]]
+    return f"{about['source']}, {', '.join(listed)}"
 
 
 def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corpus]:
@@ -150,8 +229,10 @@ def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corp
 
 
 def describe(about: Mapping[str, Any]) -> str:
-    """What a picture or table must say of its data: "simulated, NIPS-shaped, 870 documents" ("" if nothing)."""
-    if about["invented"] or about["source"] == "real":
+    """What a picture or table must say of its data: "simulated data, NIPS-shaped, 870 documents" ("" if nothing)."""
+    if about["source"] == "real excerpt":
+        return f"excerpt of the real data, {about['title']}, {about['documents']:,} documents"
+    if about["invented"] or about["source"] != "simulated":
         return ""
     return f"simulated data, {about['title']}-shaped, {about['documents']:,} documents"
 

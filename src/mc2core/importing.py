@@ -1,11 +1,12 @@
-"""``mc2 import``: documents of your own become a saved corpus with its datasheet."""
+"""Documents of your own: a reader for every form of file, and ``mc2 import``, which saves a corpus and its sheet."""
 
 from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -13,12 +14,12 @@ if TYPE_CHECKING:
     from mc2core.sources.own import ContextColumn
 
 _DOCWORD = re.compile(r"docword\..+\.txt(\.gz)?|.*\.txt(\.gz)?")
-#: options that each form of input takes, besides those of all forms
-_OPTIONS = {
+#: settings that each form of input takes
+_SETTINGS = {
     "a table": (
         "text",
         "bag",
-        "context",
+        "contexts",
         "label",
         "id",
         "keep",
@@ -28,8 +29,10 @@ _OPTIONS = {
         "min_letters",
     ),
     "UCI bag-of-words": ("vocabulary",),
-    "AnnData": ("context", "label", "layer"),
+    "AnnData": ("contexts", "label", "layer"),
 }
+#: all of them
+LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     words.add_argument("--bag", metavar="COLUMN", help="column of words with counts, taken as they are")
     parser.add_argument(
         "--context",
+        dest="contexts",
         action="append",
         metavar="[NAME=]COLUMN:KIND",
         help="a column that is a context, of kind number, bag or text; may be given again",
@@ -75,43 +79,52 @@ def run(options: argparse.Namespace) -> None:
 
     if options.out.exists() and not (options.out / "corpus.json").is_file():
         raise ValueError(f"--out {options.out} exists and is no saved corpus; it will not be replaced")
-    corpus, dropped = _read(options)
+    corpus, dropped = read_own(options.input, {setting: getattr(options, setting) for setting in LAYOUT})
     with storage.replacing_folder(options.out) as new:
         corpus.save(new)
         datasheet.write(new / "datasheet.md", options.out.name, f"imported from {options.input.name}", corpus, dropped)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 
 
-def _read(options: argparse.Namespace) -> tuple[Corpus, list[Dropped]]:
+def read_own(path: Path, settings: Mapping[str, Any]) -> tuple[Corpus, list[Dropped]]:
+    """Read a file of any form; its name tells which.
+
+    Parameters
+    ----------
+    settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each.
+
+    ValueError: a setting the form has no use for, or what the reader finds wrong.
+    """
     from mc2core.sources import annotated, own, uci
     from mc2core.sources.counts import VocabularyRule
 
-    name = options.input.name.lower()
+    name = path.name.lower()
     form = "AnnData" if name.endswith(".h5ad") else "UCI bag-of-words" if _DOCWORD.fullmatch(name) else "a table"
-    for option in {one for known in _OPTIONS.values() for one in known} - set(_OPTIONS[form]):
-        if getattr(options, option) is not None:
-            raise ValueError(f"--{option.replace('_', '-')} has no meaning for {options.input}, read as {form}")
-    contexts = dict(_context(text) for text in options.context or [])
+    given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
+    for setting in given:
+        if setting not in _SETTINGS[form]:
+            raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
+    contexts = dict(_context(text) for text in given.get("contexts", ()))
     if form == "AnnData":
-        return annotated.read(options.input, contexts, options.label, options.layer), []
+        return annotated.read(path, contexts, given.get("label"), given.get("layer")), []
     if form == "UCI bag-of-words":
-        return uci.read(options.input, options.vocabulary), []
-    if options.text is None and options.bag is None:
-        raise ValueError(f"{options.input}: give the column of the words by --text or --bag")
+        return uci.read(path, given.get("vocabulary")), []
+    if ("text" in given) == ("bag" in given):
+        raise ValueError(f"{path}: give the column of the words, either as 'text' or as 'bag'")
     rule = None
-    if options.min_documents is not None or options.max_words is not None:
-        rule = VocabularyRule(1 if options.min_documents is None else options.min_documents, options.max_words)
+    if "min_documents" in given or "max_words" in given:
+        rule = VocabularyRule(given.get("min_documents", 1), given.get("max_words"))
     layout = own.Layout(
-        options.text or options.bag,
-        "text" if options.text else "bag",
+        given.get("text") or given["bag"],
+        "text" if "text" in given else "bag",
         contexts,
-        label=options.label,
-        id=options.id,
-        keep=options.keep or (),
-        min_letters=3 if options.min_letters is None else options.min_letters,
+        label=given.get("label"),
+        id=given.get("id"),
+        keep=given.get("keep", ()),
+        min_letters=given.get("min_letters", 3),
     )
-    vocabulary = None if options.vocabulary is None else own.read_vocabulary(options.vocabulary)
-    return own.read_table(options.input, layout, vocabulary, rule)
+    vocabulary = own.read_vocabulary(given["vocabulary"]) if "vocabulary" in given else None
+    return own.read_table(path, layout, vocabulary, rule)
 
 
 def _context(text: str) -> tuple[str, ContextColumn]:
@@ -121,5 +134,5 @@ def _context(text: str) -> tuple[str, ContextColumn]:
     column, colon, kind = text.rpartition(":")
     name, sign, rest = column.partition("=")
     if not (colon and column and name):
-        raise ValueError(f"--context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
+        raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
     return name, ContextColumn(rest if sign else column, kind)

@@ -124,6 +124,33 @@ def choose_datasets(config: Mapping[str, Any]) -> list[str]:
     return names
 
 
+#: keys of a corpus in the plan that name files of datasets.tsv
+FILE_KEYS = ("file", "files", "writers", "links", "targets", "vocabulary")
+
+
+def check_files(
+    config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], chosen: Iterable[str], files_of: Mapping[str, str]
+) -> None:
+    """ValueError for the first file that a chosen corpus is to be read from and that datasets.tsv does not have.
+
+    files_of : datasets that are parts of another one's files. Drawn corpora and a user's own are not looked at.
+    """
+    known: dict[str, list[str]] = {}
+    for row in sheet:
+        known.setdefault(row["dataset"], []).append(row["file"])
+    for dataset in chosen:
+        corpus = config["corpora"][dataset]
+        if corpus["source"] not in ("real", "real excerpt"):
+            continue
+        there = known.get(files_of.get(dataset, dataset), [])
+        for key in FILE_KEYS:
+            value = corpus.get(key)
+            for name in value if isinstance(value, list) else [value]:
+                if isinstance(name, str) and name != "baseline" and name not in there:
+                    where = f"configuration: corpora, {dataset}: {key}"
+                    raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
+
+
 def read_experiments(
     path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
 ) -> dict[str, dict[str, Any]]:

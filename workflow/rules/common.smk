@@ -1,14 +1,19 @@
 """The plan, checked: configuration, sheets, and what each target needs."""
 
+import re
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import validate
 
 from mc2core import plan
+from mc2core.sources.download import read_catalogue
 
 SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+
+# datasets that are parts of another one's files
+FILES_OF = {"pnas": "pubmed"}
 
 try:
     plan.check_keys(config, CONFIG_SCHEMA, "configuration")
@@ -25,6 +30,7 @@ try:
         config,
         CHOSEN,
     )
+    plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
 except ValueError as error:
     # one sentence instead of a traceback
     raise WorkflowError(str(error)) from None
@@ -104,16 +110,6 @@ def corpus_of(wildcards):
 
 def warm_of(wildcards):
     return f"results/warm_kernels/{RUNS[wildcards.run]['fit']['engine']}.done"
-
-
-def source_files(wildcards):
-    """Files a corpus is read from: none for a simulated one."""
-    corpus = config["corpora"][wildcards.dataset]
-    return (
-        [f"results/sources/{wildcards.dataset}/{corpus['file']}"]
-        if corpus["source"] == "real"
-        else []
-    )
 
 
 def models_of(target, seeds=SEEDS):

@@ -1,4 +1,7 @@
-"""Source files and corpora."""
+"""Source files, shards of the large ones, and corpora."""
+
+
+include: "sources.smk"
 
 
 rule fetch:
@@ -6,6 +9,8 @@ rule fetch:
         "results/sources/{dataset}/{file}",
     log:
         "results/logs/fetch/{dataset}/{file}.log",
+    wildcard_constraints:
+        file="|".join(re.escape(row["file"]) for row in SOURCES),
     resources:
         mem_mb=500,
     params:
@@ -16,15 +21,146 @@ rule fetch:
         "../scripts/fetch.py"
 
 
+# The baseline of PubMed is another one each year: its files are listed, not named in the sheet.
+checkpoint list_baseline:
+    output:
+        "results/sources/pubmed/baseline.tsv",
+    log:
+        "results/logs/fetch/pubmed/baseline.log",
+    resources:
+        mem_mb=500,
+    message:
+        "Listing the baseline of PubMed"
+    script:
+        "../scripts/list_baseline.py"
+
+
+use rule fetch as fetch_baseline with:
+    input:
+        catalogue="results/sources/pubmed/baseline.tsv",
+    output:
+        "results/sources/{dataset}/{file}",
+    log:
+        "results/logs/fetch/{dataset}/{file}.log",
+    wildcard_constraints:
+        dataset="pubmed",
+        file=r"pubmed\d\dn\d{4}\.xml\.gz",
+    params:
+        catalogue=lambda wildcards, input: input.catalogue,
+
+
+rule unpack_features:
+    input:
+        "results/sources/nuswide/NUS_WID_Low_Level_Features.rar",
+    output:
+        "results/sources/nuswide/BoW_Train_int.dat",
+        "results/sources/nuswide/BoW_Test_int.dat",
+    log:
+        "results/logs/fetch/nuswide/unpack.log",
+    resources:
+        mem_mb=500,
+    message:
+        "Unpacking the visual words of NUS-WIDE"
+    script:
+        "../scripts/unpack_features.py"
+
+
+rule dump_ranges:
+    input:
+        dump="results/sources/wikipedia/{stem}-multistream.xml.bz2",
+        index="results/sources/wikipedia/{stem}-multistream-index.txt.bz2",
+    output:
+        "results/shards/wikipedia/{stem}-multistream.xml.bz2/{parts}-ranges.json",
+    log:
+        "results/logs/shards/wikipedia/{stem}-{parts}-ranges.log",
+    wildcard_constraints:
+        stem="[^/]+",
+        parts=r"\d+",
+    resources:
+        mem_mb=1000,
+    message:
+        "Cutting {wildcards.stem} into {wildcards.parts} parts"
+    script:
+        "../scripts/dump_ranges.py"
+
+
+# Shards stay: a corpus with other words, contexts or categories is made from them without parsing again.
+rule parse_dump:
+    input:
+        dump="results/sources/wikipedia/{file}",
+        ranges=parts_index,
+    output:
+        directory("results/shards/wikipedia/{file}/{part}-of-{parts}"),
+    log:
+        "results/logs/shards/wikipedia/{file}/{part}-of-{parts}.log",
+    wildcard_constraints:
+        file="[^/]+",
+        part=r"\d+",
+        parts=r"\d+",
+    resources:
+        mem_mb=1000,
+    params:
+        allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
+        code=plan.code_digest("mc2core.sources.wikipedia"),
+    message:
+        "Parsing {wildcards.file}, part {wildcards.part} of {wildcards.parts}"
+    script:
+        "../scripts/parse_dump.py"
+
+
+rule first_writers:
+    input:
+        "results/sources/wikipedia/{file}",
+    output:
+        "results/shards/wikipedia/{file}.npz",
+    log:
+        "results/logs/shards/wikipedia/{file}.log",
+    wildcard_constraints:
+        file="[^/]+",
+    resources:
+        mem_mb=2000,
+    params:
+        allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
+        code=plan.code_digest("mc2core.sources.wikipedia"),
+    message:
+        "Looking for the first writers of articles in {wildcards.file}"
+    script:
+        "../scripts/first_writers.py"
+
+
+rule parse_citations:
+    input:
+        "results/sources/pubmed/{file}",
+    output:
+        directory("results/shards/{citations}/{file}"),
+    log:
+        "results/logs/shards/{citations}/{file}.log",
+    wildcard_constraints:
+        citations="pubmed|pnas",
+        file="[^/]+",
+    resources:
+        mem_mb=1000,
+    params:
+        selection=citation_selection,
+        allow_truncated=lambda wildcards: config["corpora"][wildcards.citations][
+            "allow_truncated"
+        ],
+        code=plan.code_digest("mc2core.sources.pubmed"),
+    message:
+        "Parsing {wildcards.file} for {wildcards.citations}"
+    script:
+        "../scripts/parse_citations.py"
+
+
 rule corpus:
     input:
-        source_files,
+        unpack(corpus_files),
     output:
         directory("results/corpora/{dataset}"),
     log:
         "results/logs/corpora/{dataset}.log",
     resources:
-        mem_mb=2000,
+        mem_mb=corpus_memory,
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
         code=plan.code_digest("mc2core.datasets"),
@@ -32,3 +168,8 @@ rule corpus:
         "Preparing corpus {wildcards.dataset} (source: {params.corpus[source]})"
     script:
         "../scripts/corpus.py"
+
+
+rule corpora:
+    input:
+        expand("results/corpora/{dataset}", dataset=CHOSEN),

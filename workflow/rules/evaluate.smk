@@ -62,3 +62,8 @@ rule letters_sizes:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
     script:
         "../scripts/letters_sizes.py"
+
+
+rule fits:
+    input:
+        expand("results/scores/{run}/{seed}.json", run=RUNS, seed=SEEDS),

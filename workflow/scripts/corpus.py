@@ -1,21 +1,22 @@
 """Read or draw one dataset, split it, and write its folder."""
 
-from mc2core.datasets import prepare
+from mc2core.datasets import known_settings, prepare
 from mc2core.logs import job
 
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        settings = dict(snakemake.params.corpus)
-        settings.pop("file", None)
+        dataset, corpus = snakemake.wildcards.dataset, snakemake.params.corpus
+        # the other keys are for the rules that bring the files
+        known = known_settings(dataset)
         prepare(
-            snakemake.wildcards.dataset,
+            dataset,
             snakemake.output[0],
-            source=settings.pop("source"),
-            seed=settings.pop("seed"),
-            test_fraction=settings.pop("test_fraction", 0),
-            settings=settings,
-            files=list(snakemake.input),
+            source=corpus["source"],
+            seed=corpus["seed"],
+            test_fraction=corpus.get("test_fraction", 0),
+            settings={name: value for name, value in corpus.items() if name in known},
+            files={role: list(files) for role, files in snakemake.input.items()},
             paper="workflow/paper/datasets.csv",
         )
 

@@ -1,0 +1,128 @@
+"""What each corpus is made from: names in the plan as files in results/."""
+
+
+def fetched(dataset, names):
+    return [
+        f"results/sources/{FILES_OF.get(dataset, dataset)}/{name}" for name in names
+    ]
+
+
+def given_vocabulary(dataset):
+    """The word list of a corpus, if its plan names one and not a number of words."""
+    name = config["corpora"][dataset]["vocabulary"]
+    return fetched(dataset, [name]) if isinstance(name, str) else []
+
+
+def dump_shards():
+    """Shards of the Wikipedia dumps: multistream ones in parts, by their index."""
+    wikipedia = config["corpora"]["wikipedia"]
+    parts = {
+        name: wikipedia["parts"] if "multistream" in name else 1
+        for name in wikipedia["files"]
+    }
+    return [
+        f"results/shards/wikipedia/{name}/{part}-of-{n}"
+        for name, n in parts.items()
+        for part in range(n)
+    ]
+
+
+def wikipedia_files():
+    wikipedia = config["corpora"]["wikipedia"]
+    files = {"shards": dump_shards(), "vocabulary": given_vocabulary("wikipedia")}
+    if "writer" in wikipedia["contexts"]:
+        files["writers"] = [
+            f"results/shards/wikipedia/{name}.npz" for name in wikipedia["writers"]
+        ]
+    if "topic" in wikipedia["contexts"]:
+        files["links"] = fetched("wikipedia", [wikipedia["links"]])
+        files["targets"] = fetched(
+            "wikipedia", [wikipedia["targets"]] if wikipedia["targets"] else []
+        )
+    return files
+
+
+def citation_files(dataset):
+    """Shards of the citations that the plan names; of the whole baseline after its listing is there."""
+    names = config["corpora"][dataset]["files"]
+    if names == "baseline":
+        names = [
+            source.name
+            for source in read_catalogue(checkpoints.list_baseline.get().output[0])
+        ]
+    return {
+        "shards": [f"results/shards/{dataset}/{name}" for name in names],
+        "vocabulary": given_vocabulary(dataset),
+    }
+
+
+def feature_files():
+    """Files of NUS-WIDE; for the archive of features, which is no zip, what is unpacked from it."""
+    files = fetched("nuswide", config["corpora"]["nuswide"]["files"])
+    plain = [name for name in files if not name.endswith(".rar")]
+    return {
+        "files": plain
+        + (list(rules.unpack_features.output) if len(plain) < len(files) else [])
+    }
+
+
+def usage_files():
+    folder = config["corpora"]["aua"]["folder"]
+    if folder is None:
+        raise WorkflowError(
+            "corpora, aua: the source 'own' needs the folder of your tables"
+        )
+    return {"files": [folder]}
+
+
+def own_files():
+    mine = config["corpora"]["mine"]
+    return {
+        "files": [mine["file"]],
+        "vocabulary": [mine["vocabulary"]] if mine["vocabulary"] else [],
+    }
+
+
+FILES = {
+    "nips": lambda: {"files": fetched("nips", [config["corpora"]["nips"]["file"]])},
+    "nuswide": feature_files,
+    "wikipedia": wikipedia_files,
+    "pubmed": lambda: citation_files("pubmed"),
+    "pnas": lambda: citation_files("pnas"),
+    "aua": usage_files,
+    "mine": own_files,
+}
+
+
+def corpus_files(wildcards):
+    """Input files of a corpus by role: none for a simulated one."""
+    drawn = config["corpora"][wildcards.dataset]["source"] == "simulated"
+    return {} if drawn else FILES[wildcards.dataset]()
+
+
+def corpus_memory(wildcards):
+    """MB: whole dumps gather into a corpus of several GB."""
+    whole = config["corpora"][wildcards.dataset]["source"] == "real"
+    return (
+        16000
+        if whole and wildcards.dataset in ("wikipedia", "pubmed", "pnas")
+        else 2000
+    )
+
+
+def parts_index(wildcards):
+    """The ranges of a dump that is parsed in parts."""
+    whole = wildcards.parts == "1"
+    return (
+        []
+        if whole
+        else f"results/shards/wikipedia/{wildcards.file}/{wildcards.parts}-ranges.json"
+    )
+
+
+def citation_selection(wildcards):
+    """Which citations become documents, as the plan of their corpus says."""
+    corpus = config["corpora"][wildcards.citations]
+    return {
+        name: corpus[name] for name in ("first_year", "last_year", "abstract", "mesh")
+    }

@@ -1,0 +1,12 @@
+"""Find who wrote the first revision of each article of a history dump."""
+
+from mc2core.logs import job
+from mc2core.sources.wikipedia import parse_first_writers
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        parse_first_writers(snakemake.input[0], snakemake.output[0], allow_truncated=snakemake.params.allow_truncated)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

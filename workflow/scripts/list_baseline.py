@@ -1,0 +1,12 @@
+"""List the files of PubMed's current baseline."""
+
+from mc2core.logs import job
+from mc2core.sources.listing import list_baseline
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        list_baseline(snakemake.output[0], mirror=snakemake.config["mirror"] or None)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,18 @@
+"""Turn one file of citations into a shard of those that the plan selects."""
+
+from mc2core.logs import job
+from mc2core.sources.pubmed import PNAS, Selection, parse_citations
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        journals = PNAS if snakemake.wildcards.citations == "pnas" else ()
+        parse_citations(
+            snakemake.input[0],
+            snakemake.output[0],
+            Selection(**snakemake.params.selection, issn=journals),
+            allow_truncated=snakemake.params.allow_truncated,
+        )
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

@@ -1,0 +1,21 @@
+"""Turn a Wikipedia dump, or a part of a multistream one, into a shard."""
+
+from mc2core import storage
+from mc2core.logs import job
+from mc2core.sources.wikipedia import parse_pages
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        ranges = storage.read_json(snakemake.input.ranges) if snakemake.input.ranges else [(0, None)]
+        start, stop = ranges[int(snakemake.wildcards.part)]
+        parse_pages(
+            snakemake.input.dump,
+            snakemake.output[0],
+            allow_truncated=snakemake.params.allow_truncated,
+            start=start,
+            stop=stop,
+        )
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)

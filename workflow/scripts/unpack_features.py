@@ -1,0 +1,12 @@
+"""Take the visual words out of NUS-WIDE's archive of features."""
+
+from mc2core.logs import job
+from mc2core.sources.rar import unpack
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        unpack(snakemake.input[0], snakemake.output)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
