@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.sources import xmlscan
+from mc2core.sources import sevenzip, xmlscan
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -98,7 +98,7 @@ class DamagedInput(ValueError):
 def blocks(
     path: str | os.PathLike[str], start: int = 0, stop: int | None = None, *, text: bool = False
 ) -> Iterator[bytes]:
-    """Yield the decompressed content of a gz, bz2 or xz file (of one stream or many) or of a plain one.
+    """Yield the decompressed content of a gz, bz2 or xz file (of one stream or many), a 7z of one file, or a plain one.
 
     Parameters
     ----------
@@ -121,6 +121,9 @@ def blocks(
         left = (size if stop is None else stop) - start
         head = stream.read(min(BLOCK_BYTES, left))
         left -= len(head)
+        if head.startswith(sevenzip.SIGNATURE):
+            yield from _unpack(path)
+            return
         make = _decompressor(path, head, text)
 
         def read() -> bytes:
@@ -135,6 +138,25 @@ def blocks(
                 head = read()
             return
         yield from _inflate(path, make, head, read)
+
+
+def _unpack(path: Path) -> Iterator[bytes]:
+    given, size = 0, path.stat().st_size
+    try:
+        for block in sevenzip.blocks(path):
+            given += len(block)
+            _check_ratio(path, given, size)
+            yield block
+    except (sevenzip.Damage, lzma.LZMAError) as error:
+        raise DamagedInput(
+            f"{path} is damaged or cut off after {given} inflated bytes: {' '.join(str(error).split())}",
+            truncated=given > 0,
+        ) from error
+
+
+def _check_ratio(path: Path, given: int, taken: int) -> None:
+    if given > BOMB_BYTES and given > MAX_RATIO * taken:
+        raise DamagedInput(f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does")
 
 
 def _inflate(path: Path, make: Callable[[], Any], data: bytes, read: Callable[[], bytes]) -> Iterator[bytes]:
@@ -156,10 +178,7 @@ def _inflate(path: Path, make: Callable[[], Any], data: bytes, read: Callable[[]
                 block = decompressor.decompress(_rest(decompressor), BLOCK_BYTES)
                 yield block
                 given += len(block)
-                if given > BOMB_BYTES and given > MAX_RATIO * taken:
-                    raise DamagedInput(
-                        f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does"
-                    )
+                _check_ratio(path, given, taken)
         except (OSError, zlib.error, lzma.LZMAError) as error:
             if given and fresh:
                 return  # trailing bytes that are no stream: gzip and bzip2 ignore them too
@@ -195,7 +214,7 @@ def _decompressor(path: Path, head: bytes, text: bool) -> Callable[[], Any] | No
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
     if not text and not beginning.startswith(b"<") and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        raise DamagedInput(f"{path} is neither gzip, bzip2, xz nor plain XML; it begins with {head[:8]!r}")
+        raise DamagedInput(f"{path} is neither gzip, bzip2, xz, 7z nor plain XML; it begins with {head[:8]!r}")
     return None
 
 
