@@ -146,7 +146,7 @@ def check_files(
         for key in FILE_KEYS:
             value = corpus.get(key)
             for name in value if isinstance(value, list) else [value]:
-                if isinstance(name, str) and name != "baseline" and name not in there:
+                if isinstance(name, str) and name not in (*there, "baseline", "eutilities"):
                     where = f"configuration: corpora, {dataset}: {key}"
                     raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
 

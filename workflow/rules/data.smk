@@ -49,6 +49,24 @@ use rule fetch as fetch_baseline with:
         catalogue=lambda wildcards, input: input.catalogue,
 
 
+# NCBI allows three requests a second: one year waits for the year before.
+rule fetch_year:
+    input:
+        year_before,
+    output:
+        "results/sources/pubmed/pnas-{year}.xml.gz",
+    log:
+        "results/logs/fetch/pubmed/pnas-{year}.log",
+    wildcard_constraints:
+        year=r"\d{4}",
+    resources:
+        mem_mb=500,
+    message:
+        "Fetching the citations of PNAS in {wildcards.year}"
+    script:
+        "../scripts/fetch_year.py"
+
+
 rule unpack_features:
     input:
         "results/sources/nuswide/NUS_WID_Low_Level_Features.rar",

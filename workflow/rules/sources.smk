@@ -45,6 +45,8 @@ def wikipedia_files():
 def citation_files(dataset):
     """Shards of the citations that the plan names; of the whole baseline after its listing is there."""
     names = config["corpora"][dataset]["files"]
+    if names == "eutilities":
+        names = [f"pnas-{year}.xml.gz" for year in pnas_years()]
     if names == "baseline":
         names = [
             source.name
@@ -64,6 +66,28 @@ def feature_files():
         "files": plain
         + (list(rules.unpack_features.output) if len(plain) < len(files) else [])
     }
+
+
+def pnas_years():
+    """The years of PNAS to be fetched one by one."""
+    first, last = (
+        config["corpora"]["pnas"][bound] for bound in ("first_year", "last_year")
+    )
+    if first is None or last is None or first > last:
+        raise WorkflowError(
+            "corpora, pnas: files 'eutilities' needs first_year and last_year, in this order"
+        )
+    return range(first, last + 1)
+
+
+def year_before(wildcards):
+    """The file that has to be there first, whatever its age."""
+    year = int(wildcards.year) - 1
+    return (
+        ancient(f"results/sources/pubmed/pnas-{year}.xml.gz")
+        if year in pnas_years()
+        else []
+    )
 
 
 def usage_files():

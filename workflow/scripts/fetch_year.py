@@ -1,0 +1,20 @@
+"""Bring the citations of PNAS in one year, from the mirror or through E-utilities."""
+
+from pathlib import Path
+
+from mc2core.logs import job
+from mc2core.sources.download import SourceFile, fetch
+from mc2core.sources.eutilities import fetch_year
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        target = Path(snakemake.output[0])
+        mirror = snakemake.config["mirror"]
+        if mirror and (Path(mirror) / "pubmed" / target.name).is_file():
+            fetch(SourceFile("pubmed", target.name, f"pubmed/{target.name}", ()), target, mirror=mirror)
+        else:
+            fetch_year(target, int(snakemake.wildcards.year))
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
