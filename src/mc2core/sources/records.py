@@ -138,7 +138,7 @@ def _find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
     for column in columns:
         if column not in header:
             near = "".join(f"; the nearest is {one!r}" for one in difflib.get_close_matches(column, header, n=1))
-            raise ValueError(f"{path} has no column {column!r}{near} (columns: {', '.join(header)[:200]})")
+            raise ValueError(f"{path} has no column {column!r}{near} (columns: {', '.join(header)[:200]!r})")
     return [header.index(column) for column in columns]
 
 

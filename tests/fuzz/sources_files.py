@@ -1,0 +1,198 @@
+"""Fuzz the readers of tables, bags of words, NIPS, NUS-WIDE, AnnData and archives: ``harness.py`` says what a case is.
+
+python tests/fuzz/sources_files.py --seconds 60 --seed 1 [--mirror ../shared/mirror]
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from harness import Parser, main
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import test_sources_annotated
+import test_sources_nips
+import test_sources_nuswide
+import test_sources_sevenzip
+
+from mc2core.sources import annotated, archives, matlab, nips, nuswide, own, uci, usage, xmlstream
+from mc2core.sources.own import ContextColumn, Layout
+
+LAYOUT = Layout(
+    "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "bag")}, id="id"
+)
+BAGS = Layout("tags", content_kind="bag", label="id", keep=("text",))
+ROWS = [
+    {"id": "a1", "text": "Green \u00e9lan, trees; 2", "year": 1999, "tags": "oak:2; elm"},
+    {"id": "b2", "text": 'says "no"\nand ends', "year": None, "tags": ""},
+    {"id": "c3", "text": "", "year": -1.5e3, "tags": "x;;y:0"},
+]
+TABLE_TOKENS = [
+    b'"', b"'", b",", b";", b":", b"\t", b"\r\n", b"\n", b"\\u0000", b"\\ud800", b"\x00", b"\xff", b"\xef\xbb\xbf",
+    b"{", b"}", b"[", b"]", b"null", b"NaN", b"Infinity", b"1e999", b"-1", b"99999999999999999999", b"true",
+    "\u2028\u0661".encode(),
+]  # fmt: skip
+
+
+def _table(separator: str) -> bytes:
+    quoted = [[f'"{str(value).replace(chr(34), chr(34) * 2)}"' for value in row.values()] for row in ROWS]
+    return "\r\n".join(separator.join(row) for row in [list(ROWS[0]), *quoted]).encode()
+
+
+def _parquet(columns: dict[str, list]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def _by_suffix(folder: Path) -> Path:
+    return next(iter(folder.iterdir()))
+
+
+def read_own(folder: Path, target: Path) -> None:
+    path = _by_suffix(folder)
+    corpus, _ = own.read_table(path, LAYOUT)
+    corpus.save(target)
+    own.read_table(path, BAGS)
+
+
+def read_uci(folder: Path, target: Path) -> None:
+    uci.read(next(folder.glob("docword*")), folder / "vocab.x.txt")
+
+
+def read_usage(folder: Path, target: Path) -> None:
+    usage.read(folder)
+
+
+def read_nuswide(folder: Path, target: Path) -> None:
+    nuswide.read(folder, ("cat", "wolf", "zebra"), None)
+
+
+def read_annotated(folder: Path, target: Path) -> None:
+    annotated.read(_by_suffix(folder), test_sources_annotated.CONTEXTS, "donor", "counts")
+
+
+def read_matlab(folder: Path, target: Path) -> None:
+    path = _by_suffix(folder)
+    matlab.read_matlab(path, ["counts", "wl"])
+    nips.read(path)
+
+
+def read_nips_members(folder: Path, target: Path) -> None:
+    """The text files damaged, then packed."""
+    path = target.with_suffix(".zip")
+    test_sources_nips.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
+    nips.read(path)
+
+
+def read_nips_raw(folder: Path, target: Path) -> None:
+    path = target.with_suffix(".tgz")
+    with tarfile.open(path, "w:gz") as archive:
+        for one in sorted(folder.iterdir()):
+            archive.add(one, f"nipstxt/nips01/{one.name}")
+    nips.read(path)
+
+
+def read_archive(folder: Path, target: Path) -> None:
+    for _ in archives.iterate_members(_by_suffix(folder), max_total_bytes=2**24):
+        pass
+
+
+def read_sevenzip(folder: Path, target: Path) -> None:
+    for _ in xmlstream.blocks(_by_suffix(folder)):
+        pass
+
+
+def _written(write: Callable[[Path], object]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        write(path)
+        return path.read_bytes()
+
+
+def _tar(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def parsers(mirror: Path | None) -> dict[str, Parser]:
+    own_inputs = [
+        {"x.jsonl": "".join(json.dumps(row) + "\n" for row in ROWS).encode()},
+        {"x.csv": _table(",")},
+        {"x.tsv": _table("\t")},
+    ]
+    functions = b"user,function,count\nann,open,3\nbob,save,1\nann,save,2\n"
+    logs = {
+        "functions.csv": functions,
+        "products.csv": b"user,product\nann,p\n",
+        "paid.csv": b"user,paid\nann,1\nbob,0\n",
+    }
+    rows = _parquet({name: [row[name] for row in ROWS] for name in ROWS[0]})
+    columns = {"user": ["ann", "bob"], "function": ["open", "save"], "count": [3, 1]}
+    images = test_sources_nuswide.small()
+    plain = test_sources_nuswide.official(images)
+    whole = test_sources_nuswide.official(images, whole=True)
+    data = test_sources_nips.small()
+    members = test_sources_nips.text_members(data)
+    variables = test_sources_nips.mat_variables(data)
+    papers = {f"{j:04d}.txt": b"Neural networks learn recogni-\ntion.\n" for j in range(7)}
+    files = {"a/x.txt": b"some text " * 30, "a/y.txt": bytes(1000)}
+    zipped = _written(lambda path: test_sources_nips.write_zip(path, members))
+    matlab_files = []
+    for compressed in (True, False):
+        buffer = io.BytesIO()
+        test_sources_nips.write_mat(buffer, variables, compressed)
+        matlab_files.append({"x.mat": buffer.getvalue()})
+    cells = _written(lambda path: test_sources_annotated.write(path, np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])))
+    sevenzips = [
+        {"x.7z": test_sources_sevenzip.pack(b"<r/>" * 300, method)} for method in test_sources_sevenzip.METHODS
+    ]
+    if mirror is not None:
+        history = mirror / "wikipedia/aawiki-20260101-pages-meta-history.xml.7z"
+        sevenzips.append({"x.7z": history.read_bytes()})
+    packs = [bytes, lambda content: gzip.compress(content, 1), lzma.compress]
+    return {
+        "own": Parser(read_own, own_inputs, TABLE_TOKENS),
+        "own parquet": Parser(read_own, [{"x.parquet": rows}]),
+        "uci": Parser(
+            read_uci,
+            [
+                {"docword.x.txt": b"2\n3\n4\n1 1 2\n1 3 1\n2 1 1\n2 2 7\n", "vocab.x.txt": b"ant\nbee\ncat\n"},
+                {"docword.x.txt.gz": gzip.compress(b"1\n3\n1\n1 1 2\n"), "vocab.x.txt": b"ant\nbee\ncat\n"},
+            ],
+            [b"\n", b" ", b"\r", b"-1", b"0", b"4294967297", b"9" * 30, b"x", b"\xff"],
+        ),
+        "usage": Parser(read_usage, [logs, {"functions.parquet": _parquet(columns)}], TABLE_TOKENS),
+        "nuswide": Parser(
+            read_nuswide,
+            [{Path(name).name: content for name, content in one.items()} for one in (plain, whole)],
+            [b"\n", b"\\", b" ", b"\t", b"1", b"99999999999", b"cat\\0001_1.jpg\n", b"\xff", b"\x00"],
+        ),
+        "annotated": Parser(read_annotated, [{"x.h5ad": cells}]),
+        "matlab": Parser(read_matlab, matlab_files),
+        "nips": Parser(read_nips_members, [members], [b"\r\n", b":", b" ", b"=", b"-1", b"9" * 20, b"\xff", b"\x00"]),
+        "nips raw": Parser(read_nips_raw, [papers], [b"-\n", b"\xad", b"\xff", b"\x00"]),
+        "zip": Parser(read_archive, [{"x.zip": zipped}], [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../"]),
+        "tar": Parser(read_archive, [{"x.tar": _tar(files)}], [b"\x00" * 512, b"7777777", b"../", b"ustar"], packs),
+        "7z": Parser(read_sevenzip, sevenzips),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__doc__ or "", parsers))
