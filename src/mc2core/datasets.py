@@ -56,7 +56,7 @@ def _shaped(name: str) -> Simulator:
 
 
 def _read_nips(files: Files, seed: int) -> Reading:
-    return Reading(nips.read(files["files"][0]))
+    return Reading(*nips.read_with_losses(files["files"][0]))
 
 
 def _read_nuswide(

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
 from mc2core.sources import archives, matlab, nips_raw, text
+from mc2core.sources.datasheet import Dropped
 
 FIRST_YEAR = 1987
 _TEXT_MEMBERS = (
@@ -40,7 +41,14 @@ _IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
 
 
 def read(path: str | os.PathLike[str]) -> Corpus:
+    """The corpus alone of :func:`read_with_losses`."""
+    return read_with_losses(path)[0]
+
+
+def read_with_losses(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     """Read ``nips12raw_str602.mat``, ``nips12raw_str602.tgz`` or ``nips-corpus-20111211.zip``, told by first bytes.
+
+    Also returns what was left out and why: the words of scanned text that are in too few papers.
 
     ValueError, one sentence: the file is missing, damaged, of another layout, or contradicts itself.
     """
@@ -49,8 +57,9 @@ def read(path: str | os.PathLike[str]) -> Corpus:
         raise ValueError(f"{path} is missing")
     with path.open("rb") as stream:
         magic = stream.read(2)
-    readers = {b"PK": read_zip, b"\x1f\x8b": read_raw}
-    return readers.get(magic, read_mat)(path)
+    if magic == b"\x1f\x8b":
+        return read_raw(path)
+    return (read_zip if magic == b"PK" else read_mat)(path), []
 
 
 def read_zip(path: str | os.PathLike[str]) -> Corpus:
@@ -138,17 +147,18 @@ def read_mat(path: str | os.PathLike[str]) -> Corpus:
     )
 
 
-def read_raw(path: str | os.PathLike[str]) -> Corpus:
+def read_raw(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
     """Read the scanned text; the words are of our own rule, and ``year`` is the only context."""
     path = Path(path)
     papers = nips_raw.read_counts(path)
     years = _years(path, papers.names)
-    return Corpus(
+    corpus = Corpus(
         papers.counts,
         papers.words,
         contexts={"year": years},
         documents=pd.DataFrame({"name": papers.names, "year": years.astype(np.int64)}),
     )
+    return corpus, papers.dropped
 
 
 def _corpus(
