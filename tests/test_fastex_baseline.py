@@ -8,8 +8,16 @@ from test_fastex import STATES, TINY, A, B, G, K, assert_stationary, plan_of, po
 
 from mc2core import rng
 from mc2core.engines.fastex import FastEx
-from mc2core.engines.fastex_baseline import BaselineState, assign, draw_parameters, fill_log_gamma, weigh_clusters
-from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
+from mc2core.engines.fastex_baseline import (
+    BaselineState,
+    assign,
+    draw_means,
+    draw_parameters,
+    draw_precisions,
+    fill_log_gamma,
+    weigh_clusters,
+)
+from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.loop import fit
 
 
@@ -27,41 +35,57 @@ def test_log_gamma_variates_have_their_law(shape):
 
 
 @numba.njit
-def count_states(n, seed, component, indptr, words, counts, n_words, cluster, visits):
+def count_states(n, seed, component, indptr, words, counts, document_mass, n_words, cluster, visits):
     """BaselineState.sweep without Python, for tables this small."""
-    logs = np.empty((n_words, K), np.float32)
-    head, slope = np.empty(K), np.empty(K)
+    parameters = np.empty((n_words, K), np.float32)
+    head, slope, precision = np.empty(K), np.empty(K), np.ones(K)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
+    columns = np.empty(n_words * K, np.int32)
+    cells = np.empty(n_words * K, np.int64)
     for t in range(n):
         table, n_k, totals = np.zeros((n_words, K), np.int64), np.zeros(K, np.int64), np.zeros(K)
+        mass, squares = np.zeros(K), np.zeros(K)
         for j in range(cluster.size):
             n_k[cluster[j]] += 1
+            mass[cluster[j]] += document_mass[j]
             for cell in range(indptr[j], indptr[j + 1]):
                 table[words[cell], cluster[j]] += counts[cell]
-        key = seed + np.uint64(3 * t)
-        word, k = np.nonzero(table)
-        pointers = np.searchsorted(word, np.arange(n_words + 1))
-        cells = pointers, k.astype(np.int32), table.ravel()[word * K + k]
-        draw_parameters(key + np.uint64(1), 0, n_words, *cells, A, logs, totals)
-        weigh_clusters(key + np.uint64(2), component, n_k, G, B, totals, head, slope)
-        assign(key, 0, cluster.size, indptr, words, counts, head, slope, logs, cluster)
+        pointers = np.zeros(n_words + 1, np.int64)
+        used = 0
+        for word in range(n_words):
+            for k in range(K):
+                squares[k] += table[word, k] ** 2
+                if table[word, k]:
+                    columns[used], cells[used] = k, table[word, k]
+                    used += 1
+            pointers[word + 1] = used
+        key = seed + np.uint64(4 * t)
+        if component == GAUSSIAN:
+            draw_precisions(key + np.uint64(3), n_words, A, B, n_k, mass, squares, precision)
+            block = key + np.uint64(1), 0, n_words, pointers, columns, cells
+            draw_means(*block, A + n_k, precision, parameters, totals)
+        else:
+            draw_parameters(key + np.uint64(1), 0, n_words, pointers, columns, cells, A, parameters, totals)
+        weigh_clusters(key + np.uint64(2), component, n_k, G, B, n_words, precision, totals, head, slope)
+        data = indptr, words, counts, document_mass
+        assign(key, 0, cluster.size, *data, head, slope, precision, parameters, cluster)
         visits[(cluster * place).sum()] += 1
 
 
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON])
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_chain_has_the_enumerated_posterior(component):
     state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
-    data = state.indptr, state.words, state.counts, TINY.n_words
+    data = state.indptr, state.words, state.counts, state.document_mass, TINY.n_words
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
-        count_states(2500, rng.key(1, "test", batch), component, *data, state.cluster, visits)
+        count_states(3000, rng.key(1, "test", batch), component, *data, state.cluster, visits)
     assert_stationary(batches, posterior(component))
 
 
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON])
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_sweep_is_that_of_the_kernels(component):
     state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
-    data, cluster = (state.indptr, state.words, state.counts, TINY.n_words), state.cluster.copy()
+    data, cluster = (state.indptr, state.words, state.counts, state.document_mass, TINY.n_words), state.cluster.copy()
     for t in range(20):
         state.sweep(rng.key(2, "test", t), np.zeros(2, np.int64))
         count_states(1, rng.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))

@@ -152,6 +152,25 @@ def _add_where_set(typingctx, sums, first, mask, value):
 add_where_set: Any = intrinsic(_add_where_set)
 
 
+def _above(typingctx, sums, first, threshold):
+    """uint64 whose bit b is set where sums[first + b] > ``threshold``, int32; ``sums`` as in :func:`_add_where_set`."""
+    signature = types.uint64(sums, types.intp, types.int32)
+
+    def generate(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(32), WORD_BITS)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        values = builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer()), align=4)
+        index = ir.Constant(ir.IntType(32), 0)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], index)
+        spread = builder.shuffle_vector(one, one, ir.Constant(vector, [0] * WORD_BITS))
+        return builder.bitcast(builder.icmp_signed(">", values, spread), ir.IntType(64))
+
+    return signature, generate
+
+
+above: Any = intrinsic(_above)
+
+
 @numba.njit(cache=True)
 def add_signed(sums, word, value):
     """Add the int32 ``value`` of coordinate ``word`` to ``sums`` ((64 W,) int32) where the word's bit is set."""
@@ -164,10 +183,9 @@ def add_signed(sums, word, value):
 
 @numba.njit(cache=True)
 def signature_word(sums, total, part, bits):
-    """Word ``part`` of the signature: bit b is set where <signs_b, vector> = 2 sums[b] - total > 0."""
-    word = np.uint64(0)
-    first = part * WORD_BITS
-    for b in range(min(WORD_BITS, bits - first)):
-        if 2 * np.int64(sums[first + b]) > total:
-            word |= np.uint64(1) << np.uint64(b)
+    """Word ``part`` of the signature: bit b is set where <signs_b, vector> = 2 sums[b] - total > 0, |total| < 2**32."""
+    # whole numbers: 2 s > total is s > floor(total / 2), which int32 holds as it holds every s
+    word = above(sums, part * WORD_BITS, np.int32(total >> 1))
+    if bits < WORD_BITS:
+        word &= (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     return word

@@ -12,16 +12,16 @@ from mc2core import rng
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, choice, whole
 from mc2core.engines.fastex_baseline import BaselineState
+from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState
-from mc2core.engines.fastex_hash import MULTINOMIAL, POISSON
-from mc2core.engines.fastex_state import FastExState, Plan
+from mc2core.engines.fastex_state import FastExState
 from mc2core.engines.parallel import thread_budget
 from mc2core.families import Family
 from mc2core.families.base import finite, positive
 from mc2core.hashing import n_signature_words
 from mc2core.model import Sample
 
-_COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON}
+_COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: proposal="auto" hashes above this many clusters (benchmarks/fastex.py measures where the two cross)
@@ -44,15 +44,18 @@ class FastEx(Engine):
     n_clusters : int
         K. More clusters than documents is allowed; some then stay empty.
     word_prior : float > 0
-        a: Dirichlet parameter of every word (multinomial), or shape of the Gamma prior of every word's rate (Poisson).
+        a: Dirichlet parameter of every word (multinomial), shape of the Gamma prior of every word's rate (Poisson), or
+        documents that the prior mean of 0 counts for (Gaussian).
     weight_prior : float > 0
         Dirichlet parameter of every cluster weight.
     bits : 8, 16, 32, 64, 128 or 256
         Length of a signature.
     projection : "balanced" or "paper"
         What is hashed, see :mod:`mc2core.engines.fastex_hash`.
-    component : "multinomial" or "poisson"
-        Distribution of the word counts given the cluster. Poisson: each word's count has a rate of its own.
+    component : "multinomial", "poisson" or "gaussian"
+        Distribution of the word counts given the cluster, see :mod:`mc2core.engines.fastex_components`. Poisson: each
+        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
+        a precision of the cluster's own.
     proposal : "hash", "exact", "auto" or "baseline"
         "auto" takes the exact one up to 150 clusters, where it is the cheaper.
     failure_probability : float in (0, 1), optional
@@ -60,7 +63,7 @@ class FastEx(Engine):
     flatness : float in (0, 1]
         Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
     rate_prior : float > 0
-        Rate of the Gamma prior (Poisson only).
+        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
     documents_per_round : int, optional
         Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More: so many
         documents are sampled at once from shared statistics, by all threads, before one updater carries out their
@@ -160,7 +163,7 @@ class FastEx(Engine):
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
-        """The clusters in use, each with a topic of its own: its words. Poisson: the words' share of the rate."""
+        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
         assert isinstance(state, FastExState | ExactState | BaselineState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(self.n_clusters, np.int64)

@@ -1,6 +1,6 @@
 """NIPS12's baseline inside FastEx: an uncollapsed mixture that alternates assignments and Dirichlet draws.
 
-Given the assignments, cluster weights and every cluster's word distribution are drawn from their conditionals, all V
+Given the assignments, cluster weights and every cluster's word parameters are drawn from their conditionals, all V
 words of all K clusters; given those, documents are independent and every cluster is scored for each. The posterior of
 the assignments is that of the collapsed chains. Documents and words are keyed streams in fixed blocks, so all threads
 share a sweep and its bits do not depend on their number.
@@ -19,9 +19,17 @@ from scipy.special import gammaln
 from mc2core import numerics, rng
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
+from mc2core.engines.fastex_components import (
+    GAUSSIAN,
+    MULTINOMIAL,
+    POISSON,
+    Plan,
+    document_mass,
+    log_joint_of_sizes,
+    precision_rate,
+    precision_shape,
+)
 from mc2core.engines.fastex_exact import draw_from_logs, refuse_tables_beyond_memory
-from mc2core.engines.fastex_hash import MULTINOMIAL
-from mc2core.engines.fastex_state import Plan, log_joint_of_sizes
 from mc2core.engines.parallel import in_blocks
 
 _WORDS_TOGETHER = 4096
@@ -82,7 +90,36 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
 
 
 @numba.njit(cache=True, nogil=True)
-def weigh_clusters(key, component, n_k, weight_prior, rate_prior, totals, head, slope):
+def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
+    """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_k.size):
+        rng.seek(stream, key, k)
+        rate = precision_rate(rate_prior, word_prior, n_k[k], mass[k], squares[k])
+        precision[k] = math.exp(rng.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
+
+
+@numba.njit(cache=True, nogil=True)
+def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
+    """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
+
+    ``strength`` (K,): a + n_k, so that a mean is N(n_kd / strength, 1 / (strength precision)).
+    """
+    stream = np.zeros(2, np.uint64)
+    row = np.empty(totals.size)
+    for word in range(first, last):
+        rng.seek(stream, key, word)
+        for k in range(totals.size):
+            row[k] = rng.normal(stream) / math.sqrt(strength[k] * precision[k])
+        for cell in range(indptr[word], indptr[word + 1]):
+            row[clusters[cell]] += counts[cell] / strength[clusters[cell]]
+        for k in range(totals.size):
+            means[word, k] = row[k]
+            totals[k] += row[k] * row[k]
+
+
+@numba.njit(cache=True, nogil=True)
+def weigh_clusters(key, component, n_k, weight_prior, rate_prior, n_words, precision, totals, head, slope):
     """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them."""
     stream = np.zeros(2, np.uint64)
     for k in range(n_k.size):
@@ -90,30 +127,31 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, totals, head, 
         head[k] = rng.log_gamma_variate(stream, n_k[k] + weight_prior)
         if component == MULTINOMIAL:
             slope[k] = -math.log(totals[k])
-        else:  # rates are the variates over n_k + rate_prior
+        elif component == POISSON:  # rates are the variates over n_k + rate_prior
             head[k] -= totals[k] / (n_k[k] + rate_prior)
             slope[k] = -math.log(n_k[k] + rate_prior)
+        else:
+            head[k] += 0.5 * n_words * math.log(precision[k]) - 0.5 * precision[k] * totals[k]
+            slope[k] = -0.5 * precision[k]
 
 
 @numba.njit(cache=True, nogil=True)
-def assign(key, first, last, indptr, words, counts, head, slope, logs, cluster):
+def assign(key, first, last, indptr, words, counts, document_mass, head, slope, factor, parameters, cluster):
     """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters; returns how many moved.
 
-    A document scores head[k] + sum over its words of x_d (slope[k] + logs[d, k]).
+    A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k].
     """
     stream = np.zeros(2, np.uint64)
     scores = np.empty(head.size)
     moved = 0
     for j in range(first, last):
-        length = 0
-        scores[:] = head
+        scores[:] = 0.0
         for cell in range(indptr[j], indptr[j + 1]):
-            row, x = logs[words[cell]], np.float64(counts[cell])
-            length += counts[cell]
+            row, x = parameters[words[cell]], np.float64(counts[cell])
             for k in range(scores.size):
                 scores[k] += x * row[k]
         for k in range(scores.size):
-            scores[k] += length * slope[k]
+            scores[k] = head[k] + document_mass[j] * slope[k] + factor[k] * scores[k]
         rng.seek(stream, key, j)
         new = draw_from_logs(stream, scores)
         moved += new != cluster[j]
@@ -127,7 +165,7 @@ class BaselineState(State):
     Attributes
     ----------
     cluster : (J,) int32
-    logs : (V, K) float32, ln of the Gamma variates behind the last sweep's parameters
+    parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
@@ -138,11 +176,10 @@ class BaselineState(State):
         self.indptr = content.indptr.astype(np.int64)
         self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
         self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
-        self.length = corpus.document_lengths
+        self.document_mass = document_mass(plan.component, self.counts, self.indptr)
         self.by_word = sp.csc_matrix(content).T
-        self.logs = np.empty((corpus.n_words, plan.n_clusters), np.float32)
+        self.parameters = np.empty((corpus.n_words, plan.n_clusters), np.float32)
 
-    @property
     def _cells(self) -> sp.csr_matrix:
         """(V, K) CSR of the counts n_kd."""
         n_documents = len(self.cluster)
@@ -151,29 +188,43 @@ class BaselineState(State):
         cells.sort_indices()
         return cells
 
+    def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Documents, mass and squares of each cluster, (K,) float64 but for the first, int64."""
+        n_clusters = self.plan.n_clusters
+        mass = np.bincount(self.cluster, weights=self.document_mass, minlength=n_clusters)
+        squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
+        return self.sizes, mass, squares
+
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``."""
-        plan, cells = self.plan, self._cells
-        indptr, clusters, counts = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
-        n_words, n_clusters = self.logs.shape
+        plan, cells = self.plan, self._cells()
+        by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
+        n_k, mass, squares = self._sizes(cells)
+        n_words, n_clusters = self.parameters.shape
+        precision = np.ones(n_clusters)
+        if plan.component == GAUSSIAN:
+            sizes = n_k, mass, squares
+            draw_precisions(key + np.uint64(3), n_words, plan.word_prior, plan.rate_prior, *sizes, precision)
 
-        def parameters(first: int, last: int) -> np.ndarray:
+        def draw(first: int, last: int) -> np.ndarray:
             totals = np.zeros(n_clusters)
-            draw_parameters(
-                key + np.uint64(1), first, last, indptr, clusters, counts, plan.word_prior, self.logs, totals
-            )
+            block = key + np.uint64(1), first, last, *by_word
+            if plan.component == GAUSSIAN:
+                draw_means(*block, plan.word_prior + n_k, precision, self.parameters, totals)
+            else:
+                draw_parameters(*block, plan.word_prior, self.parameters, totals)
             return totals
 
-        totals = np.sum(in_blocks(pool, parameters, n_words, _WORDS_TOGETHER), axis=0)
+        totals = np.sum(in_blocks(pool, draw, n_words, _WORDS_TOGETHER), axis=0)
         head, slope = np.empty(n_clusters), np.empty(n_clusters)
-        priors = plan.weight_prior, plan.rate_prior
-        weigh_clusters(key + np.uint64(2), plan.component, self.sizes, *priors, totals, head, slope)
+        settings = plan.component, n_k, plan.weight_prior, plan.rate_prior, n_words
+        weigh_clusters(key + np.uint64(2), *settings, precision, totals, head, slope)
 
-        def documents(first: int, last: int) -> int:
-            settings = self.indptr, self.words, self.counts, head, slope, self.logs, self.cluster
-            return assign(key, first, last, *settings)
+        def move(first: int, last: int) -> int:
+            data = self.indptr, self.words, self.counts, self.document_mass
+            return assign(key, first, last, *data, head, slope, precision, self.parameters, self.cluster)
 
-        moves += sum(in_blocks(pool, documents, len(self.cluster), _DOCUMENTS_TOGETHER))
+        moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENTS_TOGETHER))
 
     @property
     def sizes(self) -> np.ndarray:
@@ -183,10 +234,12 @@ class BaselineState(State):
     @property
     def log_joint(self) -> float:
         """As :attr:`fastex_state.FastExState.log_joint`."""
-        n_tokens = np.bincount(self.cluster, weights=self.length, minlength=self.plan.n_clusters)
-        prior, counts = self.plan.word_prior, self._cells.data
-        of_sizes = log_joint_of_sizes(self.plan, len(self.logs), len(self.cluster), self.sizes, n_tokens)
-        return of_sizes + float(np.sum(gammaln(counts + prior) - gammaln(prior)))
+        cells = self._cells()
+        of_sizes = log_joint_of_sizes(self.plan, len(self.parameters), len(self.cluster), *self._sizes(cells))
+        if self.plan.component == GAUSSIAN:
+            return of_sizes
+        prior = self.plan.word_prior
+        return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}

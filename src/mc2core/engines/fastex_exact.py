@@ -17,40 +17,80 @@ from scipy.special import gammaln
 from mc2core import numerics, rng
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
-from mc2core.engines.fastex_hash import MULTINOMIAL
-from mc2core.engines.fastex_state import JOINT_UNIT, Plan, log_joint_of_sizes
+from mc2core.engines.fastex_components import (
+    GAUSSIAN,
+    MULTINOMIAL,
+    POISSON,
+    Plan,
+    document_mass,
+    log_gaussian,
+    log_joint_of_sizes,
+    precision_rate,
+    precision_shape,
+)
+from mc2core.engines.fastex_state import JOINT_UNIT
 
 _REPEATS = 16  # counts above are scored by the difference of two log-gamma
 _BLOCK = 64
 
 
 @numba.njit(cache=True, nogil=True)
-def _head(component, n_words, word_prior, weight_prior, rate_prior, n_k, n_tokens):
-    """Per-cluster score and, for Poisson, its part for each token: see :func:`fastex_hash.log_cluster_term`."""
-    mass = n_tokens + n_words * word_prior
-    weight = math.log(n_k + weight_prior)
+def _terms(component, n_words, word_prior, weight_prior, rate_prior, n_documents, mass, squares):
+    """A cluster's (head, slope, tail, shape), from which :func:`_finish` makes ``log_evidence`` of any document."""
+    weight = math.log(n_documents + weight_prior)
+    if component == GAUSSIAN:
+        strength = word_prior + n_documents + 1.0
+        shape = precision_shape(n_words, n_documents + 1)
+        head = weight - log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares)
+        head += numerics.log_gamma(shape) - 0.5 * n_words * math.log(strength)
+        return head, 1.0 / strength, precision_rate(rate_prior, word_prior, n_documents + 1, mass, squares), shape
+    total = mass + n_words * word_prior
     if component == MULTINOMIAL:
-        return weight + math.lgamma(mass), 0.0
-    rate = n_k + rate_prior
-    return weight - mass * math.log1p(1.0 / rate), -math.log(rate + 1.0)
+        return weight + math.lgamma(total), 0.0, total, 0.0
+    rate = n_documents + rate_prior
+    return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(words, counts, first, last, sign, k, word_prior, table, logs):
+def _finish(component, mass, head, slope, tail, shape, scores):
+    """Turn (K,) float64 ``scores``, sums of word terms of a document of this mass, into its log evidence."""
+    if component == MULTINOMIAL:
+        for k in range(scores.size):
+            scores[k] += head[k] - numerics.log_gamma(tail[k] + mass)
+    elif component == POISSON:
+        for k in range(scores.size):
+            scores[k] += head[k] + mass * slope[k]
+    else:
+        for k in range(scores.size):
+            # what the rate of the precision's posterior becomes with the document
+            rate = tail[k] + 0.5 * mass * (1.0 - slope[k]) - scores[k] * slope[k]
+            scores[k] = head[k] - shape[k] * numerics.log(rate)
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(component, words, counts, first, last, sign, k, word_prior, table, logs):
+    """Add a document's words to cluster k (sign 1) or take them out (-1); returns the change of its squares."""
+    squares = np.int64(0)
     for cell in range(first, last):
-        n = table[words[cell], k] + sign * counts[cell]
+        n = np.int64(table[words[cell], k]) + sign * counts[cell]
+        squares += sign * counts[cell] * (2 * n - sign * counts[cell])
         table[words[cell], k] = n
-        logs[words[cell], k] = math.log(n + word_prior)
+        logs[words[cell], k] = n if component == GAUSSIAN else math.log(n + word_prior)
+    return squares
 
 
 @numba.njit(cache=True, nogil=True)
-def score_clusters(words, counts, first, last, word_prior, table, logs, scores):
-    """Add sum_d ln G(n_kd + a + x_d) - ln G(n_kd + a) to (K,) float64 ``scores``."""
+def score_clusters(component, words, counts, first, last, word_prior, table, logs, scores):
+    """Fill (K,) float64 ``scores`` with the sum over words of :func:`fastex_components.word_term`."""
+    scores[:] = 0.0
     for cell in range(first, last):
-        row = logs[words[cell]]
+        row, x = logs[words[cell]], counts[cell]
+        if component == GAUSSIAN:
+            for k in range(scores.size):
+                scores[k] += np.float64(x) * row[k]
+            continue
         for k in range(scores.size):
             scores[k] += row[k]
-        x = counts[cell]
         if x > 1:
             n = table[words[cell]]
             if x <= _REPEATS:
@@ -79,42 +119,33 @@ def draw_from_logs(stream, scores):
 
 @numba.njit(cache=True, nogil=True)
 def sweep_exact(
-    key, indptr, words, counts, length, cluster, component, word_prior, weight_prior, rate_prior,
-    table, logs, n_k, n_tokens, moves,
+    key, indptr, words, counts, document_mass, cluster, component, word_prior, weight_prior, rate_prior,
+    table, logs, n_k, mass, squares, moves,
 ):  # fmt: skip
     """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_hash.sweep`."""
     n_words, n_clusters = table.shape
-    head = np.empty(n_clusters)
-    slope = np.empty(n_clusters)
-    mass = np.empty(n_clusters)
+    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
     scores = np.empty(n_clusters)
+    priors = word_prior, weight_prior, rate_prior
     for k in range(n_clusters):
-        mass[k] = n_tokens[k] + n_words * word_prior
-        head[k], slope[k] = _head(component, n_words, word_prior, weight_prior, rate_prior, n_k[k], n_tokens[k])
+        sizes = n_k[k], mass[k], squares[k]
+        head[k], slope[k], tail[k], shape[k] = _terms(component, n_words, *priors, *sizes)
     stream = np.zeros(2, np.uint64)
     for j in range(cluster.size):
-        old = cluster[j]
-        new = old
+        cells = indptr[j], indptr[j + 1]
+        new = cluster[j]
         for sign in (-1, 1):
-            _add(words, counts, indptr[j], indptr[j + 1], sign, new, word_prior, table, logs)
+            squares[new] += _add(component, words, counts, *cells, sign, new, word_prior, table, logs)
             n_k[new] += sign
-            n_tokens[new] += sign * length[j]
-            mass[new] = n_tokens[new] + n_words * word_prior
-            head[new], slope[new] = _head(
-                component, n_words, word_prior, weight_prior, rate_prior, n_k[new], n_tokens[new]
-            )
-            if sign == 1:
-                break
-            if component == MULTINOMIAL:
-                for k in range(n_clusters):
-                    scores[k] = head[k] - numerics.log_gamma(mass[k] + length[j])
-            else:
-                for k in range(n_clusters):
-                    scores[k] = head[k] + length[j] * slope[k]
-            score_clusters(words, counts, indptr[j], indptr[j + 1], word_prior, table, logs, scores)
-            rng.seek(stream, key, j)
-            new = draw_from_logs(stream, scores)
-        if new != old:
+            mass[new] += sign * document_mass[j]
+            sizes = n_k[new], mass[new], squares[new]
+            head[new], slope[new], tail[new], shape[new] = _terms(component, n_words, *priors, *sizes)
+            if sign == -1:
+                score_clusters(component, words, counts, *cells, word_prior, table, logs, scores)
+                _finish(component, document_mass[j], head, slope, tail, shape, scores)
+                rng.seek(stream, key, j)
+                new = draw_from_logs(stream, scores)
+        if new != cluster[j]:
             cluster[j] = new
             moves[0] += 1
             moves[1] += 1
@@ -149,8 +180,8 @@ class ExactState(State):
     Attributes
     ----------
     cluster : (J,) int32
-    table : (V, K) int32 counts n_kd; logs : (V, K) float32, ln(n_kd + a)
-    n_k, n_tokens : (K,) int64
+    table : (V, K) int32 counts n_kd; logs : (V, K) float32, ln(n_kd + a), for the Gaussian n_kd
+    n_k, mass, squares : (K,) int64, see :mod:`mc2core.engines.fastex_components`
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
@@ -161,21 +192,24 @@ class ExactState(State):
         self.indptr = content.indptr.astype(np.int64)
         self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
         self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
-        self.length = corpus.document_lengths
+        self.document_mass = document_mass(plan.component, self.counts, self.indptr)
         self.n_k = np.bincount(self.cluster, minlength=plan.n_clusters).astype(np.int64)
-        self.n_tokens = np.bincount(self.cluster, weights=self.length, minlength=plan.n_clusters).astype(np.int64)
+        self.mass = np.bincount(self.cluster, weights=self.document_mass, minlength=plan.n_clusters).astype(np.int64)
         self.table = np.zeros((corpus.n_words, plan.n_clusters), np.int32)
         cells = np.repeat(self.cluster, np.diff(self.indptr))
         np.add.at(self.table, (self.words, cells), self.counts)
-        self.logs = np.log(self.table + np.float64(plan.word_prior)).astype(np.float32)
+        self.squares = np.einsum("dk,dk->k", self.table, self.table, dtype=np.int64)
+        logs = self.table if plan.component == GAUSSIAN else np.log(self.table + np.float64(plan.word_prior))
+        self.logs = logs.astype(np.float32)
         self._log_gamma = gammaln(np.arange(1 << 14) + plan.word_prior)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``."""
         plan = self.plan
         sweep_exact(
-            key, self.indptr, self.words, self.counts, self.length, self.cluster, plan.component, plan.word_prior,
-            plan.weight_prior, plan.rate_prior, self.table, self.logs, self.n_k, self.n_tokens, moves,
+            key, self.indptr, self.words, self.counts, self.document_mass, self.cluster, plan.component,
+            plan.word_prior, plan.weight_prior, plan.rate_prior, self.table, self.logs, self.n_k, self.mass,
+            self.squares, moves,
         )  # fmt: skip
 
     @property
@@ -186,8 +220,11 @@ class ExactState(State):
     @property
     def log_joint(self) -> float:
         """As :attr:`fastex_state.FastExState.log_joint`."""
-        cells = _log_cells(self.table, self._log_gamma, self.plan.word_prior) / JOINT_UNIT
-        return log_joint_of_sizes(self.plan, len(self.table), len(self.cluster), self.n_k, self.n_tokens) + cells
+        sizes = self.n_k, self.mass, self.squares
+        of_sizes = log_joint_of_sizes(self.plan, len(self.table), len(self.cluster), *sizes)
+        if self.plan.component == GAUSSIAN:
+            return of_sizes
+        return of_sizes + _log_cells(self.table, self._log_gamma, self.plan.word_prior) / JOINT_UNIT
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}

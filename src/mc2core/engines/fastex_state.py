@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from functools import partial
 
 import numba
@@ -14,21 +13,32 @@ from scipy.special import gammaln
 
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
-from mc2core.engines.fastex_hash import (
-    MULTINOMIAL,
+from mc2core.engines.fastex_components import (
+    BACKGROUND_SIZE,
+    GAUSSIAN,
     OVERLAP_UNIT,
-    Clusters,
     Constants,
+    Plan,
+    document_mass,
+    expected_background,
+    linear_terms,
+    log_gamma_of,
+    log_joint_of_sizes,
+    theta_of,
+)
+from mc2core.engines.fastex_hash import (
+    Clusters,
+    Columns,
     Documents,
     Projection,
     apply_moves,
     choose_all,
     coordinate,
-    log_gamma_of,
     refresh,
     sweep,
-    theta_of,
 )
+from mc2core.engines.fastex_lanes import NO_CLUSTER
+from mc2core.engines.fastex_proposal import padded
 from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, count_bits, empty_table, grown
 from mc2core.engines.parallel import in_blocks
 from mc2core.hashing import WORD_BITS, add_signed, n_signature_words
@@ -40,22 +50,6 @@ _MOMENT_UNIT = 2.0**20
 #: nats by which a document's own cluster must stand out in the words that are hashed
 SIGNAL = 25.0
 JOINT_UNIT = 2.0**20
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Settings of the engine that the state depends on; ``component`` is a code of fastex_hash."""
-
-    n_clusters: int
-    word_prior: float
-    weight_prior: float
-    rate_prior: float
-    component: int
-    bits: int
-    is_balanced: bool
-    failure_probability: float | None
-    flatness: float
-    documents_per_round: int
 
 
 @numba.njit(cache=True, nogil=True)
@@ -79,27 +73,28 @@ def _cell(slot, shift, n_words):
 
 
 @numba.njit(cache=True, nogil=True)
-def _moments(slots, constants, first, second):
-    """Sums over clusters of theta_kd and its square, (V,) int64 each, in units of 1 / _MOMENT_UNIT."""
-    table, prior = constants.theta, constants.word_prior
+def _moments(slots, constants, factor, first, second):
+    """Sums over clusters of factor * theta_kd and its square, (V,) int64 each, in units of 1 / _MOMENT_UNIT."""
+    component, table, prior = constants.component, constants.theta, constants.word_prior
     for slot in slots:
         if slot:
-            _, word, n = _cell(slot, constants.shift, constants.n_words)
-            theta = np.float64(theta_of(table, prior, n))
+            k, word, n = _cell(slot, constants.shift, constants.n_words)
+            theta = factor[k] * np.float64(theta_of(component, table, prior, n))
             first[word] += np.int64(theta * _MOMENT_UNIT)
             second[word] += np.int64(theta * theta * _MOMENT_UNIT)
 
 
 @numba.njit(cache=True, nogil=True)
-def _agreement(documents, slots, constants, cluster, agreement):
+def _agreement(documents, slots, constants, factor, cluster, agreement):
     """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
-    shift, indptr = constants.shift, documents.indptr
+    component, shift, indptr = constants.component, constants.shift, documents.indptr
     for j in range(cluster.size):
         first_key = np.uint64(cluster[j]) * np.uint64(constants.n_words)
         for cell in range(indptr[j], indptr[j + 1]):
             n = count_at(slots, shift, first_key + np.uint64(words[cell])) - counts[cell]
-            agreement[words[cell]] += counts[cell] * np.float64(theta_of(table, prior, n))
+            theta = factor[cluster[j]] * np.float64(theta_of(component, table, prior, n))
+            agreement[words[cell]] += counts[cell] * theta
 
 
 @numba.njit(cache=True, nogil=True)
@@ -121,25 +116,43 @@ def _project_empty(projection, sums):
 def _project_cells(slots, constants, projection, clusters):
     """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
     centre, grid, frequency = projection.centre, projection.grid, projection.frequency
-    table, prior = constants.theta, constants.word_prior
+    component, table, prior = constants.component, constants.theta, constants.word_prior
     sums, total, square, overlap = clusters.sums, clusters.total, clusters.square, clusters.overlap
     for slot in slots:
         if slot:
             k, word, n = _cell(slot, constants.shift, constants.n_words)
-            theta = theta_of(table, prior, n)
-            before = coordinate(np.float32(0.0), centre[word], grid[word])
-            after = coordinate(theta, centre[word], grid[word])
-            total[k] += after - before
-            square[k] += after * after - before * before
-            overlap[k] += np.int64(frequency[word] * theta)
-            add_signed(sums[k], word, np.int32(after - before))
+            if grid[word] > 0.0:
+                theta = theta_of(component, table, prior, n)
+                before = coordinate(np.float32(0.0), centre[word], grid[word])
+                after = coordinate(theta, centre[word], grid[word])
+                total[k] += after - before
+                square[k] += after * after - before * before
+                overlap[k] += np.int64(frequency[word] * theta)
+                add_signed(sums[k], word, np.int32(after - before))
     for k in range(clusters.n_k.size):
-        refresh(clusters, constants, k)
+        refresh(clusters, projection, constants, k)
+
+
+@numba.njit(cache=True, nogil=True)
+def _squares(slots, constants, squares):
+    """Add every cell's squared count to its cluster's (K,) int64 ``squares``."""
+    for slot in slots:
+        if slot:
+            k, _, n = _cell(slot, constants.shift, constants.n_words)
+            squares[k] += n * n
+
+
+@numba.njit(cache=True, nogil=True)
+def _factors(constants, background, clusters, factor):
+    """Fill (K,) float64 ``factor`` with the third of every cluster's linear terms."""
+    for k in range(factor.size):
+        sizes = clusters.n_k[k], clusters.mass[k], clusters.squares[k]
+        factor[k] = linear_terms(constants, background, *sizes, 0)[2]
 
 
 @numba.njit(cache=True, nogil=True)
 def _project_documents(documents, scale, unit, frequency, bits):
-    """Signatures and norms of x - n_x p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
+    """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
     n_lanes = documents.signature.shape[1] * WORD_BITS
     mean = np.zeros(n_lanes)  # <sign, p scale>
     mean_square = 0.0
@@ -152,22 +165,22 @@ def _project_documents(documents, scale, unit, frequency, bits):
             mean_square += value * value
             for b in range(bits):
                 mean[b] += (2 * sums[b] - 1) * value
-    for j in range(documents.length.size):
-        length = documents.length[j]
+    for j in range(documents.mass.size):
+        mass = documents.mass[j]
         sums[:] = 0
         total = np.int64(0)
-        square = length * length * mean_square
+        square = mass * mass * mean_square
         for cell in range(documents.indptr[j], documents.indptr[j + 1]):
             word = documents.words[cell]
             value = np.int32(documents.counts[cell] * scale[word] * unit)
             total += value
             add_signed(sums, word, value)
             hashed = documents.counts[cell] * np.float64(scale[word])
-            square += hashed * (hashed - 2.0 * length * frequency[word] * scale[word])
+            square += hashed * (hashed - 2.0 * mass * frequency[word] * scale[word])
         documents.norm[j] = math.sqrt(max(square, 0.0))
         documents.signature[j] = 0
         for b in range(bits):
-            if 2 * np.int64(sums[b]) - total > length * mean[b] * unit:
+            if 2 * np.int64(sums[b]) - total > mass * mean[b] * unit:
                 documents.signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
 
 
@@ -176,24 +189,13 @@ def _log_cells(slots, constants):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
     table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift
     total = np.int64(0)
+    if constants.component == GAUSSIAN:
+        return total
     for slot in slots:
         if slot:
             n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
             total += np.int64((log_gamma_of(table, prior, n) - table[0]) * JOINT_UNIT)
     return total
-
-
-def log_joint_of_sizes(plan: Plan, n_words: int, n_documents: int, n_k: np.ndarray, n_tokens: np.ndarray) -> float:
-    """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a)."""
-    total = plan.n_clusters * plan.weight_prior
-    log_p = gammaln(total) - gammaln(total + n_documents)
-    log_p += np.sum(gammaln(n_k + plan.weight_prior) - gammaln(plan.weight_prior))
-    mass = n_words * plan.word_prior
-    if plan.component == MULTINOMIAL:
-        log_p += np.sum(gammaln(mass) - gammaln(mass + n_tokens))
-    else:
-        log_p += np.sum(mass * np.log(plan.rate_prior) - (mass + n_tokens) * np.log(plan.rate_prior + n_k))
-    return float(log_p)
 
 
 class FastExState(State):
@@ -216,12 +218,12 @@ class FastExState(State):
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
         n_parts = n_signature_words(plan.bits)
-        length = corpus.document_lengths
+        mass = document_mass(plan.component, content.data, content.indptr)
         self.documents = Documents(
             content.indptr.astype(np.int64),
             np.ascontiguousarray(content.indices, dtype=np.int32),
             np.ascontiguousarray(content.data, dtype=np.int32),
-            length,
+            mass,
             np.zeros((corpus.n_documents, n_parts), np.uint64),
             np.zeros(corpus.n_documents, np.float32),
         )
@@ -236,15 +238,15 @@ class FastExState(State):
             word_prior=plan.word_prior,
             weight_prior=plan.weight_prior,
             rate_prior=plan.rate_prior,
-            half_length=0.5 * float(length.mean()) if plan.is_balanced else 0.0,
+            half_length=0.5 * float(mass.mean()) if plan.is_balanced else 0.0,
             norm_unit=1.0,
             bits=plan.bits,
             slack=slack,
             flatness=plan.flatness,
             log_gamma=gammaln(small + plan.word_prior),
-            theta=np.log1p(small / plan.word_prior).astype(np.float32),
+            theta=(small if plan.component == GAUSSIAN else np.log1p(small / plan.word_prior)).astype(np.float32),
         )
-        self._count(length)
+        self._count(mass)
         if aim is not None:
             self.centre, self.scale = aim
             self._project()
@@ -255,19 +257,23 @@ class FastExState(State):
             self.scale = np.ones(corpus.n_words, np.float32)
             self._project()
 
-    def _count(self, length: np.ndarray) -> None:
+    def _count(self, mass: np.ndarray) -> None:
         n_clusters, n_parts = self.plan.n_clusters, self.documents.signature.shape[1]
+        size = padded(n_clusters)
         self.clusters = Clusters(
             n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
-            n_tokens=np.bincount(self.cluster, weights=length, minlength=n_clusters).astype(np.int64),
+            mass=np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64),
+            squares=np.zeros(n_clusters, np.int64),
             sums=np.zeros((n_clusters, n_parts * WORD_BITS), np.int32),
             total=np.zeros(n_clusters, np.int64),
             square=np.zeros(n_clusters, np.int64),
             overlap=np.zeros(n_clusters, np.int64),
-            signature=np.zeros((n_parts, n_clusters), np.uint64),
-            norm=np.zeros(n_clusters, np.float32),
-            constant=np.zeros(n_clusters, np.float32),
-            slope=np.zeros(n_clusters, np.float32),
+            columns=Columns(
+                np.zeros((n_parts, size), np.uint64),
+                np.zeros(size, np.float32),
+                np.full(size, NO_CLUSTER, np.float32),
+                np.zeros(size, np.float32),
+            ),
         )
         self.slots = empty_table(0)
         self.used = np.zeros(1, np.int64)
@@ -277,8 +283,9 @@ class FastExState(State):
                 self.documents, self.constants.shift, self.constants.n_words, self.slots, self.used, self.cluster, first
             )
             if first == len(self.cluster):
-                return
+                break
             self.make_room(first)
+        _squares(self.slots, self.constants, self.clusters.squares)
 
     def make_room(self, j: int) -> None:
         """Let the table take in document j's words as new cells."""
@@ -335,21 +342,24 @@ class FastExState(State):
     def aim(self) -> None:
         """Fit the balanced projection to the clusters as they are now, and project anew.
 
-        c is the mean of theta over clusters, and g**4 the ratio of its variance to the documents' mean square count.
-        With it the error of the hashed product is in proportion to the sum over words of the product of both standard
-        deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's own cluster k,
-        the document taken out (the signal). Words enter in order of signal / noise while (signal - SIGNAL) / noise,
+        c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
+        square count. With it the error of the hashed product is in proportion to the sum over words of the product of
+        both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
+        own cluster k, without the document (the signal). Words enter in order of signal / noise while
+        (signal - SIGNAL) / noise,
         summed over words, rises; the others have scale 0. They still count in the exact acceptance.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.plan.n_clusters, len(self.cluster)
+        factor = np.empty(n_clusters)
+        _factors(self.constants, np.zeros(BACKGROUND_SIZE), self.clusters, factor)
         first, second = np.zeros(n_words, np.int64), np.zeros(n_words, np.int64)
-        _moments(self.slots, self.constants, first, second)
+        _moments(self.slots, self.constants, factor, first, second)
         mean = first / (_MOMENT_UNIT * n_clusters)
         variance = np.maximum(second / (_MOMENT_UNIT * n_clusters) - mean**2, 1e-6)
         counts = self.documents.counts.astype(np.float64)
         spread = np.bincount(self.documents.words, weights=counts**2, minlength=n_words) / n_documents
         agreement = np.zeros(n_words)
-        _agreement(self.documents, self.slots, self.constants, self.cluster, agreement)
+        _agreement(self.documents, self.slots, self.constants, factor, self.cluster, agreement)
         seen = np.flatnonzero(self.word_totals)
         signal = (agreement[seen] - mean[seen] * self.word_totals[seen]) / n_documents
         noise = np.sqrt(variance[seen] * spread[seen])
@@ -358,7 +368,8 @@ class FastExState(State):
         kept = seen[order[: np.argmax(gain) + 1]]
         self.centre = np.zeros(n_words, np.float32)
         self.scale = np.zeros(n_words, np.float32)
-        self.centre[kept] = mean[kept]
+        if self.plan.component != GAUSSIAN:  # whose theta_k share no c: they come with factors of their own
+            self.centre[kept] = mean[kept]
         self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
         self._project()
 
@@ -366,13 +377,19 @@ class FastExState(State):
         """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
         clusters, documents = self.clusters, self.documents
         is_used = self.scale > 0
-        largest = np.log1p(self.word_totals / self.plan.word_prior)
+        gaussian = self.plan.component == GAUSSIAN
+        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.plan.word_prior)
         reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
         inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
         unit = _GRID / max(float(reach @ inverse), 1e-300)
-        n_tokens = max(int(self.word_totals.sum()), 1)
-        frequency = self.word_totals / n_tokens if self.plan.is_balanced else np.zeros(len(self.scale))
-        self.projection = Projection(self.centre, (unit * inverse).astype(np.float32), frequency * OVERLAP_UNIT)
+        frequency, background = np.zeros(len(self.scale)), np.zeros(BACKGROUND_SIZE)
+        if self.plan.is_balanced:
+            all_mass = max(int(documents.mass.sum()), 1)
+            frequency = self.word_totals / all_mass
+            left_out = self.word_totals[~is_used & (self.word_totals > 0)]
+            background = expected_background(self.plan.component, self.plan.word_prior, left_out, all_mass)
+        grid = (unit * inverse).astype(np.float32)
+        self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background)
         self.constants = self.constants._replace(norm_unit=1.0 / unit)
         shape = len(self.cluster), len(self.scale)
         content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
@@ -388,7 +405,7 @@ class FastExState(State):
     def log_joint(self) -> float:
         """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
         cells = _log_cells(self.slots, self.constants) / JOINT_UNIT
-        sizes = self.clusters.n_k, self.clusters.n_tokens
+        sizes = self.clusters.n_k, self.clusters.mass, self.clusters.squares
         return log_joint_of_sizes(self.plan, self.constants.n_words, len(self.cluster), *sizes) + cells
 
     def arrays(self) -> dict[str, np.ndarray]:
