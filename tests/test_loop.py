@@ -83,10 +83,12 @@ def test_callback_sees_every_iteration_and_its_time_is_not_counted():
     def callback(iteration, state):
         seen.append((iteration, state.position.sum()))
         time.sleep(0.2)
+        return {"twice": 2 * iteration}
 
     result = fit(CORPUS, Walk(), iterations=5, seed=1, callback=callback)
     assert [iteration for iteration, _ in seen] == [1, 2, 3, 4, 5]
     assert np.array_equal([total for _, total in seen], result.trace.log_joint)
+    assert result.trace.twice.tolist() == [2, 4, 6, 8, 10]
     assert result.trace.seconds.iloc[-1] < 0.2
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -69,7 +69,7 @@ def fit(
     seed: int = 0,
     burn_in: int | None = None,
     thin: int = 1,
-    callback: Callable[[int, State], None] | None = None,
+    callback: Callable[[int, State], Mapping[str, float] | None] | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     trace: str | os.PathLike[str] | None = None,
@@ -89,7 +89,8 @@ def fit(
     thin : int
         Keep every thin-th sample after burn-in.
     callback : function (iteration, state), optional
-        Called after every step; its time is not counted. It must not change the state.
+        Called after every step; its time is not counted. It must not change the state. Numbers it returns by name
+        (or None) join the trace's row: every time the same names.
     checkpoint : path, optional
         Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at
         the end, where the last one is a minute old (in the middle of an iteration too, if the engine does it in parts),
@@ -173,9 +174,9 @@ def fit(
                 )
                 if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
                     done.samples.append(engine.sample(corpus, state))
-                write_row(done.trace[-1])
                 if callback is not None:
-                    callback(iteration, state)
+                    done.trace[-1].update(callback(iteration, state) or {})
+                write_row(done.trace[-1])
                 bar.update()
                 bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
             show()
