@@ -19,11 +19,11 @@ import scipy.sparse as sp
 from mc2core import importing, storage
 from mc2core.corpus import Corpus
 from mc2core.plan import nearest
-from mc2core.sources import datasheet, dumps, letters, nips, nuswide, simulated, usage
+from mc2core.sources import categories, datasheet, dumps, letters, nips, nuswide, simulated, usage
 from mc2core.sources.dumps import Files, Reading
 from mc2core.sources.simulated import Truth
 
-Simulator = Callable[..., tuple[Corpus, Truth]]
+Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]
 
 #: what a corpus can be made from: drawn; the dataset's own files, all of them or a part; files of a user
@@ -35,7 +35,8 @@ class Dataset:
     """How to get a dataset.
 
     title : as figures and tables name it.
-    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``; None where there is nothing to draw.
+    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself None
+        where there is nothing to draw.
     read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
     roles : of ``files``, those that must be there. Shards are made by the workflow only.
     invented : the paper itself draws this data, so that "simulated" is no restriction.
@@ -51,6 +52,13 @@ class Dataset:
 def _shaped(name: str) -> Simulator:
     def simulate(seed: int, scale: float = 1.0) -> tuple[Corpus, Truth]:
         return simulated.simulate(simulated.SHAPES[name], seed, scale)
+
+    return simulate
+
+
+def _articles(shape: categories.Encyclopaedia) -> Simulator:
+    def simulate(seed: int, scale: float = 1.0) -> tuple[Corpus, None]:
+        return categories.simulate(categories.scaled(shape, scale), seed), None
 
     return simulate
 
@@ -90,6 +98,8 @@ DATASETS: dict[str, Dataset] = {
     "wikipedia": Dataset("Wikipedia", _shaped("wikipedia"), dumps.read_wikipedia, roles=("shards",)),
     "pubmed": Dataset("PubMed", _shaped("pubmed"), dumps.read_pubmed, roles=("shards",)),
     "aua": Dataset("AUA", _shaped("aua"), _read_usage),
+    "w100": Dataset("W100", _articles(categories.W100)),
+    "w1000": Dataset("W1000", _articles(categories.W1000)),
     "mine": Dataset("own corpus", read=_read_own),
 }
 

@@ -9,7 +9,7 @@ most words are rare.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -47,15 +47,15 @@ W100 = Encyclopaedia(n_categories=100, n_documents=292_000, n_words=2_500_000)
 W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
 
 
-def scaled(shape: Encyclopaedia, n_documents: int) -> Encyclopaedia:
-    """``shape`` with another number of documents and a vocabulary in proportion; categories stay."""
+def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
+    """``shape`` with ``scale`` times the documents and a vocabulary in proportion; categories stay.
+
+    At least five words for each typical word of a category are kept. ValueError for a scale that leaves no document.
+    """
+    n_documents = round(shape.n_documents * scale) if 0 < scale < np.inf else 0
     if n_documents < 1:
-        raise ValueError(f"n_documents is {n_documents}; it must be at least 1")
-    n_words = max(round(shape.n_words * n_documents / shape.n_documents), 10 * shape.typical_words)
-    return Encyclopaedia(
-        shape.n_categories, n_documents, n_words,
-        shape.distinct_words, shape.typical_words, shape.typical_share, shape.skew,
-    )  # fmt: skip
+        raise ValueError(f"scale is {scale}; it must be a number above 0 that leaves a document")
+    return replace(shape, n_documents=n_documents, n_words=max(round(shape.n_words * scale), 5 * shape.typical_words))
 
 
 def simulate(shape: Encyclopaedia, seed: int) -> Corpus:
