@@ -33,3 +33,8 @@ rule icml2014:
 rule uai2016:
     input:
         target_files("uai2016"),
+
+
+rule nips2012:
+    input:
+        target_files("nips2012"),

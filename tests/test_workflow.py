@@ -22,6 +22,9 @@ TARGETS = {
     "icml2014_figure3",
     "icml2014_figure7",
     "icml2014_table1",
+    "nips2012_figure1",
+    "nips2012_table1",
+    "nips2012_table2",
     "uai2016_figure1",
     "uai2016_figure2",
     "uai2016_figure3",
@@ -171,6 +174,19 @@ def test_bad_sheet_is_refused_with_line_and_nearest_name(tmp_path, text, message
         experiments(tmp_path, text)
 
 
+def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
+    row = "{}\tt\tnips\tm\t{}\t\t{}\n"
+    sheet = [
+        ("a", "gibbs", ""),
+        ("b", "gibbs", "start_topics=3"),
+        ("c", "gibbs", "kernel=blocked"),
+        ("d", "fastex", ""),
+    ]
+    found = plan.variants(experiments(tmp_path, HEADER + "".join(row.format(*one) for one in sheet)), "gibbs")
+    assert [one["kernel"] for one in found] == ["interleaved", "blocked"]
+    assert found[0]["start_topics"] == CONFIG["engines"]["gibbs"]["start_topics"]
+
+
 def test_code_digest_follows_imports_and_nothing_else():
     assert plan.code_digest("mc2core.tables") == plan.code_digest("mc2core.tables")
     reached = set(plan._imports(plan._module_path("mc2core.runs")))
@@ -212,6 +228,10 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         "uai2016": 1,
         "total": 21,
     }
+    code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
+    assert code == 0, output
+    planned = jobs(output)
+    assert (planned["fit"], planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (9, 1, 1, 1)
 
 
 @pytest.mark.workflow
@@ -287,7 +307,19 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
         "icml2014_table1",
         "uai2016_figure3",
         "uai2016_table1",
+        "nips2012_figure1",
+        "nips2012_table1",
+        "nips2012_table2",
     }
+    curves = pd.read_csv(results / "nips2012/nips2012_figure1.csv")
+    assert sorted(curves.loc[curves["method"] == "FastEx", "bits"].unique()) == [8, 16, 32, 64, 128]
+    assert curves["method"].nunique() == 5
+    assert (curves["vi_bits"].between(0, 15) & (curves["seconds"] > 0)).all()
+    speedups = pd.read_csv(results / "nips2012/nips2012_table2.csv")
+    assert set(speedups["dataset"]) == {"W100", "W1000", "NIPS"}
+    assert (speedups["source"] == "simulated").all()
+    times = pd.read_csv(results / "nips2012/nips2012_table1.csv")
+    assert times["microseconds_per_document"].between(1, 1e5).all()
     assert not list((results / "checkpoints").glob("*"))
     page = (results / "report.html").read_text()
     assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)
@@ -304,6 +336,6 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     rules.write_text(text)
     code, output = snakemake(checkout, "-n", *plan_file)
     assert code == 0, output
-    assert jobs(output)["fit"] == 10  # all of them, though the job that compiles their kernels runs again as well
+    assert jobs(output)["fit"] == 23  # all of them, though the job that compiles their kernels runs again as well
     assert jobs(output).keys() >= {"warm_kernels", "score", "icml2014_table1", "report_html"}
     assert "corpus" not in jobs(output)

@@ -35,8 +35,8 @@ class Dataset:
     """How to get a dataset.
 
     title : as figures and tables name it.
-    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself None
-        where there is nothing to draw.
+    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
+        None where there is nothing to draw.
     read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
     roles : of ``files``, those that must be there. Shards are made by the workflow only.
     invented : the paper itself draws this data, so that "simulated" is no restriction.

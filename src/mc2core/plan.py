@@ -10,6 +10,7 @@ import csv
 import difflib
 import functools
 import hashlib
+import json
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -191,6 +192,20 @@ def read_experiments(
                 "fit": {"engine": row["engine"], "settings": settings, "contexts": families, **length},
             }
     return runs
+
+
+def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
+    """Settings with which runs of :func:`read_experiments` use an engine, one for each combination of choices.
+
+    Numbers are no choices: a kernel compiled for one does for all.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs.values():
+        if run["fit"]["engine"] == engine:
+            settings = run["fit"]["settings"]
+            choices = {name: value for name, value in settings.items() if isinstance(value, str | bool | list)}
+            found.setdefault(json.dumps(choices, sort_keys=True), settings)
+    return list(found.values())
 
 
 _IMPORT = re.compile(r"^[ ]*(?:from (mc2core[\w.]*) import (\([^)]*\)|[^\n#]*)|import (mc2core[\w.]*))", re.M)

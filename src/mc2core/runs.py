@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import pandas as pd
 
 from mc2core import rng, storage
 from mc2core.corpus import Corpus
-from mc2core.engines.base import context_families
+from mc2core.engines.base import State, context_families
 from mc2core.engines.loop import fit
-from mc2core.engines.registry import make_engine
+from mc2core.engines.registry import make_engine, takes_contexts
 from mc2core.model import Model
 from mc2core.sources import letters
 
@@ -38,6 +39,7 @@ def fit_corpus(
     snapshots: str | os.PathLike[str] | None = None,
     moments: Sequence[float] = (),
     progress: bool | None = None,
+    follow_labels: bool = False,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and evidence; returns the evidence.
 
@@ -45,6 +47,7 @@ def fit_corpus(
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
     Other contexts of the corpus than those in ``contexts`` are not looked at, so they do not tie a checkpoint.
+    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     missing = [name for name in contexts if name not in corpus.contexts]
     if missing:
@@ -62,6 +65,7 @@ def fit_corpus(
         trace=trace,
         snapshots=moments,
         progress=progress,
+        callback=_distance_to(corpus.labels) if follow_labels else None,
     )
     done.model.save(model)
     if snapshots is not None and done.snapshots is not None:
@@ -69,6 +73,16 @@ def fit_corpus(
     storage.write_json(evidence, done.evidence)
     Path(checkpoint).unlink(missing_ok=True)
     return done.evidence
+
+
+def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
+    """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
+    if not isinstance(labels, np.ndarray):
+        raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
+    # scikit-learn takes seconds to load, and other fits do without it
+    from mc2core import clustering
+
+    return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}
 
 
 def evaluate(
@@ -116,14 +130,19 @@ def as_fitted(model: Model, corpus: Corpus) -> Corpus:
 
 
 def warm_kernels(
-    engines: Mapping[str, Any], contexts: Mapping[str, Any], estimators: Sequence[str], n_documents: int = 12
+    engine: str,
+    variants: Sequence[Mapping[str, Any]],
+    contexts: Mapping[str, Any],
+    estimators: Sequence[str],
+    n_documents: int = 12,
 ) -> None:
-    """Compile every kernel that engines with these settings, contexts and estimators use, on a few letters.
+    """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
 
-    ``contexts`` maps names to family settings, as a plan holds them; a corpus with a context of each is made up.
+    ``contexts`` maps names to family settings, as a plan holds them; a corpus with a context of each is made up. It is
+    saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
-    families = context_families(contexts)
+    families = context_families(contexts) if takes_contexts(engine) else {}
     draw = rng.generator(0, "warm kernels")
     values = {}
     for name, family in families.items():
@@ -132,12 +151,13 @@ def warm_kernels(
         values[name] = family.draw_observations(
             family.draw_parameters(natural, draw), np.ones(n_documents, dtype=np.int64), draw
         )
-    corpus = corpus.with_contexts(values)
-    for name, settings in engines.items():
-        engine = make_engine(name, settings, families)
-        model = fit(corpus, engine, iterations=2, burn_in=1, progress=False).model
-        model.predict(corpus)
-        evaluate(model, corpus, corpus, estimators)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus.with_contexts(values).save(f"{folder}/corpus")
+        stored = Corpus.load(f"{folder}/corpus")
+        for settings in variants:
+            model = fit(stored, make_engine(engine, settings, families), iterations=2, burn_in=1, progress=False).model
+            model.predict(stored)
+            evaluate(model, stored, stored, estimators)
 
 
 def describe_topics(model: Model, n_words: int = 10) -> pd.DataFrame:

@@ -36,6 +36,9 @@ except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 SEEDS = range(config["seeds"])
+NIPS2012_SEEDS = range(config["nips2012"]["seeds"])
+# threads of a job that wants the machine to itself; on a cluster, where no number of cores is given, its own core
+ALONE = workflow.resource_settings.cores or 1
 FIGURE7_CELLS = [
     f"{axis}-{size}"
     for axis in ("n_tokens", "n_documents")
@@ -52,6 +55,9 @@ TARGETS = {
     "uai2016_figure2": (),
     "uai2016_figure3": ("nips", "nuswide"),
     "uai2016_table1": ("nips", "nuswide"),
+    "nips2012_figure1": ("w100",),
+    "nips2012_table1": (),
+    "nips2012_table2": ("w100", "w1000", "nips"),
 }
 # those whose numbers are held against what the paper claims
 CLAIMING = (
@@ -60,7 +66,12 @@ CLAIMING = (
     "icml2014_figure7",
     "uai2016_figure3",
     "uai2016_table1",
+    "nips2012_figure1",
+    "nips2012_table1",
+    "nips2012_table2",
 )
+# those that show how near the clusters are to the labels after each iteration
+OVER_TIME = {"nips2012_figure1", "nips2012_table2"}
 
 
 wildcard_constraints:
@@ -97,6 +108,16 @@ def runs_of(target):
             f"{target} has no run in config/experiments.tsv on the datasets of this plan (it needs {needs})"
         )
     return runs
+
+
+def is_over_time(run):
+    return not OVER_TIME.isdisjoint(RUNS[run]["targets"])
+
+
+def traces_of(target):
+    return lambda wildcards: expand(
+        "results/fits/{run}/{seed}/trace.tsv", run=runs_of(target), seed=NIPS2012_SEEDS
+    )
 
 
 def fit_code(engine):

@@ -67,3 +67,23 @@ rule letters_sizes:
 rule fits:
     input:
         expand("results/scores/{run}/{seed}.json", run=RUNS, seed=SEEDS),
+
+
+rule nips2012_times:
+    input:
+        warm="results/warm_kernels/fastex.done",
+    output:
+        "results/times/nips2012.csv",
+    log:
+        "results/logs/times/nips2012.log",
+    threads: ALONE
+    resources:
+        mem_mb=2000,
+    params:
+        settings=config["engines"]["fastex"],
+        grid=config["nips2012"]["table1"],
+        code=plan.code_digest("mc2core.speed", "mc2core.engines.fastex"),
+    message:
+        "Timing FastEx, alone on the machine"
+    script:
+        "../scripts/nips2012_times.py"

@@ -3,12 +3,14 @@
 
 # Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits of an engine use.
 # Fits do not take it as ancient: Snakemake 9.27 then overlooks every other reason to run them. So only the engine's
-# code, which is a reason to run its fits anyway, is a reason to run this; settings come from the configuration.
+# code, which is a reason to run its fits anyway, is a reason to run this; runs and contexts are looked up by the script.
+# Engines share kernels, so this runs alone as well.
 rule warm_kernels:
     output:
         touch("results/warm_kernels/{engine}.done"),
     log:
         "results/logs/warm_kernels/{engine}.log",
+    threads: ALONE
     resources:
         mem_mb=2000,
     params:
@@ -37,6 +39,7 @@ rule fit:
         # no output: it has to outlive a job that is killed, so that the next one goes on from it
         checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-{wildcards.seed}.npz",
         checkpoint_every=config["checkpoint_every"],
+        follow_labels=lambda wildcards: is_over_time(wildcards.run),
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
         "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"

@@ -237,6 +237,94 @@ rule uai2016_table1:
         "../scripts/uai2016_table1.py"
 
 
+rule nips2012_figure1:
+    input:
+        traces=traces_of("nips2012_figure1"),
+        corpora=corpora_of("nips2012_figure1"),
+    output:
+        report(
+            "results/nips2012/nips2012_figure1.png",
+            caption="../report/nips2012_figure1.rst",
+            category="NIPS 2012",
+            labels={"item": "figure 1", "shows": "VI over time"},
+        ),
+        pdf="results/nips2012/nips2012_figure1.pdf",
+        csv="results/nips2012/nips2012_figure1.csv",
+        claims="results/nips2012/nips2012_figure1_claims.csv",
+    log:
+        "results/logs/nips2012/nips2012_figure1.log",
+    resources:
+        mem_mb=500,
+    params:
+        runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_figure1")},
+        corpus=config["corpora"]["w100"],
+        n_seeds=config["nips2012"]["seeds"],
+        code=plan.code_digest("mc2core.convergence", "mc2core.figures.convergence"),
+    message:
+        "Drawing nips2012_figure1: distance from the truth over time, FastEx and its rivals"
+    script:
+        "../scripts/nips2012_figure1.py"
+
+
+rule nips2012_table1:
+    input:
+        times="results/times/nips2012.csv",
+        paper=workflow.source_path("../paper/nips2012_table1.csv"),
+    output:
+        csv="results/nips2012/nips2012_table1.csv",
+        md="results/nips2012/nips2012_table1.md",
+        tex="results/nips2012/nips2012_table1.tex",
+        html=report(
+            "results/nips2012/nips2012_table1.html",
+            caption="../report/nips2012_table1.rst",
+            category="NIPS 2012",
+            labels={"item": "table 1", "shows": "microseconds a document"},
+        ),
+        claims="results/nips2012/nips2012_table1_claims.csv",
+    log:
+        "results/logs/nips2012/nips2012_table1.log",
+    resources:
+        mem_mb=500,
+    params:
+        grid=config["nips2012"]["table1"],
+        code=plan.code_digest("mc2core.speed"),
+    message:
+        "Writing nips2012_table1: microseconds a document"
+    script:
+        "../scripts/nips2012_table1.py"
+
+
+rule nips2012_table2:
+    input:
+        traces=traces_of("nips2012_table2"),
+        corpora=corpora_of("nips2012_table2"),
+        paper=workflow.source_path("../paper/nips2012_table2.csv"),
+    output:
+        csv="results/nips2012/nips2012_table2.csv",
+        md="results/nips2012/nips2012_table2.md",
+        tex="results/nips2012/nips2012_table2.tex",
+        html=report(
+            "results/nips2012/nips2012_table2.html",
+            caption="../report/nips2012_table2.rst",
+            category="NIPS 2012",
+            labels={"item": "table 2", "shows": "VI and speed-up"},
+        ),
+        claims="results/nips2012/nips2012_table2_claims.csv",
+    log:
+        "results/logs/nips2012/nips2012_table2.log",
+    resources:
+        mem_mb=500,
+    params:
+        runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_table2")},
+        corpora=config["corpora"],
+        n_seeds=config["nips2012"]["seeds"],
+        code=plan.code_digest("mc2core.convergence"),
+    message:
+        "Writing nips2012_table2: distance from the truth and speed-up over the baseline"
+    script:
+        "../scripts/nips2012_table2.py"
+
+
 rule claims:
     input:
         claims_files(),

@@ -17,6 +17,7 @@ def main(snakemake):
             checkpoint=snakemake.params.checkpoint,
             checkpoint_every=snakemake.params.checkpoint_every,
             threads=snakemake.threads,
+            follow_labels=snakemake.params.follow_labels,
         )
 
 

@@ -1,13 +1,18 @@
 """Compile, on a tiny corpus, every kernel that fits and scores of the plan use."""
 
+from mc2core import plan
 from mc2core.logs import job
 from mc2core.runs import warm_kernels
+
+SCHEMA = "workflow/schemas/experiments.schema.yaml"
 
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        plan, engine = snakemake.config, snakemake.wildcards.engine
-        warm_kernels({engine: plan["engines"][engine]}, plan["contexts"], plan["estimators"])
+        config, engine = snakemake.config, snakemake.wildcards.engine
+        chosen = plan.choose_datasets(config)
+        runs = plan.read_experiments("config/experiments.tsv", plan.read_yaml(SCHEMA), config, chosen)
+        warm_kernels(engine, plan.variants(runs, engine), config["contexts"], config["estimators"])
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

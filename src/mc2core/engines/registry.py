@@ -24,12 +24,24 @@ def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, A
     Raises
     ------
     ValueError
-        Unknown engine or setting (with the nearest known one), or a value the engine refuses.
+        Unknown engine or setting (with the nearest known one), a value the engine refuses, or contexts for an engine
+        that takes none.
     """
-    kind: Any = getattr(engines, ENGINES[choice("engine", name, ENGINES)])
+    kind = _engine_class(name)
     known = [one for one in inspect.signature(kind).parameters if one not in ("contexts", "threads")]
     for setting in settings:
         choice(f"a setting of engine {name!r}", setting, known)
-    # some engines cluster words only and take no contexts
-    takes = {"contexts": contexts} if contexts or "contexts" in inspect.signature(kind).parameters else {}
-    return kind(**settings, **takes, threads=threads)
+    if takes_contexts(name):
+        return kind(**settings, contexts=contexts, threads=threads)
+    if contexts:
+        raise ValueError(f"engine {name!r} clusters words only; it cannot use context {next(iter(contexts))!r}")
+    return kind(**settings, threads=threads)
+
+
+def takes_contexts(name: str) -> bool:
+    """Whether an engine looks at contexts; those that do not cluster words only."""
+    return "contexts" in inspect.signature(_engine_class(name)).parameters
+
+
+def _engine_class(name: str) -> Any:
+    return getattr(engines, ENGINES[choice("engine", name, ENGINES)])

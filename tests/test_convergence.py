@@ -1,0 +1,183 @@
+"""NIPS12's figures and tables from curves made by hand: what counts as reached, what is judged, what is shown."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from mc2core import convergence, speed
+from mc2core.corpus import Corpus
+from mc2core.figures import convergence as picture
+from mc2core.runs import fit_corpus
+
+PAPER = pd.DataFrame([("W100", 5.04, 5.60, 9.25)], columns=["dataset", "fastex_vi_bits", "baseline_vi_bits", "speedup"])
+
+
+def curve(method, values, step, bits=128, seed=0, dataset="W100"):
+    n = len(values)
+    named = {"dataset": dataset, "source": "simulated", "documents": 2920, "words": 25_000, "method": method}
+    return pd.DataFrame(
+        {
+            **named,
+            "clusters": 100,
+            "bits": bits,
+            "seed": seed,
+            "iteration": np.arange(1, n + 1),
+            "seconds": step * np.arange(1, n + 1),
+            "vi_bits": values,
+        }
+    )
+
+
+BASELINE = curve("baseline", [9.0, 6.0, 5.05, 5.0], step=10.0)
+FAST = curve("FastEx", [8.0, 5.04, 4.0, 3.0], step=1.0)
+
+
+def fits(*curves):
+    return convergence.compare(pd.concat(curves, ignore_index=True))
+
+
+def verdicts(judged):
+    return {text: holds for text, holds, _ in judged}
+
+
+def test_speed_up_is_the_ratio_of_seconds_to_the_baselines_last_vi():
+    table = fits(FAST, BASELINE).set_index("method")
+    assert table.loc["baseline", "seconds_to_baseline"] == 30.0  # 5.05 is within 1% of its last 5.0
+    assert table.loc["FastEx", "seconds_to_baseline"] == 2.0
+    assert table.loc["FastEx", "speedup"] == 15.0
+    assert table.loc["FastEx", ["vi_bits", "seconds", "sweeps"]].tolist() == [3.0, 4.0, 4]
+
+
+def test_each_seed_is_held_against_its_own_baseline():
+    other = [FAST.assign(seed=1), BASELINE.assign(seed=1, seconds=BASELINE["seconds"] * 2)]
+    table = fits(FAST, BASELINE, *other)
+    assert table.loc[table["method"] == "FastEx", "speedup"].tolist() == [15.0, 30.0]
+    row = convergence.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)[0].set_index("method").loc["FastEx"]
+    assert row["speedup"] == 22.5
+    assert row["speedup_sd"] == pytest.approx(15.0 / math.sqrt(2.0))
+
+
+def test_method_that_does_not_get_there_has_no_speed_up_and_fails_its_claim():
+    table = fits(curve("FastEx", [8.0, 6.0], step=1.0), BASELINE)
+    assert np.isnan(table.set_index("method").loc["FastEx", "speedup"])
+    judged = convergence.judge(table, "W100", "FastEx", 9.25)
+    assert verdicts(judged) == {
+        "as good as the baseline in the end": False,
+        "9.25 times sooner at the baseline's VI": False,
+    }
+    assert "1 of 1 fits do not reach that VI" in judged[1][2]
+
+
+def test_baseline_that_stays_at_its_start_is_no_measure():
+    stuck = curve("baseline", [9.0, 9.0, 8.99], step=10.0)
+    table = fits(FAST, stuck)
+    assert table["speedup"].isna().all()
+    judged = verdicts(convergence.judge(table, "W100", "FastEx", 10.0))
+    assert judged == {"as good as the baseline in the end": True, "10 times sooner at the baseline's VI": None}
+
+
+def test_claims_hold_from_their_threshold_on():
+    table = fits(FAST, BASELINE)
+    for times, holds in ((15.0, True), (15.1, False)):
+        assert (
+            verdicts(convergence.judge(table, "W100", "FastEx", times))[f"{times:g} times sooner at the baseline's VI"]
+            is holds
+        )
+    assert set(verdicts(convergence.judge(table, "W1000", "FastEx", 1.0)).values()) == {None}
+
+
+def test_longer_signatures_are_judged_by_their_last_vi():
+    def judged(short, long):
+        return convergence.judge_bits(fits(curve("FastEx", [short], 1.0, 64), curve("FastEx", [long], 1.0)))[1]
+
+    assert judged(4.0, 4.0) is True
+    assert judged(4.0, 3.97) is True
+    assert judged(4.0, 3.9) is False
+    assert convergence.judge_bits(fits(FAST))[1] is None
+
+
+def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
+    other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
+    table, claims = convergence.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)
+    shown = convergence.format_speedup_table(table).set_index(["dataset", "method"])
+    assert shown.loc[("W100", "FastEx, 128 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00"]
+    assert shown.loc[("W100", "FastEx, 128 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == ["9.25", "15.0"]
+    assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
+    assert shown.loc[("NIPS", "FastEx, 128 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
+    assert {one["dataset"] for one in claims} == {"W100"}
+    assert [one["verdict"] for one in claims] == ["holds", "holds"]
+
+
+def test_curves_are_read_with_what_the_plan_and_the_corpus_say(tmp_path):
+    about = {"title": "W100", "source": "simulated", "train_documents": 5, "words": 9}
+    (tmp_path / "w100").mkdir()
+    (tmp_path / "w100/source.json").write_text(json.dumps(about))
+    fit = {"settings": {"n_clusters": 3, "bits": 16}}
+    runs = {"a": {"dataset": "w100", "method": "FastEx", "fit": fit}}
+    path = tmp_path / "fits/a/7/trace.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_text("iteration\tseconds\ttokens\tvi_bits\n1\t0.5\t10\t2.5\n2\t1.0\t10\t2.25\n")
+    rows = convergence.read_curves([path], [tmp_path / "w100"], runs)
+    assert rows[["method", "documents", "clusters", "bits", "seed"]].iloc[1].tolist() == ["FastEx", 5, 3, 16, 7]
+    assert rows[["iteration", "seconds", "vi_bits"]].to_numpy().tolist() == [[1, 0.5, 2.5], [2, 1.0, 2.25]]
+
+
+def test_figure_names_every_line_and_its_data():
+    short = curve("FastEx", [8.0, 6.0], step=0.5, bits=8)
+    seeds = [pd.concat([FAST, BASELINE, short]).assign(seed=seed) for seed in (0, 1)]
+    figure = picture.draw(pd.concat(seeds), "simulated data, W100-shaped")
+    figure.canvas.draw()
+    left, right = ({text.get_text() for text in ax.get_legend().get_texts()} for ax in figure.axes)
+    assert left == {"FastEx", "baseline"}
+    assert right == {"8 bits", "128 bits"}
+    assert [len(ax.lines) for ax in figure.axes] == [4, 4]  # a line for each seed
+    text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
+    assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
+    plt.close(figure)
+
+
+def test_trace_follows_the_labels_where_there_are_any(tmp_path):
+    counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
+    files = {name: tmp_path / name for name in ("model", "trace", "evidence", "checkpoint")}
+    settings = {"engine": "fastex", "contexts": {}, "settings": {"n_clusters": 2, "proposal": "exact"}}
+    done = {"iterations": 30, "seed": 0, "follow_labels": True}
+    fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)
+    trace = pd.read_csv(files["trace"], sep="\t")
+    assert trace["vi_bits"].iloc[-1] == 0.0
+    assert trace["vi_bits"].between(0.0, 2.0).all()
+    with pytest.raises(ValueError, match="the corpus has no label for each document"):
+        fit_corpus(Corpus(counts), **settings, **done, **files)
+
+
+TIMES = pd.DataFrame(
+    [
+        ("total", "FastEx", 100, 8, 10.0),
+        ("total", "FastEx", 1000, 8, 14.0),
+        ("total", "collapsed Gibbs", 1000, 0, 50.0),
+    ],
+    columns=["part", "method", "clusters", "bits", "microseconds_per_document"],
+)
+PRINTED = pd.DataFrame(
+    [("total", 100, 8, 69.52), ("total", 1000, 8, 103.91)],
+    columns=["part", "clusters", "bits", "microseconds_per_document"],
+)
+
+
+@pytest.mark.parametrize(("microseconds", "verdict"), [(15.0, "holds"), (15.2, "does not hold")])
+def test_growth_of_the_total_with_the_number_of_clusters_is_judged(microseconds, verdict):
+    times = TIMES.assign(microseconds_per_document=[10.0, microseconds, 50.0])
+    _, (claim,) = speed.speed_table(times, PRINTED)
+    assert claim["verdict"] == verdict
+    assert f"8 bits {microseconds / 10:.2f}" in claim["numbers"]
+
+
+def test_speed_table_has_the_papers_column_beside_ours():
+    table, _ = speed.speed_table(TIMES, PRINTED)
+    shown = speed.format_speed_table(table).set_index("method")
+    assert shown.loc["FastEx"].tolist() == ["total", "8", "10.0", "69.5", "14.0", "103.9"]
+    assert shown.loc["collapsed Gibbs"].tolist() == ["total", "", "", "", "50.0", ""]
+    assert speed.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0]["verdict"] == "not computed"
