@@ -115,6 +115,15 @@ def test_damage_is_refused(tmp_path, change, options, message):
     assert "\n" not in str(caught.value)
 
 
+def test_a_bomb_is_refused(tmp_path):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    with h5py.File(path, "a") as file:
+        del file["obs/age"]
+        file.create_dataset("obs/age", (10**12,), chunks=(10**6,), dtype="f8")  # never written: it takes no room
+    with pytest.raises(ValueError, match="obs/age claims 8000000000000 bytes, more than 1000 times the file"):
+        annotated.read(path, CONTEXTS, layer="counts")
+
+
 def test_a_cut_file_is_refused(tmp_path):
     path = write(tmp_path / "a.h5ad", COUNTS)
     path.write_bytes(path.read_bytes()[:1000])

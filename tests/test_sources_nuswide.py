@@ -122,6 +122,7 @@ TRAIN_TAGS, TAG_LIST = "NUS_WID_Tags/Train_Tags1k.dat", "NUS_WID_Tags/TagList1k.
         (lambda f: f.pop(TRAIN_LIST), "has no file TrainImagelist.txt"),
         (edit(TRAIN_LIST, lambda s: s.replace(b"\\", b"-", 1)), "TrainImagelist.txt, line 1 is b'actor-0000_"),
         (edit(TRAIN_LIST, lambda s: b"\xff" + s), "TrainImagelist.txt, line 1 is b'\\xffactor"),
+        (edit(TRAIN_LIST, lambda s: s.replace(b"_", "\u2028".encode(), 1)), "TrainImagelist.txt, line 1 is b'actor"),
         (edit(TRAIN_LIST, lambda s: s + s), "TrainImagelist.txt, line 13 repeats the image actor/0000_"),
         (edit(TRAIN_LIST, lambda s: s.replace(b"zebra", b"horse")), None),
         (lambda f: f.update({"ImageList/TestImagelist.txt": f[TRAIN_LIST]}), "is in the train and in the test list"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mc2core import storage
+from mc2core import datasets, storage
 from mc2core.sources import shards, vocabulary, wikipedia, xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
@@ -341,13 +341,38 @@ def test_a_cut_compressed_dump_gives_what_is_complete(tmp_path, compress):
         wikipedia.parse_pages(source, tmp_path / "s", allow_truncated=True)
 
 
-def test_flipped_bytes_are_noticed(tmp_path):
-    whole = bytearray(gzip.compress(LONG.encode()))
-    whole[-6] ^= 1
-    source = tmp_path / "flip.xml.gz"
+@pytest.mark.parametrize(
+    ("compress", "place", "message"),
+    [
+        (gzip.compress, -6, "incorrect data check"),
+        (bz2.compress, 10, "Invalid data stream"),
+        (lzma.compress, -45, "Corrupt input data"),
+    ],
+)
+def test_a_wrong_checksum_is_noticed(tmp_path, compress, place, message):
+    whole = bytearray(compress(LONG.encode()))
+    whole[place] ^= 1
+    source = tmp_path / "flip.xml.x"
     source.write_bytes(whole)
-    with pytest.raises(ValueError, match=r"flip.xml.gz is damaged after [0-9]+ inflated bytes: .*incorrect data check"):
+    with pytest.raises(ValueError, match=rf"flip.xml.x is damaged after [0-9]+ inflated bytes: .*{message}"):
         wikipedia.parse_pages(source, tmp_path / "s")
+
+
+def test_accepted_damage_is_told_in_the_datasheet(tmp_path):
+    cut = write(tmp_path / "cut.xml.bz2", GOOD.removesuffix("</mediawiki>"))
+    wikipedia.parse_pages(cut, tmp_path / "s", allow_truncated=True)
+    stub = write(tmp_path / "stub.xml.gz", GOOD.removesuffix("</mediawiki>"), gzip.compress)
+    wikipedia.parse_first_writers(stub, tmp_path / "w.npz", allow_truncated=True)
+    datasets.prepare(
+        "wikipedia",
+        tmp_path / "corpus",
+        source="real",
+        settings={"vocabulary": None, "min_letters": 3, "drop_stop_words": True, "contexts": ["writer"], "root": ""},
+        files={"shards": [tmp_path / "s"], "writers": [tmp_path / "w.npz"]},
+    )
+    warnings = (tmp_path / "corpus" / "datasheet.md").read_text().partition("## Warnings")[2]
+    for name in ("cut.xml.bz2", "stub.xml.gz"):
+        assert f"{name} is cut off or damaged after 3 complete records" in warnings
 
 
 def test_a_compression_bomb_is_refused(tmp_path, monkeypatch):

@@ -22,6 +22,10 @@ from mc2core.sources.own import ContextColumn
 if TYPE_CHECKING:
     import h5py
 
+#: Data sets that inflate beyond this are bombs; counts of single cells reach about 20.
+MAX_RATIO = 1000
+_SMALL_BYTES = 2**14
+
 
 def read(
     path: str | os.PathLike[str],
@@ -62,7 +66,16 @@ def read(
     try:
         with h5py.File(path, "r") as file:
             return _read(path, file, contexts, label, layer)
-    except (OSError, KeyError, RuntimeError, AttributeError, TypeError, IndexError, OverflowError) as error:
+    except (
+        OSError,
+        KeyError,
+        RuntimeError,
+        AttributeError,
+        TypeError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    ) as error:
         # h5py reports damage and unexpected types of node by any of these
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
@@ -71,11 +84,9 @@ def read(
 def _read(
     path: Path, file: h5py.File, contexts: Mapping[str, ContextColumn], label: str | None, layer: str | None
 ) -> Corpus:
-    content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"])
     obs, var = file["obs"], file["var"]
     cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
-    if content.shape != (len(cells), len(genes)):
-        raise ValueError(f"{path}: the matrix is {content.shape}, but obs has {len(cells)} rows and var {len(genes)}")
+    content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"], (len(cells), len(genes)))
     values: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
     for name, one in contexts.items():
@@ -106,14 +117,17 @@ def _read(
     )
 
 
-def _matrix(path: Path, node: Any) -> sp.csr_matrix:
+def _matrix(path: Path, node: Any, expected: tuple[int, int]) -> sp.csr_matrix:
     kind = node.attrs.get("encoding-type", "array")
+    shape = tuple(map(int, node.shape if kind == "array" else node.attrs.get("shape", ())))
+    if shape != expected:
+        raise ValueError(f"{path}: the matrix is {shape}, but obs has {expected[0]} rows and var {expected[1]}")
     if kind == "array":
-        return sp.csr_matrix(node[()])
+        return sp.csr_matrix(_values(node))
     if kind not in ("csr_matrix", "csc_matrix"):
         raise ValueError(f"{path}: the matrix is encoded as {kind!r}; array, csr_matrix and csc_matrix can be read")
     make = sp.csr_matrix if kind == "csr_matrix" else sp.csc_matrix
-    matrix = make((node["data"][()], node["indices"][()], node["indptr"][()]), shape=tuple(node.attrs["shape"]))
+    matrix = make(tuple(_values(node[part]) for part in ("data", "indices", "indptr")), shape=shape)
     # the constructor leaves the indices unchecked, and a forged one would be followed into other memory
     matrix.check_format(full_check=True)
     return matrix.tocsr()
@@ -126,8 +140,15 @@ def _child(path: Path, group: Any, name: str) -> Any:
     return group[name]
 
 
+def _values(node: Any, as_text: bool = False) -> Any:
+    """All values of a dataset, unless it claims far more than its file could hold."""
+    if node.nbytes > MAX_RATIO * max(os.path.getsize(node.file.filename), _SMALL_BYTES):
+        raise OverflowError(f"{node.name} claims {node.nbytes} bytes, more than {MAX_RATIO} times the file")
+    return (node.asstr() if as_text else node)[()]
+
+
 def _strings(node: Any) -> list[str]:
-    return [str(one) for one in node.asstr()[()]]
+    return [str(one) for one in _values(node, as_text=True)]
 
 
 def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
@@ -135,19 +156,20 @@ def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
     kind = node.attrs.get("encoding-type", "array")
     if kind == "categorical":
         categories = _column(path, node["categories"], name, len(node["categories"]))
-        codes = node["codes"][()]
+        codes = _values(node["codes"])
         if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= len(categories):
             raise ValueError(f"{path}: obs column {name!r} has the category {codes.max()}, but {len(categories)} names")
         text = np.array([str(one) for one in categories.tolist()] + [None], dtype=object)
         column = text[codes]
     elif kind.startswith("nullable"):
         numbers = node["values"]
-        column = numbers.asstr()[()].astype(object) if kind.endswith("array") else numbers[()].astype(np.float64)
-        column[node["mask"][()]] = None if column.dtype == object else np.nan
+        is_text = kind.endswith("array")
+        column = _values(numbers, as_text=is_text).astype(object if is_text else np.float64)
+        column[_values(node["mask"])] = None if column.dtype == object else np.nan
     elif kind == "string-array" or node.dtype.kind in "OSU":
         column = np.array(_strings(node), dtype=object)
     else:
-        column = np.asarray(node[()])
+        column = np.asarray(_values(node))
     if column.shape != (length,):
         raise ValueError(f"{path}: obs column {name!r} has the shape {column.shape}; {length} values are needed")
     return column

@@ -66,14 +66,15 @@ def read_wikipedia(
     """
     chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
     gathered = _gather(chosen, files, vocabulary, min_letters, drop_stop_words)
-    if "writer" in contexts:
-        wikipedia.add_writers(gathered, files["writers"])
+    warnings = wikipedia.add_writers(gathered, files["writers"]) if "writer" in contexts else []
     if "topic" in contexts:
         targets = [categorygraph.read_targets(path) for path in files["targets"]]
         pages = categorygraph.category_pages(chosen.shards)
         links = categorygraph.read_links(files["links"][0], pages, targets[0] if targets else None)
         categorygraph.add_topics(gathered, *categorygraph.nearest_tops(links, root))
-    return _reading(gathered.corpus(contexts), chosen, gathered, "pages", "articles", _ALMOST_ARTICLES)
+    reading = _reading(gathered.corpus(contexts), chosen, gathered, "pages", "articles", _ALMOST_ARTICLES)
+    reading.warnings += warnings
+    return reading
 
 
 def read_categories(

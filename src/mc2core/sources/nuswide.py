@@ -168,7 +168,7 @@ def _image_list(files: _Files, name: str, part: str) -> Iterator[_Image]:
             match = _IMAGE.fullmatch(line.decode("utf-8"))
         except UnicodeDecodeError:
             match = None
-        if match is None:
+        if match is None or not match[0].isprintable():
             raise ValueError(
                 f"{files.folder}: {name}, line {number} is {line[:60]!r}, not of the form actor\\0001_2124494179.jpg"
             )

@@ -245,7 +245,8 @@ def parse_first_writers(
     """Find who wrote the first revision of each page of a (stub or full) history dump; writes ``target`` (.npz).
 
     The earliest timestamp decides, whatever the order. Anonymous and hidden first writers are missing: an address is no
-    writer. Arrays: ``id`` (page ids, rising), ``writer`` (packed lines, empty where missing). Returns the counts.
+    writer. Arrays: ``id`` (page ids, rising), ``writer`` and ``warnings`` (packed lines, empty where missing).
+    Returns the counts.
     """
     path = Path(path)
     counts: Counter[str] = Counter()
@@ -279,7 +280,11 @@ def parse_first_writers(
             raise
         warnings.append(str(error))
     ids = np.array(sorted(first), dtype=np.int64)
-    arrays = {"id": ids, "writer": shards.pack_lines(first[int(one)][1] for one in ids)}
+    arrays = {
+        "id": ids,
+        "writer": shards.pack_lines(first[int(one)][1] for one in ids),
+        "warnings": shards.pack_lines(warnings),
+    }
     storage.write_arrays(target, arrays)
     return {"source": path.name, "counts": dict(sorted(counts.items())), "warnings": warnings}
 
@@ -295,18 +300,21 @@ def _earlier(known: tuple[bytes, str, str] | None, revision: Mapping[str, bytes]
     return timestamp, "anonymous" if revision.get("ip") else "hidden", ""
 
 
-def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str]]) -> None:
-    """Add the context ``writer`` from the files of :func:`parse_first_writers`, in place."""
+def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str]]) -> list[str]:
+    """Add the context ``writer`` from the files of :func:`parse_first_writers`, in place; returns their warnings."""
     writer: dict[int, str] = {}
+    warnings: list[str] = []
     wanted = set(gathered.key.tolist())
     for file in files:
         arrays = storage.read_arrays(file)
+        warnings += shards.unpack_lines(arrays["warnings"])
         for key, name in zip(arrays["id"].tolist(), shards.unpack_lines(arrays["writer"]), strict=True):
             if name and key in wanted:
                 writer[key] = name
     gathered.members["writer"] = shards.membership(
         [[writer[key]] if key in writer else [] for key in gathered.key.tolist()]
     )
+    return warnings
 
 
 # -- corpora -------------------------------------------------------------------------------------------------
