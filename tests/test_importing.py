@@ -1,6 +1,9 @@
 """``mc2 import`` and the datasets that come with a datasheet and an official split."""
 
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +13,8 @@ from mc2core import Corpus, datasets
 from mc2core.__main__ import main
 from mc2core.sources.datasheet import Dropped
 from mc2core.sources.dumps import Reading
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -116,3 +121,34 @@ def test_every_dataset_can_be_simulated(tmp_path, name):
     about = datasets.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
     assert about["documents"] >= 20
     assert f"Source: simulated data, {about['title']}-shaped" in (tmp_path / name / "datasheet.md").read_text()
+
+
+def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    line = next(one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(".venv/bin/mc2 import"))
+    command = shlex.split(line)[1:]
+    assert main([*command[:-1], str(tmp_path / "mine")]) == 0
+    corpus = Corpus.load(tmp_path / "mine")
+    assert (corpus.n_documents, list(corpus.contexts)) == (24, ["year", "author"])
+
+
+def test_an_excerpt_says_so():
+    about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227, "invented": False}
+    assert datasets.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
+    assert datasets.describe(about | {"source": "real"}) == datasets.describe(about | {"source": "own"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("mine", {"source": "simulated"}, "dataset 'mine' cannot have the source 'simulated'; it can only be read"),
+        ("letters", {"source": "real"}, "dataset 'letters' cannot have the source 'real'; it can only be simulated"),
+        ("nips", {"source": "reel"}, "source of dataset 'nips' is 'reel'; it must be one of simulated, real, real exc"),
+        ("nips", {"source": "real"}, "dataset 'nips' with the source 'real' needs files: give the file to read"),
+        ("nips", {"settings": {"scael": 1}}, "dataset 'nips' has no setting 'scael'; did you mean 'scale'?"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused(tmp_path, name, change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        datasets.prepare(name, tmp_path / "x", **({"source": "simulated"} | change))
+    assert not (tmp_path / "x").exists()
