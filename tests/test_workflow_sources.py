@@ -19,7 +19,7 @@ from mc2core.storage import read_json
 ROOT = Path(__file__).resolve().parents[1]
 MIRROR = Path(os.environ.get("MC2_MIRROR") or ROOT.parent / "shared/mirror")
 DUMP = "enwiki-latest-pages-articles-multistream"
-FILES_OF = {"pnas": "pubmed"}
+FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 
 def snakemake(folder, *arguments):
@@ -108,10 +108,11 @@ def test_every_layout_becomes_a_corpus(checkout):
     (checkout / "log").mkdir()
     (checkout / "log/functions.csv").write_text("user,function,count\na,open,3\nb,save,1\nb,open,2\nc,save,4\n")
     changes = {
-        "datasets": ["wikipedia", "pubmed", "pnas", "aua", "mine"],
+        "datasets": ["wikipedia", "w100", "pubmed", "pnas", "aua", "mine"],
         "mirror": "mirror",
         "corpora": {
             "wikipedia": {"source": "real", "parts": 2, "vocabulary": 3},
+            "w100": {"source": "real", "n_categories": 1, "least_articles": 6},
             "pubmed": {"source": "real", "vocabulary": 3},
             "pnas": {"source": "real", "first_year": 1999, "last_year": 2000, "vocabulary": 100},
             "aua": {"source": "own", "folder": "log"},
@@ -131,6 +132,7 @@ def test_every_layout_becomes_a_corpus(checkout):
     assert train.context_names == {"category": ["Elms", "Oaks"], "writer": ["Ann0", "Ann1"], "topic": ["Life"]}
     assert train.missing("writer").sum() + test.missing("writer").sum() == 1
     assert len(list((checkout / f"results/shards/wikipedia/{DUMP}.xml.bz2").glob("*-of-2"))) == 2
+    assert Corpus.load(corpora / "w100/train").n_documents == 6
     train, test = whole("pubmed")
     assert sorted([*train.documents["id"], *test.documents["id"]]) == list(range(1, 7))
     assert train.label_names == ["Gene 0", "Gene 1"]
@@ -194,16 +196,17 @@ def test_files_of_a_real_corpus_are_in_the_sheet():
     sheet = plan.read_sheet(
         ROOT / "config/datasets.tsv", plan.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
     )
-    every = ["nips", "nuswide", "wikipedia", "pubmed", "pnas"]
+    every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas"]
     real = {"corpora": {name: {"source": "real"} for name in every}}
     plan.check_files(config_of(real), sheet, every, FILES_OF)
     mirror = yaml.safe_load((ROOT / "config/mirror.yaml").read_text())
     plan.check_files(config_of(mirror), sheet, mirror["datasets"], FILES_OF)
     wrong = {"corpora": {"wikipedia": {"source": "real", "writers": ["enwiki-latest-stub-meta-histroy.xml.gz"]}}}
     plan.check_files(config_of(wrong), sheet, ["nips"], FILES_OF)  # not chosen
-    message = "corpora, wikipedia: writers: 'enwiki-latest-stub-meta-histroy.xml.gz' is not in config/datasets.tsv; did"
-    with pytest.raises(ValueError, match=message):
-        plan.check_files(config_of(wrong), sheet, ["wikipedia"], FILES_OF)
+    for name in ("wikipedia", "w100"):
+        message = rf"corpora, {name}: writers: 'enwiki-latest-stub-meta-histroy.* is not in .* did you mean '.*history"
+        with pytest.raises(ValueError, match=message):
+            plan.check_files(config_of(wrong, {"corpora": {"w100": {"source": "real"}}}), sheet, [name], FILES_OF)
 
 
 @pytest.mark.skipif(shutil.which("bsdtar") is None, reason="bsdtar is not installed")

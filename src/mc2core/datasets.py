@@ -98,8 +98,8 @@ DATASETS: dict[str, Dataset] = {
     "wikipedia": Dataset("Wikipedia", _shaped("wikipedia"), dumps.read_wikipedia, roles=("shards",)),
     "pubmed": Dataset("PubMed", _shaped("pubmed"), dumps.read_pubmed, roles=("shards",)),
     "aua": Dataset("AUA", _shaped("aua"), _read_usage),
-    "w100": Dataset("W100", _articles(categories.W100)),
-    "w1000": Dataset("W1000", _articles(categories.W1000)),
+    "w100": Dataset("W100", _articles(categories.W100), dumps.read_categories, roles=("shards",)),
+    "w1000": Dataset("W1000", _articles(categories.W1000), dumps.read_categories, roles=("shards",)),
     "mine": Dataset("own corpus", read=_read_own),
 }
 

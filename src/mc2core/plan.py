@@ -143,9 +143,11 @@ def check_files(
         corpus = config["corpora"][dataset]
         if corpus["source"] not in ("real", "real excerpt"):
             continue
-        there = known.get(files_of.get(dataset, dataset), [])
+        whole = files_of.get(dataset, dataset)
+        there = known.get(whole, [])
+        named = corpus if corpus.keys() & set(FILE_KEYS) else config["corpora"][whole]
         for key in FILE_KEYS:
-            value = corpus.get(key)
+            value = named.get(key)
             for name in value if isinstance(value, list) else [value]:
                 if isinstance(name, str) and name not in (*there, "baseline", "eutilities"):
                     where = f"configuration: corpora, {dataset}: {key}"

@@ -13,7 +13,7 @@ SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
 
 # datasets that are parts of another one's files
-FILES_OF = {"pnas": "pubmed"}
+FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 try:
     plan.check_keys(config, CONFIG_SCHEMA, "configuration")

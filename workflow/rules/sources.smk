@@ -113,6 +113,8 @@ FILES = {
     "wikipedia": wikipedia_files,
     "pubmed": lambda: citation_files("pubmed"),
     "pnas": lambda: citation_files("pnas"),
+    "w100": lambda: {"shards": dump_shards()},
+    "w1000": lambda: {"shards": dump_shards()},
     "aua": usage_files,
     "mine": own_files,
 }
@@ -129,7 +131,8 @@ def corpus_memory(wildcards):
     whole = config["corpora"][wildcards.dataset]["source"] == "real"
     return (
         16000
-        if whole and wildcards.dataset in ("wikipedia", "pubmed", "pnas")
+        if whole
+        and wildcards.dataset in ("wikipedia", "w100", "w1000", "pubmed", "pnas")
         else 2000
     )
 
