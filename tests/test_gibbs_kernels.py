@@ -236,17 +236,18 @@ def test_blocked_kernels_equal_their_plain_twins():
         )  # fmt: skip
     np.testing.assert_array_equal(cluster, expected)
 
-    tau_of = np.where(is_big[seating.cluster] >= 0, cluster, -1).astype(np.int32)
+    row_of = np.where(is_big[seating.cluster] >= 0, cluster + 1, 0).astype(np.int32)
     expected = seating.topic.copy()
     for w in range(corpus.n_words):
         rng.seek(state, key, w)
-        for i in np.flatnonzero((word == w) & moving & (tau_of[document] >= 0)):
-            p = tau[tau_of[document[i]]].astype(float) * psi[w]
+        mine = np.flatnonzero((word == w) & moving & (row_of[document] > 0))
+        for i in mine[np.lexsort((document[mine], row_of[document[mine]]))]:
+            p = tau[row_of[document[i]] - 1].astype(float) * psi[w]
             expected[i] = labels[pick(p, rng.uniform(state) * p.sum())]
     topic = seating.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):
         gibbs_blocked.draw_topics(
-            key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of, tau, psi,
+            key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of, tau, psi,
             topic,
         )  # fmt: skip
     np.testing.assert_array_equal(topic, expected)

@@ -55,8 +55,8 @@ def _counts(counts, row, prior, scale, weights, first):
 
 
 @numba.njit
-def _products(left, row, right, other, weights, first):
-    return lanes.weigh_products(left, row, right, other, weights, first)
+def _products(left, row, right, other, sums, first):
+    return lanes.weigh_products(left, row, right, other, sums, first)
 
 
 @numba.njit
@@ -78,9 +78,22 @@ def test_weighing(draw):
     np.testing.assert_array_equal(weights[:16], 0)
     np.testing.assert_array_equal(weights[16:], expected[16:])
     assert total == pytest.approx(expected[16:].sum(dtype=np.float64), rel=1e-15)
-    total = _products(left, 32, right, 2 * 32, weights, 0)
-    np.testing.assert_array_equal(weights[:16], (left[1] * right[2])[:16])
-    assert total == pytest.approx(weights[:16].sum(dtype=np.float64), rel=1e-15)
+    sums = np.zeros(32)
+    total = _products(left, 32, right, 2 * 32, sums, 0)
+    np.testing.assert_allclose(sums[:16], np.cumsum((left[1] * right[2])[:16], dtype=np.float64), rtol=1e-14)
+    np.testing.assert_array_equal(sums[16:], 0)
+    assert total == sums[15]
+
+
+@numba.njit
+def _passed(sums, first, u):
+    return lanes.count_passed(sums, first, u)
+
+
+def test_counting_passed_sums(draw):
+    sums = np.cumsum(draw.integers(0, 3, 48)).astype(float)
+    for u in np.arange(-1, sums[-1] + 2, 0.5):
+        assert _passed(sums, 16, u) == np.searchsorted(sums[16:32], u, side="right")
 
 
 def test_finding_a_lane(draw):

@@ -39,6 +39,20 @@ def _sum(builder, vector):
     return builder.call(reduce, [ir.Constant(ir.DoubleType(), -0.0), wide], fastmath=("reassoc",))
 
 
+def _running_sums(builder, total, zeros):
+    """Running sums of the 16 entries of ``total``, in four steps of doubled reach."""
+    for reach in (1, 2, 4, 8):
+        # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
+        moved = ir.Constant(_I32, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
+        total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
+    return total
+
+
+def _spread(builder, scalar, vector):
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, ir.Constant(_I32, [0] * LANES))
+
+
 def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     """weights[first:first + 16] = (counts.ravel()[row + first...] + prior[first...]) * scale[first...].
 
@@ -59,21 +73,22 @@ def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     return signature, generate
 
 
-def _weigh_products(typingctx, left, row, right, other_row, weights, first):
-    """weights[first:first + 16] = left.ravel()[row + first...] * right.ravel()[other_row + first...].
+def _weigh_products(typingctx, left, row, right, other_row, sums, first):
+    """sums[first:first + 16] = running sums of left.ravel()[row + first...] * right.ravel()[other_row + first...].
 
-    Returns their float64 sum. All float32 and contiguous.
+    Returns the last, the sum of the 16. ``left``, ``right`` float32, ``sums`` float64; all contiguous.
     """
-    signature = types.float64(left, types.intp, right, types.intp, weights, types.intp)
+    signature = types.float64(left, types.intp, right, types.intp, sums, types.intp)
 
     def generate(context, builder, signature, arguments):
         kinds = signature.args
         first = arguments[5]
         a = _load(context, builder, kinds[0], arguments[0], builder.add(arguments[1], first), _F32)
         b = _load(context, builder, kinds[2], arguments[2], builder.add(arguments[3], first), _F32)
-        p = builder.fmul(a, b)
-        builder.store(p, _address(context, builder, kinds[4], arguments[4], first, _F32), align=4)
-        return _sum(builder, p)
+        products = builder.fpext(builder.fmul(a, b), _F64)
+        sums = _running_sums(builder, products, ir.Constant(_F64, [0.0] * LANES))
+        builder.store(sums, _address(context, builder, kinds[4], arguments[4], first, _F64), align=8)
+        return builder.extract_element(sums, ir.Constant(ir.IntType(32), LANES - 1))
 
     return signature, generate
 
@@ -89,22 +104,25 @@ def _find_lane(typingctx, weights, first, u, left_out):
     def generate(context, builder, signature, arguments):
         total = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F32)
         zeros = ir.Constant(_F32, [0.0] * LANES)
-        index = ir.VectorType(ir.IntType(32), LANES)
-
-        def spread(scalar, vector):
-            one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(one, one, ir.Constant(index, [0] * LANES))
-
         lane = builder.trunc(builder.sub(arguments[3], arguments[1]), ir.IntType(32))
-        is_out = builder.icmp_signed("==", spread(lane, index), ir.Constant(index, list(range(LANES))))
+        is_out = builder.icmp_signed("==", _spread(builder, lane, _I32), ir.Constant(_I32, list(range(LANES))))
         total = builder.select(is_out, zeros, total)
-        for reach in (1, 2, 4, 8):
-            # lanes of the second operand are numbered from LANES on: the lowest ones are filled with zeros
-            moved = ir.Constant(index, [lane - reach if lane >= reach else LANES for lane in range(LANES)])
-            total = builder.fadd(total, builder.shuffle_vector(total, zeros, moved))
+        total = _running_sums(builder, total, zeros)
         aim = builder.fptrunc(arguments[2], ir.FloatType())
-        passed = builder.bitcast(builder.fcmp_ordered("<=", total, spread(aim, _F32)), ir.IntType(LANES))
+        passed = builder.bitcast(builder.fcmp_ordered("<=", total, _spread(builder, aim, _F32)), ir.IntType(LANES))
         return builder.zext(builder.ctpop(passed), ir.IntType(64))
+
+    return signature, generate
+
+
+def _count_passed(typingctx, sums, first, u):
+    """How many of sums[first:first + 16] are at most ``u``: for ascending sums, the index of the first above it."""
+    signature = types.intp(sums, types.intp, types.float64)
+
+    def generate(context, builder, signature, arguments):
+        found = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
+        passed = builder.fcmp_ordered("<=", found, _spread(builder, arguments[2], _F64))
+        return builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(LANES))), ir.IntType(64))
 
     return signature, generate
 
@@ -113,3 +131,4 @@ def _find_lane(typingctx, weights, first, u, left_out):
 weigh_counts: Any = intrinsic(_weigh_counts)
 weigh_products: Any = intrinsic(_weigh_products)
 find_lane: Any = intrinsic(_find_lane)
+count_passed: Any = intrinsic(_count_passed)

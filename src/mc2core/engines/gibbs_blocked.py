@@ -33,10 +33,10 @@ import numpy as np
 
 from mc2core import rng
 from mc2core.engines.gibbs_state import Concentrations, Seating
-from mc2core.engines.gibbs_topics import WordCells
+from mc2core.engines.gibbs_topics import WordCells, order_by_cluster
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
-from mc2core.lanes import LANES, find_lane, weigh_products
+from mc2core.lanes import LANES, count_passed, weigh_products
 from mc2core.numerics import exp, log
 
 SMALLEST_TOPIC = 1e-3
@@ -153,11 +153,12 @@ def draw_clusters(
     stream = np.zeros(2, np.uint64)
     weight = np.zeros(n_clusters)
     active = np.zeros(n_clusters, np.int64)
-    widest = 0
+    widest, longest = 0, 0
     for j in range(first, last):
         widest = max(widest, indptr[j + 1] - indptr[j])
-    words = np.zeros(widest, np.int64)
+        longest = max(longest, document_start[j + 1] - document_start[j])
     moving = np.zeros(widest, np.float64)
+    still = np.zeros(longest + 1, np.int64)
     for j in range(first, last):
         here = is_big[cluster[j]]
         if here < 0:
@@ -165,19 +166,25 @@ def draw_clusters(
         weight[:] = log_prior
         if log_context.shape[0] > 0:
             weight += log_context[j - first]
-        n_words = 0
-        token = document_start[j]
-        for cell in range(indptr[j], indptr[j + 1]):
-            c = counts[cell]
-            for i in range(token, token + counts[cell]):
-                if column[topic[i]] < 0:
-                    c -= 1
-                    weight += log_small[small[topic[i]]]
-            token += counts[cell]
-            if c > 0:
-                words[n_words] = indices[cell]
-                moving[n_words] = c
-                n_words += 1
+        # tokens in small topics are few: they are listed in a loop without branches, and taken from their words' counts
+        n_still = 0
+        for i in range(document_start[j], document_start[j + 1]):
+            still[n_still] = i
+            if column[topic[i]] < 0:
+                n_still += 1
+        for i in range(n_still):
+            weight += log_small[small[topic[still[i]]]]
+        still[n_still] = document_start[j + 1]
+        n_words = indptr[j + 1] - indptr[j]
+        words = indices[indptr[j] : indptr[j + 1]]
+        past = document_start[j]
+        i = 0
+        for c in range(n_words):
+            moving[c] = counts[indptr[j] + c]
+            past += counts[indptr[j] + c]
+            while still[i] < past:
+                moving[c] -= 1.0
+                i += 1
         least = weight[here] - _HOPELESS
         for c in range(n_words):
             least += moving[c] * np.float64(log_mass[words[c], here])
@@ -225,18 +232,19 @@ def draw_clusters(
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def draw_topics(
-    key, first, last, start, document, token, count, column, label, tau_of, tau, psi, topic
+    key, first, last, start, document, token, count, column, label, row_of, tau, psi, topic
 ):  # fmt: skip
     """l_ji of all tokens in big topics of words first..last-1, in place.
 
-    ``tau_of`` (J,) int32: the document's row of ``tau`` (K, width) float32, -1 where the document stays as it is;
-    ``label`` (columns,) int32: topic of each column.
+    ``row_of`` (J,) int32: 1 + the document's row of ``tau`` (K, width) float32, 0 where the document stays as it is;
+    ``label`` (columns,) int32: topic of each column. A word's tokens are drawn cluster by cluster, because those of
+    one cluster share their weights.
     """
     stream = np.zeros(2, np.uint64)
     width = psi.shape[1]
-    p = np.zeros(width, np.float32)
     n_blocks = width // LANES
-    running = np.zeros(n_blocks)
+    within = np.zeros(width)  # running sums of weights within each block of 16 ...
+    upto = np.full(LANES * (n_blocks // LANES + 1), np.inf)  # ... and of the blocks' sums
     largest, widest = 0, 0
     for w in range(first, last):
         n_tokens = 0
@@ -244,42 +252,49 @@ def draw_topics(
             n_tokens += count[cell]
         largest, widest = max(largest, n_tokens), max(widest, start[w + 1] - start[w])
     moving = np.zeros(largest + 1, np.int64)
-    row_of = np.zeros(widest, np.int64)
-    end_of = np.zeros(widest, np.int64)
+    order = np.zeros(widest, np.int64)
+    work_count = np.zeros(tau.shape[0] + 2, np.int64)
+    run_row = np.zeros(widest, np.int64)
+    run_end = np.zeros(widest, np.int64)
     for w in range(first, last):
         rng.seek(stream, key, w)
         # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap
-        n_cells, n_moving = 0, 0
-        for cell in range(start[w], start[w + 1]):
-            row_of[n_cells] = tau_of[document[cell]]
-            if row_of[n_cells] >= 0:
+        n_cells, n_moving, n_runs = start[w + 1] - start[w], 0, 0
+        order_by_cluster(document[start[w] : start[w + 1]], row_of, work_count, order)
+        previous = 0
+        for c in range(n_cells):
+            cell = start[w] + order[c]
+            row = row_of[document[cell]]
+            if row > 0:
+                if row != previous:
+                    run_row[n_runs] = row - 1
+                    n_runs += 1
+                    previous = row
                 for i in range(token[cell], token[cell] + count[cell]):
                     moving[n_moving] = i
                     if column[topic[i]] >= 0:
                         n_moving += 1
-                end_of[n_cells] = n_moving
-                n_cells += 1
+                run_end[n_runs - 1] = n_moving
         t = 0
-        for cell in range(n_cells):
+        for r in range(n_runs):
+            if t == run_end[r]:
+                continue
             total = 0.0
             for b in range(n_blocks):
-                total += weigh_products(tau, row_of[cell] * width, psi, w * width, p, b * LANES)
-                running[b] = total
-            while t < end_of[cell]:
+                total += weigh_products(tau, run_row[r] * width, psi, w * width, within, b * LANES)
+                upto[b] = total
+            while t < run_end[r]:
                 u = rng.uniform(stream) * total
-                passed = 0
-                before = 0.0
-                for b in range(n_blocks - 1):
-                    if running[b] <= u:
-                        passed = b + 1
-                        before = running[b]
-                lane = find_lane(p, passed * LANES, u - before, -1)
-                if lane == LANES:  # rounding alone went past the block: its last weight
-                    lane -= 1
-                    while lane > 0 and p[passed * LANES + lane] == np.float32(0.0):
-                        lane -= 1
-                if p[passed * LANES + lane] > np.float32(0.0):
-                    topic[moving[t]] = label[passed * LANES + lane]
+                block = 0
+                for b in range(0, n_blocks, LANES):
+                    block += count_passed(upto, b, u)
+                # what rounding alone takes past the end stays, and so does a token without any mass
+                if block < n_blocks:
+                    if block > 0:
+                        u -= upto[block - 1]
+                    lane = count_passed(within, block * LANES, u)
+                    if lane < LANES:
+                        topic[moving[t]] = label[block * LANES + lane]
                 t += 1
 
 
@@ -364,7 +379,7 @@ def move_blocked(
     tau[tau < _TINY_TAU] = 0.0
     # documents
     if clusters_are_fixed:
-        tau_of = seating.cluster
+        row_of = seating.cluster + np.int32(1)
     else:
         is_big = np.full(len(pi), -1, np.int32)
         is_big[big] = np.arange(len(big), dtype=np.int32)
@@ -393,7 +408,7 @@ def move_blocked(
 
         in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK)
         moves = is_big[seating.cluster] >= 0
-        tau_of = np.where(moves, chosen, np.int32(-1)).astype(np.int32)
+        row_of = np.where(moves, chosen + 1, 0).astype(np.int32)
         cluster = seating.cluster.copy()
         cluster[moves] = big[chosen[moves]]  # there may be no big cluster at all
         seating.cluster = cluster
@@ -402,7 +417,7 @@ def move_blocked(
 
     def move_tokens(first: int, last: int) -> None:
         draw_topics(
-            topic_key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, tau_of,
+            topic_key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of,
             tau, psi, seating.topic,
         )  # fmt: skip
 

@@ -72,8 +72,11 @@ def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_wo
 
 
 @numba.njit(cache=True)
-def _order_by_cluster(document, cluster, work_count, work_order):
-    """Stable counting sort of a word's cells by their documents' clusters; ``work_count`` is left all zero."""
+def order_by_cluster(document, cluster, work_count, work_order):
+    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
+
+    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
+    """
     cells = document.size
     in_order = True
     highest = 0
@@ -127,7 +130,7 @@ def _sweep(
             rng.seek(stream, key, w)
         cells = start[w + 1] - start[w]
         offset = start[w]
-        _order_by_cluster(document[offset : offset + cells], cluster, work_count, work_order)
+        order_by_cluster(document[offset : offset + cells], cluster, work_count, work_order)
         n_w[:n_topics] = 0
         t = 0
         runs = 0
