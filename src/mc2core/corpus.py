@@ -14,6 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core import rng, storage
+from mc2core.corpus_checks import check_context, check_names, whole_counts
 from mc2core.corpus_files import (
     FORMAT,
     Context,
@@ -23,51 +24,6 @@ from mc2core.corpus_files import (
     save_context,
     write_names,
 )
-
-
-def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
-    """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
-
-    ValueError names ``name``, the row and what was found: anything negative, fractional, not finite, above
-    2**31 - 1, or with another number of rows than ``rows``.
-    """
-    if not sp.issparse(matrix):
-        array = np.asarray(matrix)
-        if array.ndim != 2 or array.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must be a two-dimensional matrix of counts, not {array.ndim}-dimensional {array.dtype}"
-            )
-        matrix = array
-    counts = sp.csr_matrix(matrix)
-    if rows is not None and counts.shape[0] != rows:
-        raise ValueError(f"{name} has {counts.shape[0]} rows, but the corpus has {rows} documents")
-    try:
-        counts.check_format(full_check=True)
-    except ValueError as error:
-        raise ValueError(f"{name} is not a well-formed sparse matrix: {error}") from error
-    if counts.data.dtype.kind not in "biuf":
-        raise ValueError(f"{name} holds {counts.data.dtype} values; counts are whole numbers of at least 0")
-    _check_counts(counts, name)
-    if not counts.has_canonical_format or (counts.data == 0).any():
-        # a copy: the caller's matrix must not change; and sums of repeated entries may exceed int32
-        counts = counts.astype(np.int64, copy=True)
-        counts.sum_duplicates()
-        counts.eliminate_zeros()
-        _check_counts(counts, name)
-    return counts if counts.data.dtype == np.int32 else counts.astype(np.int32)
-
-
-def _check_counts(counts: sp.csr_matrix, name: str) -> None:
-    data = counts.data
-    with np.errstate(invalid="ignore"):
-        bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
-    if bad.any():
-        position = int(np.flatnonzero(bad)[0])
-        row = int(np.searchsorted(counts.indptr, position, side="right")) - 1
-        raise ValueError(
-            f"{name}: row {row}, column {counts.indices[position]} holds {data[position]}; "
-            "counts are whole numbers of at least 0 (and below 2**31)"
-        )
 
 
 def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
@@ -87,40 +43,8 @@ def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
     return taken
 
 
-def _check_values(values: Any, name: str, rows: int) -> np.ndarray:
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"context {name!r} must hold numbers (NaN where missing): {error}") from error
-    if array.shape != (rows,):
-        raise ValueError(f"context {name!r} has shape {array.shape}, but the corpus has {rows} documents")
-    if np.isinf(array).any():
-        row = int(np.flatnonzero(np.isinf(array))[0])
-        raise ValueError(f"context {name!r}: document {row} is infinite; use NaN where a value is missing")
-    return array
-
-
-def _check_context(name: Any, context: Any, rows: int) -> Context:
-    if not isinstance(name, str) or not name.isidentifier():
-        raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
-    if sp.issparse(context) or np.ndim(context) == 2:
-        return whole_counts(context, f"context {name!r}", rows)
-    return _check_values(context, name, rows)
-
-
 def _take(context: Context, rows: np.ndarray) -> Context:
     return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
-
-
-def _check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
-    if names is None:
-        return None
-    names = [str(one) for one in names]
-    if len(names) != length:
-        raise ValueError(f"{name} has {len(names)} names, but {length} are needed")
-    if any("\n" in one or "\r" in one for one in names):
-        raise ValueError(f"{name} has a name with a line break in it")
-    return names
 
 
 class Corpus:
@@ -165,21 +89,21 @@ class Corpus:
         n_documents, n_words = self.content.shape
         if n_documents == 0:
             raise ValueError("content has no documents")
-        self.contexts = {name: _check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
+        self.contexts = {name: check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
         if self.content.nnz == 0 and not self.contexts:
             raise ValueError("the corpus is empty: no document has a word and there is no context")
-        self._vocabulary = _check_names(vocabulary, "vocabulary", n_words)
+        self._vocabulary = check_names(vocabulary, "vocabulary", n_words)
         self.context_names: dict[str, list[str]] = {}
         for name, names in (context_names or {}).items():
             known = self.contexts.get(name)
             if known is None or not sp.issparse(known):
                 raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
-            self.context_names[name] = _check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
+            self.context_names[name] = check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
         self.labels = self._check_labels(labels, n_documents)
         n_labels = None if self.labels is None else self._n_labels(self.labels)
         if n_labels is not None and not sp.issparse(self.labels):
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
-        self.label_names = None if n_labels is None else _check_names(label_names, "label_names", n_labels)
+        self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
         if documents is not None and len(documents) != n_documents:
             raise ValueError(f"documents has {len(documents)} rows, but the corpus has {n_documents} documents")
         self._documents = None if documents is None else documents.reset_index(drop=True)
@@ -318,7 +242,7 @@ class Corpus:
         """
         changed = copy.copy(self)
         changed.contexts = {
-            name: context if context is self.contexts.get(name) else _check_context(name, context, self.n_documents)
+            name: context if context is self.contexts.get(name) else check_context(name, context, self.n_documents)
             for name, context in contexts.items()
         }
         if self.content.nnz == 0 and not changed.contexts:
