@@ -39,7 +39,7 @@ def local_and_statistics(corpus, state, rows=None):
     mass = svi_local.table_mass(tables, documents.word_mass, None)
     n_kt, log_likelihood = svi_local.table_statistics(tables, mass, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
-    topic_words[batch.words] = svi_local.topic_statistics(len(batch.words), mass, expected.table_topic, None)
+    topic_words[batch.words] = svi_local.topic_statistics(tables, mass, expected.table_topic, None)
     return shares, documents, n_kt, log_likelihood, topic_words
 
 

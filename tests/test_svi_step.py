@@ -5,13 +5,13 @@ import copy
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import digamma, logsumexp, polygamma, softmax
+from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 from svi_twin import engine_of, local_and_statistics, log_weights, naive, naive_elbo, small_corpus
 
 from mc2core.engines import svi_local
 from mc2core.engines.loop import fit
 from mc2core.engines.svi import step_concentrations, step_tables, step_topics
-from mc2core.engines.svi_state import Concentrations, Expectations, divergence
+from mc2core.engines.svi_state import Concentrations, Expectations, divergence, topic_shares
 
 
 def test_a_word_that_no_table_of_a_cluster_expects():
@@ -29,6 +29,38 @@ def test_a_word_that_no_table_of_a_cluster_expects():
     # three clusters of hard tables, each on a topic of its own; exp(E ln tau) sums to less than 1
     known = log_psi + logsumexp(log_weights(state.table_sticks), axis=1)
     np.testing.assert_allclose(tables.log_likelihood, known, rtol=1e-10)
+
+
+def test_tokens_of_such_a_word_are_seated_all_the_same():
+    """A word's document sits in one cluster for sure, by its context, and no table there expects the word."""
+    corpus = small_corpus(0)
+    state = engine_of(topic_prior=1e-3).init(corpus, 0)
+    state.topic_words[1] = [0.0, 0.0, 5.0]
+    state.fold()
+    state.table_topic[:] = np.array([[0, 1.0, 0], [1.0, 0, 0], [0, 0, 1.0]])[:, None] * 50.0
+    state.table_topic[1, 0] = [0.5, 0.2, -60.0]
+    state.natural[:] = state.contexts.prior + np.eye(3, state.natural.shape[1]) * 300.0
+    expected = Expectations.of(state)
+    tables = svi_local.word_tables(state, expected, np.arange(corpus.n_words), None)
+    mass = svi_local.table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
+    assert mass.lost.tolist() == [[1, 1], [0, 1]]
+    moved = np.random.default_rng(0).dirichlet(np.ones(3), (3, 2))
+    n_kt, log_likelihood = svi_local.table_statistics(tables, mass, None)
+    topic_words = svi_local.topic_statistics(tables, mass, moved, None)
+    dirichlet = state.topic_words + 1e-3
+    log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
+    score = np.einsum("ktm,wm->wkt", expected.table_topic, log_psi) + log_weights(state.table_sticks)
+    n = 0.5 * softmax(score, axis=-1)
+    np.testing.assert_allclose(n_kt, n.sum(axis=0), rtol=1e-9)
+    np.testing.assert_allclose(log_likelihood, np.einsum("wkt,wm->ktm", n, log_psi), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(topic_words, np.einsum("wkt,ktm->wm", n, moved), rtol=1e-9, atol=1e-12)
+
+
+def test_topic_shares_are_the_softmax():
+    scores = np.random.default_rng(0).normal(size=(3, 4, 9)) * np.array([1.0, 30.0, 400.0])[:, None, None]
+    log_shares, shares = topic_shares(scores)
+    np.testing.assert_allclose(log_shares, log_softmax(scores, axis=-1), rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(shares, softmax(scores, axis=-1), rtol=1e-13, atol=1e-300)
 
 
 @pytest.mark.parametrize("tables", ["hard", "soft", "mixed"])

@@ -13,7 +13,6 @@ from concurrent.futures import Executor
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import softmax
 
 from mc2core import sticks
 from mc2core.corpus import Corpus
@@ -31,6 +30,7 @@ from mc2core.engines.svi_state import (
     Globals,
     divergence,
     stick_arrays,
+    topic_shares,
 )
 from mc2core.families.base import finite, positive
 from mc2core.families.stacked import StackedContexts
@@ -289,8 +289,8 @@ class SVI(Engine):
         mass = svi_local.table_mass(tables, documents.word_mass, pool)
         n_kt, log_likelihood = svi_local.table_statistics(tables, mass, pool)
         step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
-        table_topic = softmax(state.table_topic, axis=-1)
-        topic_words = svi_local.topic_statistics(len(batch.words), mass, table_topic, pool)
+        _, table_topic = topic_shares(state.table_topic)
+        topic_words = svi_local.topic_statistics(tables, mass, table_topic, pool)
         step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
         step_concentrations(state, self.concentration_settings)
         state.n_updates += 1

@@ -8,7 +8,8 @@ each distinct word of a mini-batch (:func:`word_tables`); a document needs lse o
 
 and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w) = sum_j mu_jk x_jw, the contexts'
 statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere. The
-tables' mass is N_kt(w) = R_k(w) r_kt(w) (:func:`table_mass`), most of it zero in a small batch.
+tables' mass is N_kt(w) = R_k(w) r_kt(w), most of it zero in a small batch; it is never stored, but made from three
+small factors (:class:`TableMass`) where it is summed.
 
 **Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
 sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
@@ -26,6 +27,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+import scipy.sparse as sp
 
 from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.parallel import in_blocks
@@ -34,11 +36,11 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import digamma, exp, log
 
 _WORD_BLOCK = 512
-_DOCUMENT_PARTS = 8
-_LEAST_DOCUMENTS = 32
+_DOCUMENT_BLOCK = 64
+# (cluster, word) pairs whose rows of E ln psi are gathered at a time: they fit the second-level cache
+_PAIR_BLOCK = 256
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 _LEAST_SHARE = 1e-18
-_LEAST_LOG_SHARE = np.log(_LEAST_SHARE)
 _LEAST_SUM = 1e-250
 
 
@@ -72,6 +74,23 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def find_rows(shares):
+    """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
+    row = np.empty(shares.shape[0], np.int64)
+    n_soft = 0
+    for i in range(shares.shape[0]):
+        n_known = 0
+        for m in range(shares.shape[1]):
+            if shares[i, m] > _LEAST_SHARE:
+                n_known += 1
+                row[i] = m
+        if n_known > 1:
+            row[i] = shares.shape[1] + n_soft
+            n_soft += 1
+    return row
+
+
 class TableRows(NamedTuple):
     """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have rows of their own behind.
 
@@ -85,31 +104,29 @@ class TableRows(NamedTuple):
     @classmethod
     def of(cls, table_topic: np.ndarray) -> TableRows:
         """The rows of (K, T, M) mu."""
-        known = table_topic > _LEAST_SHARE
-        is_soft = known.sum(axis=-1) > 1
-        row = table_topic.argmax(axis=-1)
-        row[is_soft] = table_topic.shape[-1] + np.arange(is_soft.sum())
-        return cls(row, np.where(known, table_topic, 0.0)[is_soft])
+        n_topics = table_topic.shape[-1]
+        row = find_rows(table_topic.reshape(-1, n_topics))
+        soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
+        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > _LEAST_SHARE, soft, 0.0))
 
 
 class WordTables(NamedTuple):
     """What the documents of a batch share, over its U distinct words.
 
     scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
+    weights : (U, rows) float64, exp(scores - the word's highest score)
+    sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may vanish
     log_likelihood : (U, K) float64, lse_k(w)
     rows : TableRows
     log_table : (K, T) float64, E ln tau
     """
 
     scores: np.ndarray
+    weights: np.ndarray
+    sums: np.ndarray
     log_likelihood: np.ndarray
     rows: TableRows
     log_table: np.ndarray
-
-    @property
-    def log_psi(self) -> np.ndarray:
-        """(U, M): E ln psi_mw."""
-        return self.scores[:, : self.rows.soft.shape[1]]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -121,33 +138,40 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
             out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def exponentiate(scores, first, last, top, weights):
-    """weights[u - first] = exp(scores[u] - top[u]), top[u] = max scores[u], for u in first..last-1."""
+# a maximum in any order is the same number, so its loop may be vectorised
+@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+def row_maxima(scores, first, last, top):
+    """top[u] = max scores[u] for u in first..last-1."""
     for u in range(first, last):
-        row, out = scores[u], weights[u - first]
-        highest = -np.inf
-        for d in range(row.size):
-            highest = max(highest, row[d])
+        highest = scores[u, 0]
+        for d in range(1, scores.shape[1]):
+            highest = max(highest, scores[u, d])
         top[u] = highest
-        for d in range(row.size):
-            out[d] = exp(row[d] - highest)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def take_logs(sums, top, scores, row, log_table, first, last):
-    """sums[u, k] = sum_t exp(scores + E ln tau - top) becomes lse_k(u); anew where all of its terms vanished."""
+def exponentiate(scores, top, first, last, weights):
+    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
+    for u in range(first, last):
+        for d in range(scores.shape[1]):
+            weights[u, d] = exp(scores[u, d] - top[u])
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
-            total, highest = sums[u, k], top[u]
-            if total < _LEAST_SUM:
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], _LEAST_SUM))
+        for k in range(sums.shape[1]):
+            if sums[u, k] < _LEAST_SUM:
                 highest = -np.inf
                 for t in range(row.shape[1]):
                     highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
                 total = 0.0
                 for t in range(row.shape[1]):
                     total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
-            sums[u, k] = highest + log(total)
+                log_likelihood[u, k] = highest + log(total)
 
 
 def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
@@ -157,21 +181,21 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     n_rows = n_topics + len(rows.soft)
     weight = np.zeros((n_rows, n_clusters))
     np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
-    scores = np.empty((len(words), n_rows))
-    log_likelihood = np.empty((len(words), n_clusters))
+    scores, weights = np.empty((2, len(words), n_rows))
+    sums, log_likelihood = np.empty((2, len(words), n_clusters))
     top = np.empty(len(words))
 
     def work(first: int, last: int) -> None:
         total = expected.log_topic_total
         fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
-        scores[first:last, n_topics:] = scores[first:last, :n_topics] @ rows.soft.T
-        weights = np.empty((last - first, n_rows))
-        exponentiate(scores, first, last, top, weights)
-        np.matmul(weights, weight, out=log_likelihood[first:last])
-        take_logs(log_likelihood, top, scores, rows.row, expected.log_table, first, last)
+        np.matmul(scores[first:last, :n_topics], rows.soft.T, out=scores[first:last, n_topics:])
+        row_maxima(scores, first, last, top)
+        exponentiate(scores, top, first, last, weights)
+        np.matmul(weights[first:last], weight, out=sums[first:last])
+        take_logs(sums, top, scores, rows.row, expected.log_table, first, last, log_likelihood)
 
     in_blocks(pool, work, len(words), _WORD_BLOCK)
-    return WordTables(scores, log_likelihood, rows, expected.log_table)
+    return WordTables(scores, weights, sums, log_likelihood, rows, expected.log_table)
 
 
 @dataclass
@@ -202,38 +226,47 @@ class DocumentStatistics:
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence, word_mass):
+def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
     """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
 
-    Fills ``log_evidence`` (B,) and adds mu_jk x_jw to ``word_mass`` (U, K).
+    Fills ``log_evidence`` (B,).
     """
     n_clusters = shares.shape[1]
-    some = np.empty(n_clusters, np.int64)
+    score = np.empty(n_clusters)
     for j in range(first, last):
-        row = shares[j]
+        for k in range(n_clusters):
+            score[k] = shares[j, k]
         for cell in range(indptr[j], indptr[j + 1]):
             x = np.float64(counts[cell])
-            word = log_likelihood[indices[cell]]
+            u = indices[cell]
             for k in range(n_clusters):
-                row[k] += x * word[k]
+                score[k] += x * log_likelihood[u, k]
         top = -np.inf
         for k in range(n_clusters):
-            top = max(top, row[k])
+            top = max(top, score[k])
         total = 0.0
         for k in range(n_clusters):
-            row[k] = np.exp(row[k] - top)
-            total += row[k]
+            score[k] = np.exp(score[k] - top)
+            total += score[k]
         log_evidence[j] = top + np.log(total)
-        n_some = 0
         for k in range(n_clusters):
-            row[k] /= total
-            if row[k] > _LEAST_SHARE:
-                some[n_some] = k
-                n_some += 1
-        for cell in range(indptr[j], indptr[j + 1]):
-            mass = word_mass[indices[cell]]
-            for i in range(n_some):
-                mass[some[i]] += counts[cell] * row[some[i]]
+            shares[j, k] = score[k] / total
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
+    """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
+
+    (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
+    clusters of document j that count.
+    """
+    for u in range(first, last):
+        for k in range(word_mass.shape[1]):
+            word_mass[u, k] = 0.0
+        for cell in range(indptr[u], indptr[u + 1]):
+            j = documents[cell]
+            for i in range(start[j], start[j + 1]):
+                word_mass[u, cluster[i]] += counts[cell] * share[i]
 
 
 def assign_documents(
@@ -242,122 +275,176 @@ def assign_documents(
     """q(z_j) of every document given lse (U, K): (B, K) float64 mu_jk, rows summing to 1, and their statistics."""
     shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
     log_evidence = np.empty(batch.n_documents)
+    word_mass = np.empty_like(log_likelihood)
 
-    def work(first: int, last: int) -> DocumentStatistics:
-        word_mass = np.zeros_like(log_likelihood)
-        assign(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence, word_mass)
-        rows = shares[first:last]
-        contexts = np.asarray(batch.contexts.statistics[first:last].T @ rows).T
-        return DocumentStatistics(
-            last - first, float(log_evidence[first:last].sum()), rows.sum(axis=0), word_mass, contexts
-        )
+    def work(first: int, last: int) -> None:
+        assign(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence)
 
-    part = max(_LEAST_DOCUMENTS, -(-batch.n_documents // _DOCUMENT_PARTS))
-    parts = in_blocks(pool, work, batch.n_documents, part)
-    return shares, sum(parts[1:], start=parts[0])
+    in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
+    counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(word_mass)))
+    by_word = counts.tocsc()
+    document, cluster = np.nonzero(shares > _LEAST_SHARE)
+    start = np.searchsorted(document, np.arange(batch.n_documents + 1))
+    share = shares[document, cluster]
+
+    def add(first: int, last: int) -> None:
+        known = by_word.indptr, by_word.indices, by_word.data, start, cluster, share
+        add_word_mass(*known, first, last, word_mass)
+
+    in_blocks(pool, add, len(word_mass), _WORD_BLOCK)
+    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    return shares, DocumentStatistics(
+        batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
+    )
 
 
 class TableMass(NamedTuple):
-    """N_kt(w) where R_k(w) > 0: (cluster, word) pairs in order of cluster, then word.
+    """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
 
+    ratio : (U, K), R_k(w) / sums; 0 where the sum vanished (*lost* pairs)
     start : (blocks + 1, K) int64, pairs of cluster k in word block b are start[b, k]:start[b + 1, k]
-    word : (pairs,) int32, number in the batch
-    mass : (pairs, T)
+    word : (pairs,) int32, numbers in the batch of the words with R_k(w) > 0, by cluster
+    word_mass : (U, K), R_k(w)
+    lost : (2, some) int64, word and cluster of pairs whose mass is R_k(w) exp(score + E ln tau - lse) instead
     """
 
+    ratio: np.ndarray
     start: np.ndarray
     word: np.ndarray
-    mass: np.ndarray
+    word_mass: np.ndarray
+    lost: np.ndarray
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def count_pairs(word_mass, first, last, n_pairs):
-    """n_pairs[k] = number of words u in first..last-1 with R_k(u) > 0."""
+def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
+    """``ratio`` of words first..last-1 and n_pairs[k], how many of them have R_k(u) > 0; returns how many are lost."""
+    n_lost = 0
     for k in range(n_pairs.size):
         n_pairs[k] = 0
     for u in range(first, last):
         for k in range(n_pairs.size):
-            n_pairs[k] += word_mass[u, k] > 0
+            is_there = word_mass[u, k] > 0.0
+            is_lost = is_there and sums[u, k] < _LEAST_SUM
+            ratio[u, k] = word_mass[u, k] / sums[u, k] if is_there and not is_lost else 0.0
+            n_pairs[k] += is_there
+            n_lost += is_lost
+    return n_lost
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_pairs(word_mass, scores, row, log_table, log_likelihood, first, last, place, word, mass):
-    """Write the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
+def fill_pairs(word_mass, first, last, place, word):
+    """Write the words of the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
     for u in range(first, last):
         for k in range(place.size):
-            if word_mass[u, k] > 0:
-                p = place[k]
+            if word_mass[u, k] > 0.0:
+                word[place[k]] = u
                 place[k] += 1
-                word[p] = u
-                for t in range(row.shape[1]):
-                    mass[p, t] = scores[u, row[k, t]]
-                for t in range(row.shape[1]):
-                    log_share = mass[p, t] + log_table[k, t] - log_likelihood[u, k]
-                    share = exp(log_share)
-                    mass[p, t] = word_mass[u, k] * share if log_share > _LEAST_LOG_SHARE else 0.0
 
 
 def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None) -> TableMass:
-    """N_kt(w) = R_k(w) r_kt(w)."""
+    """N_kt(w) = R_k(w) r_kt(w) given R (U, K)."""
     n_words, n_clusters = word_mass.shape
     n_pairs = np.zeros((max(1, -(-n_words // _WORD_BLOCK)), n_clusters), np.int64)
+    ratio = np.empty_like(word_mass)
 
-    def count(first: int, last: int) -> None:
-        count_pairs(word_mass, first, last, n_pairs[first // _WORD_BLOCK])
+    def divide(first: int, last: int) -> int:
+        return fill_ratio(word_mass, tables.sums, first, last, ratio, n_pairs[first // _WORD_BLOCK])
 
-    in_blocks(pool, count, n_words, _WORD_BLOCK)
+    n_lost = sum(in_blocks(pool, divide, n_words, _WORD_BLOCK))
     ends = np.cumsum(n_pairs.T.ravel()).reshape(n_clusters, -1).T
     start = np.vstack([(ends - n_pairs)[:1], ends])
-    total = int(n_pairs.sum())
-    word, mass = np.empty(total, np.int32), np.empty((total, tables.log_table.shape[1]))
+    word = np.empty(int(n_pairs.sum()), np.int32)
 
     def fill(first: int, last: int) -> None:
-        place = start[first // _WORD_BLOCK].copy()
-        known = tables.scores, tables.rows.row, tables.log_table, tables.log_likelihood
-        fill_pairs(word_mass, *known, first, last, place, word, mass)
+        fill_pairs(word_mass, first, last, start[first // _WORD_BLOCK].copy(), word)
 
     in_blocks(pool, fill, n_words, _WORD_BLOCK)
-    return TableMass(start, word, mass)
-
-
-def table_statistics(tables: WordTables, pairs: TableMass, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
-    """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
-    log_psi = tables.log_psi
-    n_clusters, n_tables = tables.log_table.shape
-    n_kt = np.zeros((n_clusters, n_tables))
-    log_likelihood = np.zeros((n_clusters, n_tables, log_psi.shape[1]))
-
-    def work(k: int, _: int) -> None:
-        own = slice(pairs.start[0, k], pairs.start[-1, k])
-        mass = pairs.mass[own]
-        n_kt[k] = mass.sum(axis=0)
-        log_likelihood[k] = mass.T @ log_psi[pairs.word[own]]
-
-    in_blocks(pool, work, n_clusters, 1)
-    return n_kt, log_likelihood
+    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < _LEAST_SUM))) if n_lost else np.zeros((2, 0), np.int64)
+    return TableMass(ratio, start, word, word_mass, lost)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_row_words(start, end, word, mass, row, row_words):
-    """row_words[w, row[k, t]] += N_kt(w) for the pairs start[k]..end[k]-1 of every cluster k."""
-    for k in range(start.size):
-        for p in range(start[k], end[k]):
-            for t in range(mass.shape[1]):
-                row_words[word[p], row[k, t]] += mass[p, t]
+def sum_pairs(word, start, end, k, ratio, weights, row, table, scores, n_kt, log_likelihood):
+    """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw over the words of pairs start..end-1."""
+    n_tables, n_topics = log_likelihood.shape[1:]
+    mass, log_psi = np.zeros((n_tables, _PAIR_BLOCK)), np.zeros((_PAIR_BLOCK, n_topics))
+    part = np.empty((n_tables, n_topics))
+    n_kt[k] = 0.0
+    log_likelihood[k] = 0.0
+    for first in range(start, end, _PAIR_BLOCK):
+        last = min(first + _PAIR_BLOCK, end)
+        mass[:, last - first :] = 0.0
+        for p in range(first, last):
+            u = word[p]
+            for t in range(n_tables):
+                n = ratio[u, k] * table[k, t] * weights[u, row[k, t]]
+                mass[t, p - first] = n
+                n_kt[k, t] += n
+            for m in range(n_topics):
+                log_psi[p - first, m] = scores[u, m]
+        np.dot(mass, log_psi, part)
+        for t in range(n_tables):
+            for m in range(n_topics):
+                log_likelihood[k, t, m] += part[t, m]
 
 
-def topic_statistics(n_words: int, pairs: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu."""
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def add_rows_of(part, weights, was, now, first, last, row_words):
+    """row_words[u - first, now[p]] += part[u - first, p] weights[u, was[p]] for words u in first..last-1."""
+    for u in range(first, last):
+        for p in range(was.size):
+            row_words[u - first, now[p]] += part[u - first, p] * weights[u, was[p]]
+
+
+def lost_mass(tables: WordTables, mass: TableMass) -> np.ndarray:
+    """(T, lost): N_kt of the lost pairs."""
+    word, cluster = mass.lost
+    log_share = tables.scores[word, tables.rows.row[cluster].T] + tables.log_table[cluster].T
+    return mass.word_mass[word, cluster] * np.exp(log_share - tables.log_likelihood[word, cluster])
+
+
+def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
+    """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
+    n_clusters, n_tables = tables.log_table.shape
+    n_topics = tables.rows.soft.shape[1]
+    n_kt = np.empty((n_clusters, n_tables))
+    log_likelihood = np.empty((n_clusters, n_tables, n_topics))
+    table = np.exp(tables.log_table)
+
+    def work(k: int, _: int) -> None:
+        known = mass.ratio, tables.weights, tables.rows.row, table, tables.scores
+        sum_pairs(mass.word, mass.start[0, k], mass.start[-1, k], k, *known, n_kt, log_likelihood)
+
+    in_blocks(pool, work, n_clusters, 1)
+    for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
+        n_kt[k] += n
+        log_likelihood[k] += n[:, None] * tables.scores[word, :n_topics]
+    return n_kt, log_likelihood
+
+
+def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
+    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu, which may have moved since ``tables``.
+
+    Tables that had the same row and have the same row now are summed before anything is done for each word.
+    """
     rows, n_topics = TableRows.of(table_topic), table_topic.shape[2]
-    row_words = np.zeros((n_words, n_topics + len(rows.soft)))
-    topic_words = np.empty((n_words, n_topics))
+    n_rows = n_topics + len(rows.soft)
+    pair, group = np.unique(tables.rows.row * n_rows + rows.row, return_inverse=True)
+    was, now = np.divmod(pair, n_rows)
+    n_clusters = len(rows.row)
+    share = np.zeros((n_clusters, len(pair)))
+    np.add.at(share, (np.arange(n_clusters)[:, None], group.reshape(rows.row.shape)), np.exp(tables.log_table))
+    topic_words = np.empty((len(mass.ratio), n_topics))
 
     def work(first: int, last: int) -> None:
-        block = first // _WORD_BLOCK
-        add_row_words(pairs.start[block], pairs.start[block + 1], pairs.word, pairs.mass, rows.row, row_words)
-        topic_words[first:last] = row_words[first:last, :n_topics] + row_words[first:last, n_topics:] @ rows.soft
+        row_words = np.zeros((last - first, n_rows))
+        add_rows_of(mass.ratio[first:last] @ share, tables.weights, was, now, first, last, row_words)
+        np.matmul(row_words[:, n_topics:], rows.soft, out=topic_words[first:last])
+        topic_words[first:last] += row_words[:, :n_topics]
 
-    in_blocks(pool, work, n_words, _WORD_BLOCK)
+    in_blocks(pool, work, len(topic_words), _WORD_BLOCK)
+    for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
+        topic_words[word] += n @ table_topic[k]
     return topic_words
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 from scipy.special import digamma as array_digamma
-from scipy.special import gammaln, log_softmax
+from scipy.special import gammaln
 
 from mc2core import sticks
 from mc2core.engines.base import State
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
-from mc2core.numerics import digamma, log_gamma
+from mc2core.numerics import digamma, exp, log, log_gamma
 
 ROLES = ("group", "table", "topic")
 GROUP, TABLE, TOPIC = range(3)
@@ -190,6 +190,32 @@ def stick_arrays(state: Globals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return state.group_sticks, state.table_sticks, state.topic_sticks
 
 
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def fill_shares(scores, log_shares, shares):
+    """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
+    for i in range(scores.shape[0]):
+        highest = -np.inf
+        for m in range(scores.shape[1]):
+            highest = max(highest, scores[i, m])
+        for m in range(scores.shape[1]):
+            shares[i, m] = exp(scores[i, m] - highest)
+        total = 0.0
+        for m in range(scores.shape[1]):
+            total += shares[i, m]
+        log_total = highest + log(total)
+        for m in range(scores.shape[1]):
+            shares[i, m] /= total
+            log_shares[i, m] = scores[i, m] - log_total
+
+
+def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
+    log_shares, shares = np.empty((2, *scores.shape))
+    rows = -1, scores.shape[-1]
+    fill_shares(scores.reshape(rows), log_shares.reshape(rows), shares.reshape(rows))
+    return log_shares, shares
+
+
 @dataclass
 class Expectations:
     """Expectations under q of what the local step multiplies; all float64.
@@ -211,13 +237,13 @@ class Expectations:
     @classmethod
     def of(cls, state: Globals) -> Expectations:
         """Under the posteriors of ``state``."""
-        log_table_topic = log_softmax(state.table_topic, axis=-1)
+        log_table_topic, table_topic = topic_shares(state.table_topic)
         return cls(
             log_group=sticks.expected_log_weights(state.group_sticks),
             log_table=sticks.expected_log_weights(state.table_sticks),
             log_topic=sticks.expected_log_weights(state.topic_sticks),
             log_table_topic=log_table_topic,
-            table_topic=np.exp(log_table_topic),
+            table_topic=table_topic,
             log_topic_total=array_digamma(state.n_m + state.topic_prior * len(state.topic_words)),
             contexts=state.contexts.expected_parameters(state.natural),
         )
