@@ -176,7 +176,7 @@ def test_without_mirror_and_network_a_rule_fails_with_one_sentence(checkout):
         "cannot get enwiki-2014-excerpt_testdata_en.bz2 of dataset wikipedia: "
         "nowhere/wikipedia/enwiki-2014-excerpt_testdata_en.bz2 is missing; it has no official address"
     )
-    assert sentence in output
+    assert f"\nError: {sentence}\n" in output
 
 
 def config_of(*plans):

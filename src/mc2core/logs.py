@@ -17,7 +17,8 @@ LINE = "%(asctime)s %(name)s %(levelname)s %(message)s"
 def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     """Run a block with its log written to ``log`` and BLAS kept to ``threads`` threads.
 
-    An exception is written to the log with its traceback, and goes on.
+    An exception is written to the log with its traceback, and goes on; one that says what is wrong with the input
+    (ValueError, OSError) ends the job with its sentence alone.
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,6 +31,9 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     try:
         with threadpool_limits(threads):
             yield
+    except (ValueError, OSError) as error:
+        root.exception("failed")
+        raise SystemExit(f"Error: {error}") from error
     except BaseException:
         root.exception("failed")
         raise
