@@ -44,8 +44,10 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     corpus = _command(commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder")
-    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, pubmed or aua")
-    corpus.add_argument("--real", metavar="FILE", type=Path, help="read this source file instead of simulating")
+    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, w100, w1000, pubmed or aua")
+    corpus.add_argument(
+        "--real", metavar="FILE", type=Path, help="read this source file (nips) or folder (nuswide, aua)"
+    )
     corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
     corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
