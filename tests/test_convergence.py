@@ -7,9 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from scipy import stats
 
-from mc2core import convergence, speed
+from mc2core import convergence, rng, speed
 from mc2core.corpus import Corpus
+from mc2core.engines import FastEx
+from mc2core.engines.loop import fit
 from mc2core.figures import convergence as picture
 from mc2core.runs import fit_corpus
 
@@ -153,6 +156,23 @@ def test_trace_follows_the_labels_where_there_are_any(tmp_path):
         fit_corpus(Corpus(counts), **settings, **done, **files)
 
 
+def test_timed_proposals_are_drawn_from_equation_14():
+    counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
+    engine = FastEx(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
+    state = fit(Corpus(counts), engine, iterations=2, seed=1, progress=False).state
+    columns, documents, j = state.clusters.columns, state.documents, 7
+    apart = [bin(int(columns.signature[0, k] ^ documents.signature[j, 0])).count("1") for k in range(5)]
+    inner = documents.norm[j] * columns.norm[:5] * np.cos(np.pi * np.array(apart) / 16)
+    scores = 0.3 * (columns.constant[:5] + documents.mass[j] * columns.slope[:5] + inner)
+    expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+    proposed, seen = np.zeros(30, np.int32), np.zeros(5)
+    for repeat in range(4000):
+        speed.propose_all(rng.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
+        seen[proposed[j]] += 1
+    assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
+    assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4
+
+
 TIMES = pd.DataFrame(
     [
         ("total", "FastEx", 100, 8, 10.0),
@@ -178,6 +198,6 @@ def test_growth_of_the_total_with_the_number_of_clusters_is_judged(microseconds,
 def test_speed_table_has_the_papers_column_beside_ours():
     table, _ = speed.speed_table(TIMES, PRINTED)
     shown = speed.format_speed_table(table).set_index("method")
-    assert shown.loc["FastEx"].tolist() == ["total", "8", "10.0", "69.5", "14.0", "103.9"]
-    assert shown.loc["collapsed Gibbs"].tolist() == ["total", "", "", "", "50.0", ""]
+    assert shown.loc["FastEx"].tolist() == ["total", "8", "10.00", "69.52", "14.00", "103.91"]
+    assert shown.loc["collapsed Gibbs"].tolist() == ["total", "", "", "", "50.00", ""]
     assert speed.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0]["verdict"] == "not computed"
