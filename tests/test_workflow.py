@@ -1,18 +1,14 @@
 """The workflow as a user calls it: plans, sheets, targets, errors, and the test plan from end to end."""
 
 import re
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
+from workflow_calls import ROOT, snakemake
 
 from mc2core import plan
 
-ROOT = Path(__file__).resolve().parents[1]
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 CONFIG_SCHEMA = yaml.safe_load((SCHEMAS / "config.schema.yaml").read_text())
@@ -32,29 +28,10 @@ TARGETS = {
 }
 
 
-def snakemake(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
-
-
 def jobs(output):
     """``{rule: number of jobs}`` of a dry run."""
     stats = re.search(r"^job +count\n-+ +-+\n(.*?)\n\n", output, re.M | re.S)
     return {name: int(count) for name, count in (line.split() for line in stats[1].splitlines())} if stats else {}
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    for part in ("workflow", "config", "profiles"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    shutil.copy(ROOT / "Snakefile", tmp_path)
-    return tmp_path
 
 
 # -- plans and sheets, without Snakemake ---------------------------------------------------------------------------

@@ -5,37 +5,20 @@ import gzip
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import yaml
+from workflow_calls import ROOT, snakemake
 
 from mc2core import Corpus, plan
 from mc2core.sources import rar
 from mc2core.storage import read_json
 
-ROOT = Path(__file__).resolve().parents[1]
 MIRROR = Path(os.environ.get("MC2_MIRROR") or ROOT.parent / "shared/mirror")
 DUMP = "enwiki-latest-pages-articles-multistream"
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
-
-
-def snakemake(folder, *arguments):
-    done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
-        cwd=folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
-
-
-@pytest.fixture
-def checkout(tmp_path):
-    for part in ("workflow", "config", "profiles"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    shutil.copy(ROOT / "Snakefile", tmp_path)
-    return tmp_path
 
 
 def page(key, title, text, ns=0):

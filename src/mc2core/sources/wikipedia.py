@@ -199,7 +199,9 @@ def _number(path: Path, title: str, what: str, found: bytes | None) -> int:
 def multistream_ranges(
     index: str | os.PathLike[str], dump: str | os.PathLike[str], parts: int
 ) -> list[tuple[int, int]]:
-    """Cut a multistream dump into about ``parts`` byte ranges of whole streams, by its index (``offset:id:title``).
+    """Cut a multistream dump into ``parts`` byte ranges of whole streams, by its index (``offset:id:title``).
+
+    Of about equal lengths; fewer where there are not that many streams.
 
     The first range holds the head of the document. ValueError: an index of another dump or of another form.
     """
@@ -227,8 +229,13 @@ def multistream_ranges(
                 raise DamagedInput(f"{dump} has no stream at byte {start}, where {index.name} sees one")
     # byte 0 is the head alone: it stays with the first pages
     starts = [0, *starts[2:]]
-    cuts = sorted({starts[np.searchsorted(starts, size * part // parts)] for part in range(parts)
-                   if size * part // parts <= starts[-1]})  # fmt: skip
+    parts = min(parts, len(starts))
+    first = [0]
+    for part in range(1, parts):
+        place = int(np.searchsorted(starts, size * part // parts))
+        # a stream to each part, before it and after it, however unequal they are
+        first.append(min(max(place, first[-1] + 1), len(starts) - (parts - part)))
+    cuts = [starts[one] for one in first]
     return list(zip(cuts, [*cuts[1:], size], strict=True))
 
 
