@@ -1,5 +1,7 @@
 """Model: round trip through its file, probabilities, and what it says of clusters and topics."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -129,3 +131,37 @@ def test_top_words_come_likeliest_first():
     for row, words in zip(model.word_given_topic, model.top_words(3), strict=True):
         assert words == [WORDS[v] for v in sorted(range(4), key=lambda v: (-row[v], v))[:3]]
     assert all(len(words) == 4 for words in model.top_words(99))
+
+
+def test_sparse_shares_score_as_dense_ones(tmp_path):
+    """Thousands of clusters with a topic each (FastEx) keep their shares sparse; nothing read from them changes."""
+    dense, corpus = make_model(), make_corpus()
+    sparse = make_model()
+    sparse.samples = [
+        dataclasses.replace(sample, topic_given_cluster=sp.csr_matrix(sample.topic_given_cluster))
+        for sample in sparse.samples
+    ]
+    sparse.save(tmp_path / "model.npz")
+    read = Model.load(tmp_path / "model.npz")
+    assert sp.issparse(read.last.topic_given_cluster)
+    for model in (sparse, read):
+        np.testing.assert_array_equal(model.topic_given_cluster, dense.topic_given_cluster)
+        np.testing.assert_allclose(model.predict(corpus), dense.predict(corpus), rtol=1e-12)
+        np.testing.assert_allclose(model.last.word_given_cluster, dense.last.word_given_cluster, rtol=1e-12)
+        for estimator in ("marginal", "context", "icml14", "importance"):
+            expected = dense.log_likelihood(corpus, estimator)
+            np.testing.assert_allclose(model.log_likelihood(corpus, estimator), expected, rtol=1e-10)
+
+
+def test_top_words_of_sparse_counts_are_those_of_dense_ones():
+    """Zeros follow the words that occur, ties in the order of the vocabulary."""
+    draw = np.random.default_rng(1)
+    counts = draw.integers(0, 3, (6, 30)) * (draw.random((6, 30)) < 0.2)
+    sample = make_model().last
+    topics = {"topic_given_cluster": np.full((2, 6), 1 / 6), "topic_weights": np.full(6, 0.1)}
+    found = []
+    for table in (counts, sp.csr_matrix(counts)):
+        one = dataclasses.replace(sample, topic_words=table, **topics)
+        found.append(Model([one], {}, {}, [str(word) for word in range(30)]).top_words(12))
+    assert found[0] == found[1]
+    assert found[0][0] == [str(word) for word in np.argsort(-counts[0], kind="stable")[:12]]

@@ -30,8 +30,8 @@ class Sample:
         E[pi_k] over the clusters in use.
     new_cluster_weight : float
         Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0.
-    topic_given_cluster : (K, M) float64, rows sum to 1
-        E[tau_km] over the topics in use.
+    topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
+        E[tau_km] over the topics in use. Sparse where every cluster is a topic of its own, thousands of them.
     new_topic_weight : (K,) float64
         Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
     topic_words : (M, V) CSR or dense, >= 0
@@ -52,7 +52,7 @@ class Sample:
 
     cluster_weights: np.ndarray
     new_cluster_weight: float
-    topic_given_cluster: np.ndarray
+    topic_given_cluster: Any
     new_topic_weight: np.ndarray
     topic_words: Any
     topic_prior: float
@@ -83,36 +83,52 @@ class Sample:
     def word_given_cluster(self) -> np.ndarray:
         """(K, V) float64, rows sum to 1: the words of a token of each cluster, topics not in use included."""
         n_words = self.topic_words.shape[1]
-        known = (1.0 - self.new_topic_weight)[:, None] * self.topic_given_cluster
-        return known @ self.word_given_topic + (self.new_topic_weight / n_words)[:, None]
+        known = self.topic_given_cluster @ self.word_given_topic
+        return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
 
 
 _SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint")
-_SAMPLE_ARRAYS = ("cluster_weights", "topic_given_cluster", "new_topic_weight", "topic_weights", "natural", "cluster")
+_SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "natural", "cluster")
+_SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "words"}  # field: name on disk
 
 
 def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
     """A sample as plain arrays, their names led by ``prefix``."""
     arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
     arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
-    if sp.issparse(sample.topic_words):
-        table = sp.csr_matrix(sample.topic_words)
-        arrays |= {f"{prefix}words.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
-        arrays[f"{prefix}words.shape"] = np.array(table.shape)
-    else:
-        arrays[f"{prefix}words"] = sample.topic_words
+    for field_name, name in _SAMPLE_TABLES.items():
+        table = getattr(sample, field_name)
+        if sp.issparse(table):
+            table = sp.csr_matrix(table)
+            arrays |= {f"{prefix}{name}.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
+            arrays[f"{prefix}{name}.shape"] = np.array(table.shape)
+        else:
+            arrays[f"{prefix}{name}"] = table
     return arrays
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str) -> Sample:
     """The inverse of :func:`pack_sample`; KeyError where an array is missing."""
-    words: Any = arrays.get(f"{prefix}words")
-    if words is None:
-        parts = tuple(arrays[f"{prefix}words.{part}"] for part in ("data", "indices", "indptr"))
-        words = sp.csr_matrix(parts, shape=tuple(arrays[f"{prefix}words.shape"]))
     fields: dict[str, Any] = {name: arrays[f"{prefix}{name}"] for name in _SAMPLE_ARRAYS}
     fields |= zip(_SAMPLE_SCALARS, arrays[f"{prefix}scalars"].tolist(), strict=True)
-    return Sample(**fields, topic_words=words)
+    for field_name, name in _SAMPLE_TABLES.items():
+        table: Any = arrays.get(f"{prefix}{name}")
+        if table is None:
+            parts = tuple(arrays[f"{prefix}{name}.{part}"] for part in ("data", "indices", "indptr"))
+            table = sp.csr_matrix(parts, shape=tuple(arrays[f"{prefix}{name}.shape"]))
+        fields[field_name] = table
+    return Sample(**fields)
+
+
+def _largest(row: Any, n: int) -> np.ndarray:
+    """Columns of the n largest entries of a row, dense or (1, V) sparse; of equal entries the first."""
+    if not sp.issparse(row):
+        return np.argsort(-row, kind="stable")[:n]
+    row = sp.csr_matrix(row)
+    known = row.indices[np.lexsort((row.indices, -row.data))][:n]
+    # the rest are zeros: n columns of them are among the first n + len(known)
+    zeros = np.setdiff1d(np.arange(min(n + len(known), row.shape[1])), row.indices)
+    return np.concatenate([known, zeros])[:n]
 
 
 @dataclass
@@ -148,8 +164,9 @@ class Model:
 
     @property
     def topic_given_cluster(self) -> np.ndarray:
-        """(K, M) float64, rows sum to 1, of the last sample."""
-        return self.last.topic_given_cluster
+        """(K, M) float64, dense, rows sum to 1, of the last sample."""
+        shares = self.last.topic_given_cluster
+        return shares.toarray() if sp.issparse(shares) else shares
 
     @property
     def word_given_topic(self) -> np.ndarray:
@@ -181,8 +198,7 @@ class Model:
         """The n likeliest words of each topic of the last sample, likeliest first."""
         if n < 1:
             raise ValueError(f"{n} words were asked for; it must be at least 1")
-        order = np.argsort(-self.word_given_topic, axis=1, kind="stable")[:, :n]
-        return [[self.vocabulary[word] for word in row] for row in order]
+        return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.last.topic_words]
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:

@@ -52,7 +52,7 @@ class SampleLike(Protocol):
     def new_cluster_weight(self) -> float: ...
 
     @property
-    def topic_given_cluster(self) -> np.ndarray: ...
+    def topic_given_cluster(self) -> Any: ...
 
     @property
     def new_topic_weight(self) -> np.ndarray: ...
@@ -118,8 +118,9 @@ class _Mixture:
     That last one holds the topics not in use and those without words. Merging equal topics is exact, since parts of a
     Dirichlet add up to a Dirichlet.
 
-    ``log_weights`` (K,), ``tau`` (K, M + 1) and, where ``seed`` is given and the sample leaves mass to it, a new
-    cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha`` (M + 1,) is v epsilon.
+    ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
+    leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
+    (M + 1,) is v epsilon.
     """
 
     def __init__(self, sample: SampleLike, seed: int | None = None, number: int = 0) -> None:
@@ -138,8 +139,14 @@ class _Mixture:
         self._table: Any = sp.csc_matrix(table[uneven]) if sp.issparse(table) else table[uneven]
         self._totals = totals[uneven]
         unused = np.asarray(sample.new_topic_weight)[:, None]
-        known = (1.0 - unused) * sample.topic_given_cluster
-        self.tau = np.hstack([known[:, uneven], unused + known[:, ~uneven].sum(axis=1, keepdims=True)])
+        known: Any = sample.topic_given_cluster
+        if sp.issparse(known):
+            known = sp.csr_matrix(known.multiply(1.0 - unused))
+            even = unused + np.asarray(known[:, ~uneven].sum(axis=1)).reshape(-1, 1)
+            self.tau: Any = sp.hstack([known[:, uneven], sp.csr_matrix(even)], format="csr")
+        else:
+            known = (1.0 - unused) * known
+            self.tau = np.hstack([known[:, uneven], unused + known[:, ~uneven].sum(axis=1, keepdims=True)])
         weights = np.asarray(sample.topic_weights)
         rest = max(0.0, 1.0 - float(weights.sum())) + float(weights[~uneven].sum())
         self.alpha = sample.table_concentration * np.append(weights[uneven], rest)
@@ -149,7 +156,12 @@ class _Mixture:
         if seed is not None and self.has_new_cluster:
             new = np.log(sample.new_cluster_weight)
             self.log_weights = np.append(self.log_weights + np.log1p(-sample.new_cluster_weight), new)
-            self.tau = np.vstack([self.tau, self._new_cluster(seed)])
+            new_row = self._new_cluster(seed)
+            self.tau = (
+                sp.csr_matrix(sp.vstack([self.tau, new_row]))
+                if sp.issparse(self.tau)
+                else np.vstack([self.tau, new_row])
+            )
 
     def _new_cluster(self, seed: int) -> np.ndarray:
         proportions = np.zeros(len(self.alpha))
@@ -169,7 +181,7 @@ class _Mixture:
 
     def log_likelihood(self, block: _Block) -> np.ndarray:
         """(B, K) float64 nats: ln p(w_j | z_j = k) with the tokens' topics summed out."""
-        total = np.zeros((len(block.rows), len(self.tau)))
+        total = np.zeros((len(block.rows), self.tau.shape[0]))
         size = max(1, _CELLS // max(self.tau.shape))
         for start in range(0, len(block.words), size):
             likely = self.words(block.words[start : start + size]) @ self.tau.T
@@ -190,8 +202,8 @@ def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray
         Nats; 0 for an empty document. Beside it, memory stays within about 100 MB.
     """
     mixture = _Mixture(sample)
-    out = np.empty((corpus.n_documents, len(mixture.tau)))
-    for rows in _blocks(corpus, len(mixture.tau)):
+    out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
+    for rows in _blocks(corpus, mixture.tau.shape[0]):
         out[rows] = mixture.log_likelihood(_Block(corpus, rows))
     return out
 
@@ -268,6 +280,7 @@ def _icml14(block: _Block, mixtures: list[_Mixture], stacked: Any, seed: int, th
     for mixture in mixtures:
         cluster = np.argmax(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
         psi, tau = mixture.words(block.words), mixture.tau
+        tau = tau.toarray() if sp.issparse(tau) else tau
 
         def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
             kernels.own_topic_values(indptr, indices, psi, tau, cluster, first, last, mean)
@@ -395,7 +408,7 @@ def log_likelihood(
     mixtures = [_Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
-    for rows in _blocks(corpus, max(len(mixture.tau) for mixture in mixtures)):
+    for rows in _blocks(corpus, max(mixture.tau.shape[0] for mixture in mixtures)):
         out[rows] = chosen.run(_Block(corpus, rows), mixtures, stacked, seed, threads)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
     return out

@@ -24,6 +24,8 @@ from mc2core.model import Sample
 _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+#: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
+TRIES = 2
 #: proposal="auto" hashes above this many clusters (benchmarks/fastex.py measures where the two cross)
 EXACT_UP_TO = 150
 
@@ -31,7 +33,7 @@ EXACT_UP_TO = 150
 class FastEx(Engine):
     """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
 
-    Every sweep moves each document once. With ``proposal="hash"`` a cluster is proposed from bit signatures and
+    Every sweep visits each document once. With ``proposal="hash"`` a cluster is proposed from bit signatures and
     accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored. Both
     are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being scored,
     with Dirichlet draws of weights and word distributions.
@@ -51,7 +53,8 @@ class FastEx(Engine):
     bits : 8, 16, 32, 64, 128 or 256
         Length of a signature.
     projection : "balanced" or "paper"
-        What is hashed, see :mod:`mc2core.engines.fastex_hash`.
+        What is hashed, see :mod:`mc2core.engines.fastex_hash`. The balanced one makes two moves of a document in each
+        sweep from the same signatures, the paper's one.
     component : "multinomial", "poisson" or "gaussian"
         Distribution of the word counts given the cluster, see :mod:`mc2core.engines.fastex_components`. Poisson: each
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
@@ -62,6 +65,7 @@ class FastEx(Engine):
         Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
     flatness : float in (0, 1]
         Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
+        The balanced projection lowers it further as long as its estimates are poor.
     rate_prior : float > 0
         Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
     documents_per_round : int, optional
@@ -126,7 +130,7 @@ class FastEx(Engine):
         return Plan(
             self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
-            self.documents_per_round,
+            TRIES if self.projection == "balanced" else 1, self.documents_per_round,
         )  # fmt: skip
 
     def init(self, corpus: Corpus, seed: int) -> State:
@@ -137,7 +141,7 @@ class FastEx(Engine):
         return self._state(corpus, cluster)
 
     def _state(
-        self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray] | None = None
+        self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray, float] | None = None
     ) -> FastExState | ExactState | BaselineState:
         if self.proposal == "baseline":
             return BaselineState(corpus, self._plan, cluster)
@@ -177,7 +181,7 @@ class FastEx(Engine):
         return Sample(
             cluster_weights=weights / weights.sum(),
             new_cluster_weight=0.0,
-            topic_given_cluster=np.eye(len(used)),
+            topic_given_cluster=sp.identity(len(used), format="csr"),
             new_topic_weight=np.zeros(len(used)),
             topic_words=sp.csr_matrix(members @ corpus.content),
             topic_prior=self.word_prior,
@@ -194,8 +198,8 @@ class FastEx(Engine):
             raise ValueError(f"cluster must hold {corpus.n_documents} numbers below {self.n_clusters}")
         if self.is_exact or self.proposal == "baseline":
             return self._state(corpus, cluster)
-        aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32)
-        if any(array.shape != (corpus.n_words,) for array in aim):
+        aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
+        if any(array.shape != (corpus.n_words,) for array in aim[:2]):
             raise ValueError(f"centre and scale must hold {corpus.n_words} numbers")
         return self._state(corpus, cluster, aim)
 

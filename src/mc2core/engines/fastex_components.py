@@ -52,6 +52,7 @@ class Plan:
     is_balanced: bool
     failure_probability: float | None
     flatness: float
+    tries: int
     documents_per_round: int
 
 
@@ -69,6 +70,7 @@ class Constants(NamedTuple):
     bits: int
     slack: float
     flatness: float
+    tries: int
     log_gamma: np.ndarray
     theta: np.ndarray
 

@@ -178,6 +178,15 @@ def _words_in(documents, slots, constants, j, k, is_inside):
 
 
 @numba.njit(cache=True, nogil=True)
+def _log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
+    """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`_words_in`."""
+    words, squares = _words_in(documents, slots, constants, j, k, is_inside)
+    mass = documents.mass[j]
+    n_documents, others = clusters.n_k[k] - is_inside, clusters.mass[k] - is_inside * mass
+    return log_evidence(constants, n_documents, others, clusters.squares[k] - squares, words, mass)
+
+
+@numba.njit(cache=True, nogil=True)
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
     """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch."""
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
@@ -211,14 +220,14 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
 
 @numba.njit(cache=True, nogil=True)
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
-    """Cluster of document j after one Metropolis-Hastings move from ``old``; changes nothing but ``work``.
+    """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
-    Returns (cluster, 1 if another one was proposed).
+    Returns (cluster, how many other clusters were proposed).
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
-    log_old, squares = 0.0, np.int64(0)
+    squares = np.int64(0)
     if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
-        log_old, squares = _words_in(documents, slots, constants, j, old, 1)
+        _, squares = _words_in(documents, slots, constants, j, old, 1)
     own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
     weights, blocks = work.weights, work.blocks
     proposal_scores(
@@ -227,20 +236,55 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     )  # fmt: skip
     replace(weights, blocks, old, own)
     weigh(weights, blocks)
-    new = draw(stream, n_clusters, weights, blocks)
-    if new == old:
-        return old, 0
-    fetch_cells(documents, slots, constants.n_words, j, new)
-    if constants.component != GAUSSIAN:
-        log_old, squares = _words_in(documents, slots, constants, j, old, 1)
-    log_new, _ = _words_in(documents, slots, constants, j, new, 0)
-    others = clusters.n_k[old] - 1, clusters.mass[old] - mass, clusters.squares[old] - squares
-    log_ratio = log_evidence(constants, clusters.n_k[new], clusters.mass[new], clusters.squares[new], log_new, mass)
-    log_ratio -= log_evidence(constants, *others, log_old, mass)
-    log_ratio += math.log(weights[old]) - math.log(weights[new])
-    if log_ratio >= 0.0 or rng.uniform(stream) < math.exp(log_ratio):
-        return new, 1
-    return old, 1
+    # the cluster to start from and all that are proposed are weighed by one and the same exact likelihood
+    now, log_now, is_scored, n_proposed = old, 0.0, False, 0
+    for _ in range(constants.tries):
+        new = draw(stream, n_clusters, weights, blocks)
+        if new == now:
+            continue
+        n_proposed += 1
+        fetch_cells(documents, slots, constants.n_words, j, new)
+        if not is_scored:
+            log_now = _log_evidence_in(documents, clusters, slots, constants, j, old, 1)
+            is_scored = True
+        log_new = _log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
+        log_ratio = log_new - log_now + math.log(weights[now]) - math.log(weights[new])
+        if log_ratio >= 0.0 or rng.uniform(stream) < math.exp(log_ratio):
+            now, log_now = new, log_new
+    return now, n_proposed
+
+
+@numba.njit(cache=True, nogil=True)
+def trust(documents, clusters, projection, constants, slots, cluster, step, most):
+    """What a nat of the proposal's score is worth in the exact log evidence: the slope of a regression line.
+
+    Over every ``step``-th document and at most ``most`` clusters of each, its own among them, both centred for each
+    document; ``constants`` must have a flatness of 1.
+    """
+    work = workspace(clusters)
+    n_clusters = clusters.n_k.size
+    n = min(most, n_clusters)
+    exact, score = np.empty(n), np.empty(n)
+    both = square = 0.0
+    for j in range(0, cluster.size, step):
+        own = np.int64(cluster[j])
+        squares = np.int64(0)
+        if constants.component == GAUSSIAN:
+            _, squares = _words_in(documents, slots, constants, j, own, 1)
+        proposal_scores(
+            clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
+            constants.slack, constants.flatness, work.weights, work.blocks,
+        )  # fmt: skip
+        work.weights[own] = _score_without(documents, clusters, projection, constants, slots, j, own, squares, work)
+        for i in range(n):
+            k = (own + i * n_clusters // n) % n_clusters
+            exact[i] = _log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
+            score[i] = work.weights[k]
+        exact -= exact.mean()
+        score -= score.mean()
+        both += (exact * score).sum()
+        square += (score * score).sum()
+    return both / square if square > 0.0 else 0.0
 
 
 @numba.njit(cache=True, nogil=True)

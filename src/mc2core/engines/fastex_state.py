@@ -36,6 +36,7 @@ from mc2core.engines.fastex_hash import (
     coordinate,
     refresh,
     sweep,
+    trust,
 )
 from mc2core.engines.fastex_lanes import NO_CLUSTER
 from mc2core.engines.fastex_proposal import padded
@@ -50,6 +51,9 @@ _MOMENT_UNIT = 2.0**20
 #: nats by which a document's own cluster must stand out in the words that are hashed
 SIGNAL = 25.0
 JOINT_UNIT = 2.0**20
+_TRUSTED_DOCUMENTS, _TRUSTED_CLUSTERS = 100, 50
+#: scores are never trusted less
+LEAST_FLATNESS = 1e-3
 
 
 @numba.njit(cache=True, nogil=True)
@@ -206,12 +210,14 @@ class FastExState(State):
     cluster : (J,) int32
     centre, scale : (V,) float32
         c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
+    flatness : float
+        Power of the proposal: at most the plan's; in the balanced projection what its scores are worth.
     documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.engines.fastex_hash`
     slots, used : the table of counts and its number of non-zero cells, see :mod:`mc2core.engines.fastex_table`
     """
 
     def __init__(
-        self, corpus: Corpus, plan: Plan, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray] | None = None
+        self, corpus: Corpus, plan: Plan, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray, float] | None = None
     ) -> None:
         content = corpus.content
         self.plan = plan
@@ -243,13 +249,16 @@ class FastExState(State):
             bits=plan.bits,
             slack=slack,
             flatness=plan.flatness,
+            tries=plan.tries,
             log_gamma=gammaln(small + plan.word_prior),
             theta=(small if plan.component == GAUSSIAN else np.log1p(small / plan.word_prior)).astype(np.float32),
         )
+        self.flatness = plan.flatness
         self._count(mass)
         if aim is not None:
-            self.centre, self.scale = aim
+            self.centre, self.scale, self.flatness = aim
             self._project()
+            self.constants = self.constants._replace(flatness=self.flatness)
         elif plan.is_balanced:
             self.aim()
         else:
@@ -347,7 +356,9 @@ class FastExState(State):
         both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
         own cluster k, without the document (the signal). Words enter in order of signal / noise while
         (signal - SIGNAL) / noise,
-        summed over words, rises; the others have scale 0. They still count in the exact acceptance.
+        summed over words, rises; the others have scale 0. They still count in the exact acceptance. Then the flatness
+        is fitted: how much a nat of the proposal's score says of the exact log likelihood. Among clusters drawn at
+        random it is next to nothing, and proposals are nearly uniform; of clusters that stand apart, it is a lot.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.plan.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)
@@ -372,6 +383,11 @@ class FastExState(State):
             self.centre[kept] = mean[kept]
         self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
         self._project()
+        self.constants = self.constants._replace(flatness=1.0)
+        step = -(-n_documents // _TRUSTED_DOCUMENTS)
+        data = self.documents, self.clusters, self.projection, self.constants, self.slots, self.cluster
+        self.flatness = float(np.clip(trust(*data, step, _TRUSTED_CLUSTERS), LEAST_FLATNESS, self.plan.flatness))
+        self.constants = self.constants._replace(flatness=self.flatness)
 
     def _project(self) -> None:
         """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
@@ -409,4 +425,9 @@ class FastExState(State):
         return log_joint_of_sizes(self.plan, self.constants.n_words, len(self.cluster), *sizes) + cells
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"cluster": self.cluster, "centre": self.centre, "scale": self.scale}
+        return {
+            "cluster": self.cluster,
+            "centre": self.centre,
+            "scale": self.scale,
+            "flatness": np.array(self.flatness),
+        }

@@ -44,7 +44,7 @@ def describe(
     for rank, j in enumerate(typical):
         rows.append(("document", rank + 1, str(titles[j]), float(years[j])))
 
-    share, words = sample.topic_given_cluster[cluster], model.top_words(n_words)
+    share, words = model.topic_given_cluster[cluster], model.top_words(n_words)
     for rank, m in enumerate(np.argsort(-share, kind="stable")[:n_topics]):
         rows.append(("topic", rank + 1, " ".join(words[m]), float(share[m])))
     rows.append(("size", 1, f"cluster of {len(members)} of {corpus.n_documents} documents", float(len(members))))
