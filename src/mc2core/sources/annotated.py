@@ -1,7 +1,8 @@
 """AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` as contexts.
 
 The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
-h5py alone, so that no version of pandas is asked for; install it by ``pip install 'mc2core[anndata]'``.
+h5py alone, so that no version of pandas is asked for; install it by ``pip install 'mc2core[anndata]'``. A file forged
+with care can crash the HDF5 library itself, and Python with it: read only files you trust.
 """
 
 from __future__ import annotations
