@@ -11,7 +11,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from svi_twin import FAMILIES, engine_of, small_corpus
 
 from mc2core import Corpus, sticks, storage
-from mc2core.engines import svi_local
+from mc2core.engines import svi_init, svi_local
 from mc2core.engines.loop import fit
 from mc2core.engines.svi import SVI
 from mc2core.engines.svi_state import Expectations
@@ -216,6 +216,23 @@ def test_degenerate_sizes(batch_size, initialisation):
         assert (sample.topic_words >= 0).all()
         assert set(sample.cluster) == set(range(sample.n_clusters))
         assert np.isfinite(result.model.perplexity(corpus))
+
+
+def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
+    corpus = small_corpus(12, n_documents=6, mean_count=3.0)
+    draw = np.random.default_rng(12)
+    cluster, topic = draw.integers(3, size=6), draw.integers(7, size=corpus.n_tokens)
+    n_w = np.asarray(corpus.content.sum(axis=0)).ravel()
+    token_cluster = np.repeat(cluster, corpus.document_lengths)
+    for truncations in [(3, 2, 7), (3, 3, 4)]:
+        seating = svi_init.seating_of(corpus, cluster, topic, engine_of(*truncations))
+        assert seating.topic_words.sum(axis=1).tolist() == n_w.tolist()
+        # by size of the cluster; the last table serves the common topic, and every token of a cluster has a table
+        sizes = np.bincount(cluster, minlength=3)
+        order = np.argsort(-sizes, kind="stable")
+        assert seating.n_kt.sum(axis=1).tolist() == [(token_cluster == k).sum() for k in order]
+        assert (seating.table_topic[:, -1] == truncations[2] - 1).all()
+        assert seating.n_kt[:, -1].sum() > 0
 
 
 def test_a_batch_larger_than_the_corpus_is_the_corpus():

@@ -185,21 +185,41 @@ def seat_by_gibbs(part: Corpus, engine: Any, seed: int) -> Seating:
 
 
 def seating_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Seating:
-    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations."""
-    cluster = _largest(cluster, engine.n_clusters)
-    topic = _largest(topic, engine.n_topics)
+    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations.
+
+    Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
+    every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    cluster = _largest(cluster, n_clusters)
+    topic = _largest(topic, n_topics)
     word = np.repeat(part.content.indices, part.content.data)
     token_cluster = np.repeat(cluster, part.document_lengths)
+    table_topic = _largest_topics(token_cluster, topic, engine)
+    if n_tables > 1 and n_topics > 1:
+        common = n_topics - 1
+        table_topic[:, n_tables - 1] = common
+        is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)  # the last ones stand for "none", which is -1
+        np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
+        topic = np.where(is_served[token_cluster, topic], topic, common)
     known = topic >= 0
-    topic_words = np.bincount(word[known] * engine.n_topics + topic[known], minlength=part.n_words * engine.n_topics)
+    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=part.n_words * n_topics)
     known &= token_cluster >= 0
-    n_km = np.bincount(
-        token_cluster[known] * engine.n_topics + topic[known], minlength=engine.n_clusters * engine.n_topics
-    ).reshape(engine.n_clusters, engine.n_topics)
-    table_topic = np.argsort(-n_km, axis=1, kind="stable")[:, np.arange(engine.n_tables) % engine.n_topics]
-    n_kt = np.take_along_axis(n_km, table_topic, axis=1).astype(np.float64)
-    n_kt[:, engine.n_topics :] = 0.0  # more tables than topics: the first round has all tokens
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
+    # a topic that several tables of a cluster serve has its tokens at the first of them
+    for k in range(n_clusters):
+        n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
     return Seating(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+
+
+def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -> np.ndarray:
+    """(K, T) int: the topics with most tokens in each cluster, from the first again where there are fewer topics."""
+    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    known = (topic >= 0) & (token_cluster >= 0)
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
+    return order[:, np.arange(engine.n_tables) % n_topics]
 
 
 def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
