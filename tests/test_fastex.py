@@ -13,7 +13,7 @@ from mc2core import Corpus, rng
 from mc2core.engines.fastex import FastEx
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState, sweep_exact
-from mc2core.engines.fastex_hash import choose, sweep, workspace
+from mc2core.engines.fastex_hash import choose, put, sweep, workspace
 from mc2core.engines.fastex_state import FastExState
 from mc2core.engines.fastex_table import add_to, count_at, count_bits, empty_table, grown
 from mc2core.engines.loop import fit
@@ -187,6 +187,22 @@ class TestTable:
             add_to(slots, shift, np.uint64(cell * 2_799_999), 1, used)
             if cell > 1000:
                 assert slots.nbytes <= 16 * used[0]
+
+    def test_sixteen_bytes_a_cell_when_clusters_merge(self):
+        """100 clusters that share no cell become one: the table gives its room back, and loses nothing."""
+        corpus = Corpus(np.ones((100, 300), int))
+        state = FastExState(corpus, plan_of(n_clusters=100), np.arange(100))
+        assert state.used[0] == 30_000
+        for j in range(1, 100):
+            move = state.documents, state.clusters, state.projection, state.constants, state.slots, state.used, j
+            put(*move, j, -1)
+            put(*move, 0, 1)
+            state.cluster[j] = 0
+        state.sweep(rng.key(0, "test", 0), np.zeros(2, np.int64))
+        assert state.slots.nbytes <= 16 * state.used[0]
+        fresh = FastExState(corpus, state.plan, state.cluster, (state.centre, state.scale, state.flatness))
+        assert state.used[0] == fresh.used[0]
+        assert state.log_joint == fresh.log_joint
 
     def test_too_large_a_key(self):
         with pytest.raises(ValueError, match="leave 1 bits for a count, but a word occurs 5 times"):

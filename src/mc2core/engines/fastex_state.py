@@ -40,7 +40,7 @@ from mc2core.engines.fastex_hash import (
 )
 from mc2core.engines.fastex_lanes import NO_CLUSTER
 from mc2core.engines.fastex_proposal import padded
-from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, count_bits, empty_table, grown
+from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, count_bits, empty_table, grown, shrunk
 from mc2core.engines.parallel import in_blocks
 from mc2core.hashing import WORD_BITS, add_signed, n_signature_words
 
@@ -307,6 +307,7 @@ class FastExState(State):
             self._sweep_in_order(key, moves)
         else:
             self._sweep_in_rounds(key, moves, pool)
+        self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
 
     def _sweep_in_order(self, key: np.uint64, moves: np.ndarray) -> None:
         first = 0

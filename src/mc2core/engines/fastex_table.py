@@ -124,3 +124,12 @@ def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
     new = np.zeros(max(int(len(slots) * _GROWTH), int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
     _rehash(slots, shift, new)
     return new
+
+
+def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
+    """A table with the same ``n_cells`` cells, made smaller if it has come to take over 16 bytes for each."""
+    if slots.nbytes <= 16 * max(n_cells, _LEAST_SLOTS):
+        return slots
+    new = empty_table(n_cells)
+    _rehash(slots, shift, new)
+    return new
