@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
-from mc2core.engines import svi_local
+from mc2core.engines import svi_local, svi_statistics
 from mc2core.engines.svi import SVI
 from mc2core.engines.svi_state import Expectations
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
@@ -36,10 +36,10 @@ def local_and_statistics(corpus, state, rows=None):
     batch = svi_local.take_batch(corpus, state.contexts, rows)
     tables = svi_local.word_tables(state, expected, batch.words, None)
     shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
-    mass = svi_local.table_mass(tables, documents.word_mass, None)
-    n_kt, log_likelihood = svi_local.table_statistics(tables, mass, None)
+    mass = svi_statistics.table_mass(tables, documents.word_mass, None)
+    n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
-    topic_words[batch.words] = svi_local.topic_statistics(tables, mass, expected.table_topic, None)
+    topic_words[batch.words] = svi_statistics.topic_statistics(tables, mass, expected.table_topic, None)
     return shares, documents, n_kt, log_likelihood, topic_words
 
 

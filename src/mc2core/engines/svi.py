@@ -16,7 +16,7 @@ import numpy as np
 
 from mc2core import sticks
 from mc2core.corpus import Corpus
-from mc2core.engines import svi_init, svi_local
+from mc2core.engines import svi_init, svi_local, svi_statistics
 from mc2core.engines.base import Engine, choice, context_families, whole
 from mc2core.engines.parallel import thread_budget
 from mc2core.engines.svi_state import (
@@ -63,7 +63,7 @@ def step_tables(
 ) -> None:
     """Natural-gradient step for q(beta), q(tau_k), q(c_kt), q(phi_k), in place (UAI16, eq. 2-5).
 
-    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`svi_local.table_statistics`;
+    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`svi_statistics.table_statistics`;
     ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
     """
     _blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
@@ -84,7 +84,7 @@ def step_topics(
 ) -> None:
     """Natural-gradient step for q(psi_m) and q(epsilon), in place, given (K, T, M) mu.
 
-    ``counts`` (U, M) are those of :func:`svi_local.topic_statistics` at ``words`` (U,). The tables' topics are
+    ``counts`` (U, M) are those of :func:`svi_statistics.topic_statistics` at ``words`` (U,). The tables' topics are
     globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
     undo the scale. Finite differences settle it (tests/test_svi.py).
     """
@@ -286,11 +286,11 @@ class SVI(Engine):
         tables = svi_local.word_tables(state, expected, batch.words, pool)
         shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, pool)
         state.cluster[rows] = shares.argmax(axis=1)
-        mass = svi_local.table_mass(tables, documents.word_mass, pool)
-        n_kt, log_likelihood = svi_local.table_statistics(tables, mass, pool)
+        mass = svi_statistics.table_mass(tables, documents.word_mass, pool)
+        n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, pool)
         step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
         _, table_topic = topic_shares(state.table_topic)
-        topic_words = svi_local.topic_statistics(tables, mass, table_topic, pool)
+        topic_words = svi_statistics.topic_statistics(tables, mass, table_topic, pool)
         step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
         step_concentrations(state, self.concentration_settings)
         state.n_updates += 1
@@ -306,7 +306,7 @@ class SVI(Engine):
         sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
         after = Expectations.of(state)
         words_before = float(np.sum(before.table_topic * sums.table_log_likelihood))
-        words_after = svi_local.expected_topic_words(state, after, sums.words, sums.topic_words, pool)
+        words_after = svi_statistics.expected_topic_words(state, after, sums.words, sums.topic_words, pool)
         change = words_after - words_before
         change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
         change += float(np.sum(sums.n_kt * (after.log_table - before.log_table)))

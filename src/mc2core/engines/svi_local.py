@@ -9,7 +9,7 @@ each distinct word of a mini-batch (:func:`word_tables`); a document needs lse o
 and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w) = sum_j mu_jk x_jw, the contexts'
 statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere. The
 tables' mass is N_kt(w) = R_k(w) r_kt(w), most of it zero in a small batch; it is never stored, but made from three
-small factors (:class:`TableMass`) where it is summed.
+small factors where it is summed (:mod:`mc2core.engines.svi_statistics`).
 
 **Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
 sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
@@ -35,13 +35,11 @@ from mc2core.engines.svi_state import Expectations, Globals
 from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import digamma, exp, log
 
-_WORD_BLOCK = 512
+WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 64
-# (cluster, word) pairs whose rows of E ln psi are gathered at a time: they fit the second-level cache
-_PAIR_BLOCK = 256
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 _LEAST_SHARE = 1e-18
-_LEAST_SUM = 1e-250
+LEAST_SUM = 1e-250
 
 
 class Batch(NamedTuple):
@@ -162,9 +160,9 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
     """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
-            log_likelihood[u, k] = top[u] + log(max(sums[u, k], _LEAST_SUM))
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], LEAST_SUM))
         for k in range(sums.shape[1]):
-            if sums[u, k] < _LEAST_SUM:
+            if sums[u, k] < LEAST_SUM:
                 highest = -np.inf
                 for t in range(row.shape[1]):
                     highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
@@ -194,7 +192,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
         np.matmul(weights[first:last], weight, out=sums[first:last])
         take_logs(sums, top, scores, rows.row, expected.log_table, first, last, log_likelihood)
 
-    in_blocks(pool, work, len(words), _WORD_BLOCK)
+    in_blocks(pool, work, len(words), WORD_BLOCK)
     return WordTables(scores, weights, sums, log_likelihood, rows, expected.log_table)
 
 
@@ -291,173 +289,8 @@ def assign_documents(
         known = by_word.indptr, by_word.indices, by_word.data, start, cluster, share
         add_word_mass(*known, first, last, word_mass)
 
-    in_blocks(pool, add, len(word_mass), _WORD_BLOCK)
+    in_blocks(pool, add, len(word_mass), WORD_BLOCK)
     contexts = np.asarray(batch.contexts.statistics.T @ shares).T
     return shares, DocumentStatistics(
         batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
     )
-
-
-class TableMass(NamedTuple):
-    """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
-
-    ratio : (U, K), R_k(w) / sums; 0 where the sum vanished (*lost* pairs)
-    start : (blocks + 1, K) int64, pairs of cluster k in word block b are start[b, k]:start[b + 1, k]
-    word : (pairs,) int32, numbers in the batch of the words with R_k(w) > 0, by cluster
-    word_mass : (U, K), R_k(w)
-    lost : (2, some) int64, word and cluster of pairs whose mass is R_k(w) exp(score + E ln tau - lse) instead
-    """
-
-    ratio: np.ndarray
-    start: np.ndarray
-    word: np.ndarray
-    word_mass: np.ndarray
-    lost: np.ndarray
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
-    """``ratio`` of words first..last-1 and n_pairs[k], how many of them have R_k(u) > 0; returns how many are lost."""
-    n_lost = 0
-    for k in range(n_pairs.size):
-        n_pairs[k] = 0
-    for u in range(first, last):
-        for k in range(n_pairs.size):
-            is_there = word_mass[u, k] > 0.0
-            is_lost = is_there and sums[u, k] < _LEAST_SUM
-            ratio[u, k] = word_mass[u, k] / sums[u, k] if is_there and not is_lost else 0.0
-            n_pairs[k] += is_there
-            n_lost += is_lost
-    return n_lost
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def fill_pairs(word_mass, first, last, place, word):
-    """Write the words of the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
-    for u in range(first, last):
-        for k in range(place.size):
-            if word_mass[u, k] > 0.0:
-                word[place[k]] = u
-                place[k] += 1
-
-
-def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None) -> TableMass:
-    """N_kt(w) = R_k(w) r_kt(w) given R (U, K)."""
-    n_words, n_clusters = word_mass.shape
-    n_pairs = np.zeros((max(1, -(-n_words // _WORD_BLOCK)), n_clusters), np.int64)
-    ratio = np.empty_like(word_mass)
-
-    def divide(first: int, last: int) -> int:
-        return fill_ratio(word_mass, tables.sums, first, last, ratio, n_pairs[first // _WORD_BLOCK])
-
-    n_lost = sum(in_blocks(pool, divide, n_words, _WORD_BLOCK))
-    ends = np.cumsum(n_pairs.T.ravel()).reshape(n_clusters, -1).T
-    start = np.vstack([(ends - n_pairs)[:1], ends])
-    word = np.empty(int(n_pairs.sum()), np.int32)
-
-    def fill(first: int, last: int) -> None:
-        fill_pairs(word_mass, first, last, start[first // _WORD_BLOCK].copy(), word)
-
-    in_blocks(pool, fill, n_words, _WORD_BLOCK)
-    lost = np.array(np.nonzero((word_mass > 0) & (tables.sums < _LEAST_SUM))) if n_lost else np.zeros((2, 0), np.int64)
-    return TableMass(ratio, start, word, word_mass, lost)
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def sum_pairs(word, start, end, k, ratio, weights, row, table, scores, n_kt, log_likelihood):
-    """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw over the words of pairs start..end-1."""
-    n_tables, n_topics = log_likelihood.shape[1:]
-    mass, log_psi = np.zeros((n_tables, _PAIR_BLOCK)), np.zeros((_PAIR_BLOCK, n_topics))
-    part = np.empty((n_tables, n_topics))
-    n_kt[k] = 0.0
-    log_likelihood[k] = 0.0
-    for first in range(start, end, _PAIR_BLOCK):
-        last = min(first + _PAIR_BLOCK, end)
-        mass[:, last - first :] = 0.0
-        for p in range(first, last):
-            u = word[p]
-            for t in range(n_tables):
-                n = ratio[u, k] * table[k, t] * weights[u, row[k, t]]
-                mass[t, p - first] = n
-                n_kt[k, t] += n
-            for m in range(n_topics):
-                log_psi[p - first, m] = scores[u, m]
-        np.dot(mass, log_psi, part)
-        for t in range(n_tables):
-            for m in range(n_topics):
-                log_likelihood[k, t, m] += part[t, m]
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def add_rows_of(part, weights, was, now, first, last, row_words):
-    """row_words[u - first, now[p]] += part[u - first, p] weights[u, was[p]] for words u in first..last-1."""
-    for u in range(first, last):
-        for p in range(was.size):
-            row_words[u - first, now[p]] += part[u - first, p] * weights[u, was[p]]
-
-
-def lost_mass(tables: WordTables, mass: TableMass) -> np.ndarray:
-    """(T, lost): N_kt of the lost pairs."""
-    word, cluster = mass.lost
-    log_share = tables.scores[word, tables.rows.row[cluster].T] + tables.log_table[cluster].T
-    return mass.word_mass[word, cluster] * np.exp(log_share - tables.log_likelihood[word, cluster])
-
-
-def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None) -> tuple[np.ndarray, np.ndarray]:
-    """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
-    n_clusters, n_tables = tables.log_table.shape
-    n_topics = tables.rows.soft.shape[1]
-    n_kt = np.empty((n_clusters, n_tables))
-    log_likelihood = np.empty((n_clusters, n_tables, n_topics))
-    table = np.exp(tables.log_table)
-
-    def work(k: int, _: int) -> None:
-        known = mass.ratio, tables.weights, tables.rows.row, table, tables.scores
-        sum_pairs(mass.word, mass.start[0, k], mass.start[-1, k], k, *known, n_kt, log_likelihood)
-
-    in_blocks(pool, work, n_clusters, 1)
-    for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
-        n_kt[k] += n
-        log_likelihood[k] += n[:, None] * tables.scores[word, :n_topics]
-    return n_kt, log_likelihood
-
-
-def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu, which may have moved since ``tables``.
-
-    Tables that had the same row and have the same row now are summed before anything is done for each word.
-    """
-    rows, n_topics = TableRows.of(table_topic), table_topic.shape[2]
-    n_rows = n_topics + len(rows.soft)
-    pair, group = np.unique(tables.rows.row * n_rows + rows.row, return_inverse=True)
-    was, now = np.divmod(pair, n_rows)
-    n_clusters = len(rows.row)
-    share = np.zeros((n_clusters, len(pair)))
-    np.add.at(share, (np.arange(n_clusters)[:, None], group.reshape(rows.row.shape)), np.exp(tables.log_table))
-    topic_words = np.empty((len(mass.ratio), n_topics))
-
-    def work(first: int, last: int) -> None:
-        row_words = np.zeros((last - first, n_rows))
-        add_rows_of(mass.ratio[first:last] @ share, tables.weights, was, now, first, last, row_words)
-        np.matmul(row_words[:, n_topics:], rows.soft, out=topic_words[first:last])
-        topic_words[first:last] += row_words[:, :n_topics]
-
-    in_blocks(pool, work, len(topic_words), _WORD_BLOCK)
-    for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
-        topic_words[word] += n @ table_topic[k]
-    return topic_words
-
-
-def expected_topic_words(
-    state: Globals, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
-) -> float:
-    """sum_wm counts_wm E ln psi_mw under the current globals, nats; ``counts`` (U, M) at ``words`` (U,)."""
-
-    def work(first: int, last: int) -> float:
-        log_psi = np.empty((last - first, counts.shape[1]))
-        own = words[first:last]
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, own, state.topic_prior, total, 0, len(own), log_psi)
-        return float(np.sum(counts[first:last] * log_psi))
-
-    return sum(in_blocks(pool, work, len(words), _WORD_BLOCK))
