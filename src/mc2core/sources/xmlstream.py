@@ -7,6 +7,7 @@ part will do.
 
 from __future__ import annotations
 
+import bz2
 import itertools
 import lzma
 import os
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.sources import bunzip2, sevenzip, xmlscan
+from mc2core.sources import sevenzip, xmlscan
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -121,13 +122,7 @@ def blocks(
         head = stream.read(min(BLOCK_BYTES, left))
         left -= len(head)
         if head.startswith(sevenzip.SIGNATURE):
-            yield from _unpack(path, sevenzip.blocks(path), lambda: size)
-            return
-        if head.startswith(b"BZh"):
-            stream.seek(start)
-            end = size if stop is None else stop
-            read_some = lambda n: stream.read(min(n, end - stream.tell()))  # noqa: E731
-            yield from _unpack(path, bunzip2.blocks(read_some), lambda: stream.tell() - start)
+            yield from _unpack(path)
             return
         make = _decompressor(path, head, text)
 
@@ -145,19 +140,17 @@ def blocks(
         yield from _inflate(path, make, head, read)
 
 
-def _unpack(path: Path, pieces: Iterator[bytes], taken: Callable[[], int]) -> Iterator[bytes]:
-    """Pass pieces on, with what goes wrong told of ``path``; taken : compressed bytes read so far."""
-    given = 0
+def _unpack(path: Path) -> Iterator[bytes]:
+    given, size = 0, path.stat().st_size
     try:
-        for piece in pieces:
-            given += len(piece)
-            _check_ratio(path, given, taken())
-            yield piece
-    except (sevenzip.Damage, bunzip2.Damage, lzma.LZMAError) as error:
-        if isinstance(error, bunzip2.Damage) and error.is_cut:
-            raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error
+        for block in sevenzip.blocks(path):
+            given += len(block)
+            _check_ratio(path, given, size)
+            yield block
+    except (sevenzip.Damage, lzma.LZMAError) as error:
         raise DamagedInput(
-            f"{path} is damaged after {given} inflated bytes: {' '.join(str(error).split())}", truncated=given > 0
+            f"{path} is damaged or cut off after {given} inflated bytes: {' '.join(str(error).split())}",
+            truncated=given > 0,
         ) from error
 
 
@@ -213,6 +206,8 @@ def _decompressor(path: Path, head: bytes, text: bool) -> Callable[[], Any] | No
     """What inflates a file that begins like this; None for plain XML or SQL text."""
     if head.startswith(b"\x1f\x8b"):
         return lambda: zlib.decompressobj(wbits=31)
+    if head.startswith(b"BZh"):
+        return bz2.BZ2Decompressor
     if head.startswith(b"\xfd7zXZ\0"):
         return lzma.LZMADecompressor
     beginning = head[:1024].lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
