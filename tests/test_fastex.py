@@ -96,13 +96,14 @@ def assert_stationary(batches, exact):
 
 
 @pytest.mark.parametrize(
-    ("bits", "is_balanced", "failure", "component"),
-    [(bits, is_balanced, None, MULTINOMIAL) for bits in BITS for is_balanced in (True, False)]
-    + [(16, True, 0.1, MULTINOMIAL), (64, False, 0.1, POISSON), (64, True, None, POISSON)]
-    + [(64, False, None, GAUSSIAN), (64, True, None, GAUSSIAN)],
+    ("bits", "is_balanced", "failure", "component", "tries"),
+    [(bits, is_balanced, None, MULTINOMIAL, 1 + is_balanced) for bits in BITS for is_balanced in (True, False)]
+    + [(16, True, 0.1, MULTINOMIAL, 1), (64, False, 0.1, POISSON, 1), (64, True, None, POISSON, 2)]
+    + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
 )
-def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, component):
-    state = FastExState(TINY, plan_of(component, bits, is_balanced, failure), np.array([0, 1, 2, 0]))
+def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, component, tries):
+    plan = plan_of(component, bits, is_balanced, failure, tries=tries)
+    state = FastExState(TINY, plan, np.array([0, 1, 2, 0]))
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states(
