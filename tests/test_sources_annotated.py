@@ -1,6 +1,7 @@
 """AnnData files, written here by h5py in the documented layout; the same reader was run on files of anndata 0.12."""
 
 import re
+import subprocess
 
 import numpy as np
 import pytest
@@ -131,3 +132,17 @@ def test_a_cut_file_is_refused(tmp_path):
         annotated.read(path)
     with pytest.raises(ValueError, match=r"b\.h5ad is missing"):
         annotated.read(tmp_path / "b.h5ad")
+
+
+def test_a_file_that_kills_its_reader_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    ended = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: ended.append(run(*a, **k)) or ended[-1])
+    annotated.rehearse(path, CONTEXTS, "donor", "counts")
+    annotated.rehearse(path, label="nobody")  # for read() to tell
+    assert [one.returncode for one in ended] == [0, 1]
+    assert b"nobody" in ended[1].stderr
+    monkeypatch.setattr(annotated, "_REHEARSAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(ValueError, match=r"a\.h5ad is damaged: reading it kills the HDF5 library \(signal 11\)"):
+        annotated.rehearse(path)

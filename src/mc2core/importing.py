@@ -106,6 +106,7 @@ def read_own(path: Path, settings: Mapping[str, Any]) -> tuple[Corpus, list[Drop
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
     contexts = dict(_context(text) for text in given.get("contexts", ()))
     if form == "AnnData":
+        annotated.rehearse(path, contexts, given.get("label"), given.get("layer"))
         return annotated.read(path, contexts, given.get("label"), given.get("layer")), []
     if form == "UCI bag-of-words":
         return uci.read(path, given.get("vocabulary")), []

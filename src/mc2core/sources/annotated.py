@@ -1,14 +1,18 @@
 """AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` as contexts.
 
 The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
-h5py alone, so that no version of pandas is asked for; install it by ``pip install 'mc2core[anndata]'``. A file forged
-with care can crash the HDF5 library itself, and Python with it: read only files you trust.
+h5py alone, so that no version of pandas is asked for; install it by ``pip install 'mc2core[anndata]'``. A forged file
+can crash the HDF5 library itself, and Python with it: :func:`rehearse` finds out in a process of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,6 +84,31 @@ def read(
         # h5py reports damage and unexpected types of node by any of these
         reason = " ".join(str(error).split()) or type(error).__name__
         raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
+
+
+_REHEARSAL = """
+import json, sys
+from mc2core.sources import annotated, own
+path, contexts, label, layer = json.loads(sys.argv[1])
+annotated.read(path, {name: own.ContextColumn(**one) for name, one in contexts.items()}, label, layer)
+"""
+
+
+def rehearse(
+    path: str | os.PathLike[str],
+    contexts: Mapping[str, ContextColumn] | None = None,
+    label: str | None = None,
+    layer: str | None = None,
+) -> None:
+    """:func:`read` with the same arguments, in another process and for nothing: ValueError where it kills that process.
+
+    What else may be wrong is left for :func:`read` to tell.
+    """
+    columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
+    arguments = json.dumps([str(path), columns, label, layer])
+    done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
+    if done.returncode < 0:
+        raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
 
 
 def _read(
