@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from mc2core.figures import style
 
@@ -53,10 +54,16 @@ def draw(points: pd.DataFrame) -> Figure:
                 epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
                 ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour, label="SVI, end of an epoch")
         late = here[here["iteration"] > 0]
-        low, high = here["perplexity_least"].min(), late["perplexity_most"].quantile(0.9)
+        # a poor state early on may leave the panel, the last state of a method may not
+        last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
+        low, high = here["perplexity_least"].min(), max(late["perplexity_most"].quantile(0.9), last)
         ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
         threads = "/".join(str(one) for one in sorted(here["threads"].unique()))
         ax.set_xscale("log")
+        is_long = here["seconds"].max() > 100 * here["seconds"].min()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1,) if is_long else (1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set(xlabel=f"seconds of the fit (log scale, {threads} core)", title=dataset)
         ax.grid(color="#E5E5E5", linewidth=0.6)
     panels[0].set_ylabel("held-out perplexity")
