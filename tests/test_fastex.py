@@ -10,6 +10,7 @@ from scipy.stats import multivariate_t
 from test_hashing import signs
 
 from mc2core import Corpus, rng
+from mc2core.engines import fastex
 from mc2core.engines.fastex import FastEx
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState, sweep_exact
@@ -342,6 +343,18 @@ def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters():
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
         FastEx(**settings)
+
+
+def test_auto_is_exact_while_its_table_takes_2_gib(monkeypatch):
+    assert FastEx(n_clusters=2**20).is_exact(n_words=2**8)
+    assert not FastEx(n_clusters=2**20).is_exact(n_words=2**8 + 1)
+    assert not FastEx(n_clusters=3, proposal="hash").is_exact(n_words=4)
+    assert isinstance(FastEx(n_clusters=3).init(TINY, 0), ExactState)
+    monkeypatch.setattr(fastex, "EXACT_BYTES", 8 * 3 * TINY.n_words - 1)
+    engine = FastEx(n_clusters=3)
+    state = engine.init(TINY, 0)
+    assert isinstance(state, FastExState)
+    assert isinstance(engine.restore(TINY, state.arrays()), FastExState)
 
 
 def test_corpora_and_checkpoints_that_do_not_fit():

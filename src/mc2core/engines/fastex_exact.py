@@ -1,7 +1,8 @@
 """The exact rival inside FastEx: score every cluster from a dense table, word by word, and draw (collapsed Gibbs).
 
 ln(n_kd + a) stands in a table with one row of K entries for each word, so a document's score under all clusters is a
-sum of its words' rows: vector additions, at the speed at which memory delivers the rows. The table takes 8 K V bytes.
+sum of its words' rows: vector additions, at the speed at which memory delivers the rows. With the counts beside it,
+the table takes 8 K V bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from mc2core.engines.fastex_components import (
 from mc2core.engines.fastex_state import JOINT_UNIT
 
 _REPEATS = 16  # counts above are scored by the difference of two log-gamma
-_BLOCK = 64
+#: of each word in each cluster: an int32 count and a float32 logarithm
+TABLE_CELL_BYTES = 8
 
 
 @numba.njit(cache=True, nogil=True)
@@ -67,6 +69,12 @@ def _finish(component, mass, head, slope, tail, shape, scores):
             scores[k] = head[k] - shape[k] * numerics.log(rate)
 
 
+@numba.njit(inline="always")
+def _log_of(component, word_prior, n):
+    """Entry of ``logs`` for the count n."""
+    return np.float64(n) if component == GAUSSIAN else math.log(n + word_prior)
+
+
 @numba.njit(cache=True, nogil=True)
 def _add(component, words, counts, first, last, sign, k, word_prior, table, logs):
     """Add a document's words to cluster k (sign 1) or take them out (-1); returns the change of its squares."""
@@ -75,8 +83,16 @@ def _add(component, words, counts, first, last, sign, k, word_prior, table, logs
         n = np.int64(table[words[cell], k]) + sign * counts[cell]
         squares += sign * counts[cell] * (2 * n - sign * counts[cell])
         table[words[cell], k] = n
-        logs[words[cell], k] = n if component == GAUSSIAN else math.log(n + word_prior)
+        logs[words[cell], k] = _log_of(component, word_prior, n)
     return squares
+
+
+@numba.njit(cache=True, nogil=True)
+def _fill_logs(component, word_prior, table, logs):
+    """Fill (V, K) float32 ``logs`` from the counts, in place: NumPy would make float64 tables of the same shape."""
+    for word in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            logs[word, k] = _log_of(component, word_prior, table[word, k])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -185,7 +201,7 @@ class ExactState(State):
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        refuse_tables_beyond_memory("exact", 8, corpus.n_words, plan.n_clusters)
+        refuse_tables_beyond_memory("exact", TABLE_CELL_BYTES, corpus.n_words, plan.n_clusters)
         content = corpus.content
         self.plan = plan
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
@@ -199,8 +215,8 @@ class ExactState(State):
         cells = np.repeat(self.cluster, np.diff(self.indptr))
         np.add.at(self.table, (self.words, cells), self.counts)
         self.squares = np.einsum("dk,dk->k", self.table, self.table, dtype=np.int64)
-        logs = self.table if plan.component == GAUSSIAN else np.log(self.table + np.float64(plan.word_prior))
-        self.logs = logs.astype(np.float32)
+        self.logs = np.empty(self.table.shape, np.float32)
+        _fill_logs(plan.component, plan.word_prior, self.table, self.logs)
         self._log_gamma = gammaln(np.arange(1 << 14) + plan.word_prior)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
