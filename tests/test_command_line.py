@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -61,6 +63,8 @@ def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitt
         assert main(["clusters", str(fitted / "fit/model.npz"), str(folder)]) == 0
         rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
         assert np.array_equal([int(row["cluster"]) for row in rows], expected)
+        shown = [name for name in rows[0] if name.startswith("document_")]
+        assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
 
 
 FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
@@ -109,3 +113,9 @@ def test_help_names_every_command(capsys):
     assert stopped.value.code == 0
     text = capsys.readouterr().out
     assert all(f"mc2 {name}" in text for name in ("corpus", "fit", "evaluate", "topics", "clusters"))
+
+
+def test_a_reader_that_has_read_enough_is_no_error(fitted):
+    command = f"{sys.executable} -m mc2core topics {fitted / 'fit/model.npz'} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

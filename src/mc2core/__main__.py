@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `mc2 topics ... | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (ValueError, OSError) as error:
         print(f"mc2: error: {error}", file=sys.stderr)
         return 2
@@ -177,6 +181,9 @@ def _topics(options: argparse.Namespace) -> None:
 
 
 def _clusters(options: argparse.Namespace) -> None:
+    import numpy as np
+    import pandas as pd
+
     from mc2core.corpus import Corpus
     from mc2core.model import Model
     from mc2core.runs import as_fitted
@@ -184,9 +191,15 @@ def _clusters(options: argparse.Namespace) -> None:
     model = Model.load(options.model)
     corpus = as_fitted(model, Corpus.load(options.corpus))
     probability = model.predict(corpus, use_context=not options.no_context)
-    print("document,cluster,probability")
-    for j, row in enumerate(probability):
-        print(f"{j + 1},{row.argmax() + 1},{row.max():.6f}")
+    table = pd.DataFrame(
+        {
+            "document": np.arange(corpus.n_documents) + 1,
+            "cluster": probability.argmax(axis=1) + 1,
+            "probability": probability.max(axis=1).round(6),
+        }
+    )
+    kept = corpus.documents.add_prefix("document_")
+    print(table.join(kept).to_csv(index=False), end="")
 
 
 if __name__ == "__main__":

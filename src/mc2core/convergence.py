@@ -130,11 +130,12 @@ def judge(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[t
     if ours.empty or rival.empty:
         return [(quality, None, "no fit"), (speed, None, "no fit")]
     numbers = f"VI {_mean_sd(ours['vi_bits'], 2)}, baseline {_mean_sd(rival['vi_bits'], 2)} bits"
-    verdicts = [(quality, bool(ours["vi_bits"].mean() <= rival["vi_bits"].mean() * WITHIN), numbers)]
     gained = rival.set_index("seed")["seconds_to_baseline"].dropna()
     reached = ours["speedup"].dropna()
     if gained.empty:
-        return [*verdicts, (speed, None, "the baseline's last VI is no better than that after its first sweep")]
+        idle = "the baseline ends no better than after its first sweep"
+        return [(quality, None, f"{numbers}: {idle}"), (speed, None, idle)]
+    verdicts = [(quality, bool(ours["vi_bits"].mean() <= rival["vi_bits"].mean() * WITHIN), numbers)]
     if len(reached) < len(gained):
         return [*verdicts, (speed, False, f"{len(gained) - len(reached)} of {len(gained)} fits do not reach that VI")]
     return [*verdicts, (speed, bool(reached.mean() >= times), f"{_mean_sd(reached, 1)} times")]

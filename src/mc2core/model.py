@@ -120,15 +120,21 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str) -> Sample:
     return Sample(**fields)
 
 
+#: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
+FEWEST_TOKENS = 0.01
+
+
 def _largest(row: Any, n: int) -> np.ndarray:
-    """Columns of the n largest entries of a row, dense or (1, V) sparse; of equal entries the first."""
-    if not sp.issparse(row):
-        return np.argsort(-row, kind="stable")[:n]
-    row = sp.csr_matrix(row)
-    known = row.indices[np.lexsort((row.indices, -row.data))][:n]
-    # the rest are zeros: n columns of them are among the first n + len(known)
-    zeros = np.setdiff1d(np.arange(min(n + len(known), row.shape[1])), row.indices)
-    return np.concatenate([known, zeros])[:n]
+    """Columns of the n largest entries of at least FEWEST_TOKENS of a row, dense or (1, V) sparse; of equal entries
+    the first.
+    """
+    if sp.issparse(row):
+        row = sp.csr_matrix(row)
+        columns, values = row.indices, row.data
+    else:
+        columns, values = np.arange(len(row)), row
+    met = values >= FEWEST_TOKENS
+    return columns[met][np.lexsort((columns[met], -values[met]))][:n]
 
 
 @dataclass
@@ -195,7 +201,7 @@ class Model:
         return mean * sd + centre if mean.ndim == 1 else mean
 
     def top_words(self, n: int = 10) -> list[list[str]]:
-        """The n likeliest words of each topic of the last sample, likeliest first."""
+        """The n likeliest words of each topic of the last sample, likeliest first; fewer where it has met fewer."""
         if n < 1:
             raise ValueError(f"{n} words were asked for; it must be at least 1")
         return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.last.topic_words]

@@ -132,6 +132,10 @@ def fit(
     if stored is not None and stored.iteration > iterations:
         raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
 
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if progress:
+        tqdm.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
     compile_seconds = _warm(engine, corpus)
     started = time.perf_counter()
     if stored is None:
@@ -158,8 +162,6 @@ def fit(
             checkpoints.write(checkpoint, done)
         saved = time.perf_counter()
 
-    if progress is None:
-        progress = sys.stderr.isatty()
     with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
         bar = tqdm(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
         show()
