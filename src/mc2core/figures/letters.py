@@ -45,7 +45,9 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     for row, (title, model) in zip(axes[1:], models.items(), strict=True):
         order, distances = orders[title]
         labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
-        drawn.append(_draw_row(row, f"{title}, M = {len(order)}", _pick(model.word_given_topic, order), labels))
+        hidden = len(order) - n_columns
+        count = f"M = {len(order)}" + (f"\n({hidden} not drawn)" if hidden > 0 else "")
+        drawn.append(_draw_row(row, f"{title}, {count}", _pick(model.word_given_topic, order), labels))
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
     images.suptitle(f"topics, and the L1 distance of each found one from its letter ({which})", fontsize=9)
 
@@ -126,7 +128,8 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     for k, density in enumerate(found):
         ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
     ax.set(title="context of each cluster", xlabel="number", ylabel="density")
-    ax.legend(fontsize=7, handlelength=1.4)
+    ax.set_ylim(top=1.4 * ax.get_ylim()[1])  # room for the legend above the data
+    ax.legend(fontsize=6, handlelength=1.2, ncols=3, loc="upper center", columnspacing=1.0)
     items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
 
