@@ -239,6 +239,7 @@ def test_sizes_are_summarised_and_judged():
     assert [holds for _, holds, _ in judged] == [True, True]
     assert judged[0][2] == "gain in NMI +0.300 at 5, +0.100 at 20"
     assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1, 20: 0.3})))] == [False, False]
+    assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1})))] == [None, None]
 
 
 def test_sizes_figure_has_both_lines_and_names_its_repeats():
