@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mc2core import kernel_cache
 
 if TYPE_CHECKING:
     from mc2core import clustering
@@ -13,6 +16,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Corpus", "Fit", "Model", "__version__", "clustering", "fit"]
+
+kernel_cache.drop_stale(Path(__file__).parent)
 
 # loaded when first asked for: all of them together take seconds, and a command or a job needs a few
 _HOME = {"Corpus": "corpus", "Fit": "engines.loop", "Model": "model", "clustering": "", "fit": "engines.loop"}
