@@ -96,7 +96,7 @@ def _weigh_products(typingctx, left, row, right, other_row, sums, first):
 def _find_lane(typingctx, weights, first, u, left_out):
     """Index 0..15 of the first running sum of weights[first:first + 16] that exceeds ``u`` (float64); 16 if none does.
 
-    The weight at the place ``left_out`` of ``weights`` counts as 0 (-1: none is left out). Running sums are float32,
+    The weight at the place ``left_out`` of ``weights`` counts as 0, if it is one of these. Running sums are float32,
     taken in four steps of doubled reach. The weight at the index is above 0.
     """
     signature = types.intp(weights, types.intp, types.float64, types.intp)

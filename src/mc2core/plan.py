@@ -180,10 +180,10 @@ def read_experiments(
         ):
             if name not in known:
                 raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
-        columns = [text for text in config["corpora"][row["dataset"]].get("contexts", ()) if ":" in text]
-        offered = [text.partition(":")[0].partition("=")[0] for text in columns]  # "[NAME=]COLUMN:KIND"
+        chosen_contexts = config["corpora"][row["dataset"]].get("contexts")  # names, or "[NAME=]COLUMN:KIND"
+        offered = [text.partition(":")[0].partition("=")[0] for text in chosen_contexts or ()]
         for name in contexts:
-            if columns and name not in offered:
+            if chosen_contexts is not None and name not in offered:
                 raise ValueError(f"{where}: context {name!r} is not among those of corpora.{row['dataset']}: {offered}")
         settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
         for name, value in parse_settings(row["settings"], where).items():
