@@ -23,6 +23,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from mc2core.compiling import kernel
+
 #: lengths of a signature that are supported
 BITS = (8, 16, 32, 64, 128, 256)
 #: signs in one machine word of a signature
@@ -69,7 +71,7 @@ def _close(h1, h2, length):
     return h1, h2 + h1
 
 
-@numba.njit(cache=True)
+@kernel
 def murmur3(data, seed):
     """The two uint64 halves of ``mmh3.mmh3_x64_128_digest(data, seed)``; ``data`` (n,) uint8."""
     h1 = np.uint64(seed)
@@ -171,7 +173,7 @@ def _above(typingctx, sums, first, threshold):
 above: Any = intrinsic(_above)
 
 
-@numba.njit(cache=True)
+@kernel
 def add_signed(sums, word, value):
     """Add the int32 ``value`` of coordinate ``word`` to ``sums`` ((64 W,) int32) where the word's bit is set."""
     for pair in range(0, sums.size // WORD_BITS, 2):
@@ -181,7 +183,7 @@ def add_signed(sums, word, value):
             add_where_set(sums, (pair + 1) * WORD_BITS, h2, value)
 
 
-@numba.njit(cache=True)
+@kernel
 def signature_word(sums, total, part, bits):
     """Word ``part`` of the signature: bit b is set where <signs_b, vector> = 2 sums[b] - total > 0, |total| < 2**32."""
     # whole numbers: 2 s > total is s > floor(total / 2), which int32 holds as it holds every s

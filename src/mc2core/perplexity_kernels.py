@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 
 _32 = np.uint64(32)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def seek_document(state, key, words, indices, counts, begin, end):
     """Set ``state`` to the start of a document's stream, named by a hash of its words and their counts.
 
@@ -32,7 +32,7 @@ def seek_document(state, key, words, indices, counts, begin, end):
     rng.seek(state, key, item)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _draw(state, cumulative):
     """Index drawn with the weights whose running sums are given; one of weight 0 is never drawn."""
     target = rng.uniform(state) * cumulative[-1]
@@ -46,7 +46,7 @@ def _draw(state, cumulative):
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def own_topic_values(indptr, indices, psi, tau, cluster, first, last, out):
     """Add to ``out`` (entries,) psi[w, l] of the likeliest topic l of each entry, given the document's cluster.
 
@@ -65,7 +65,7 @@ def own_topic_values(indptr, indices, psi, tau, cluster, first, last, out):
             out[position] += value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, first, last, out):
     """ln of the importance-sampling estimate of p(w_j | psi, theta_j ~ Dirichlet(alpha)) into ``out`` (J,).
 
@@ -130,7 +130,7 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
         out[j] = top + math.log(total / draws)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _resample(state, weights, ancestors):
     """Systematic resampling: particle r is followed by about R weights[r] copies; weights sum to 1."""
     n = len(weights)
@@ -143,7 +143,7 @@ def _resample(state, weights, ancestors):
         ancestors[r] = source
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def left_to_right(indptr, indices, counts, words, psi, alpha, particles, moves, key, first, last, out):
     """ln of the left-to-right estimate of p(w_j | psi, theta_j ~ Dirichlet(alpha)) into ``out`` (J,).
 

@@ -19,6 +19,7 @@ import math
 import numba
 import numpy as np
 
+from mc2core.compiling import kernel
 from mc2core.numerics import exp, log
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -65,7 +66,7 @@ def _mix_increment(word):
     return (word ^ (word >> _S33)) | _ONE
 
 
-@numba.njit(cache=True)
+@kernel
 def seek(state, key, item):
     """Set ``state`` ((2,) uint64, in place) to the start of item's stream under ``key``."""
     start = mix(key + _GOLDEN * (np.uint64(item) + _ONE))
@@ -96,7 +97,7 @@ _LAYER = np.uint64(255)
 _LOW = np.uint64(4095)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def normal(state):
     """Standard normal float64 by Marsaglia and Tsang's ziggurat."""
     while True:
@@ -117,7 +118,7 @@ def normal(state):
             return x
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def gamma_variate(state, shape):
     """Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
     d = shape - 1.0 / 3.0
@@ -133,7 +134,7 @@ def gamma_variate(state, shape):
             return d * v
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_gamma_variate(state, shape):
     """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
 
@@ -144,7 +145,7 @@ def log_gamma_variate(state, shape):
     return math.log(gamma_variate(state, shape))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def fill_gamma(state, shape, work, out):
     """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
 
@@ -189,7 +190,7 @@ def fill_gamma(state, shape, work, out):
         out[i] = x
 
 
-@numba.njit(cache=True)
+@kernel
 def beta_variate(state, a, b):
     """Beta(a, b) variate, a, b > 0."""
     x = log_gamma_variate(state, a)

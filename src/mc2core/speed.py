@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numba
 import numpy as np
 import pandas as pd
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.fastex import AIM_AFTER
 from mc2core.engines.fastex_hash import workspace
 from mc2core.engines.fastex_proposal import draw, proposal_scores, weigh
@@ -36,7 +36,7 @@ NOTES = (
 )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def propose_all(key, documents, clusters, constants, proposed):
     """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
 

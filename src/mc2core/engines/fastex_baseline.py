@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
 from mc2core import numerics, rng
+from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
 from mc2core.engines.fastex_components import (
@@ -38,7 +38,7 @@ _SMALL_SHAPE = 0.5
 _CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fill_log_gamma(stream, shape, logs):
     """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows.
 
@@ -70,7 +70,7 @@ def fill_log_gamma(stream, shape, logs):
             logs[k] = math.log(rng.uniform(stream) / right) / shape
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs, totals):
     """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
 
@@ -89,7 +89,7 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
             totals[k] += numerics.exp(row[k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
     """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
     stream = np.zeros(2, np.uint64)
@@ -99,7 +99,7 @@ def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, pr
         precision[k] = math.exp(rng.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
     """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
 
@@ -118,7 +118,7 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
             totals[k] += row[k] * row[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def weigh_clusters(key, component, n_k, weight_prior, rate_prior, n_words, precision, totals, head, slope):
     """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them."""
     stream = np.zeros(2, np.uint64)
@@ -135,7 +135,7 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, n_words, preci
             slope[k] = -0.5 * precision[k]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def assign(key, first, last, indptr, words, counts, document_mass, head, slope, factor, parameters, cluster):
     """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters; returns how many moved.
 

@@ -27,6 +27,7 @@ import numpy as np
 from scipy.special import gammainc, gammaln
 
 from mc2core import numerics
+from mc2core.compiling import kernel
 
 MULTINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
 #: <p, theta> is kept as a whole number of 2**-40
@@ -109,7 +110,7 @@ def precision_shape(n_words, n_documents):
     return _PRECISION_SHAPE + 0.5 * n_words * n_documents
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
     """Log marginal likelihood of a Gaussian cluster but for what all partitions share."""
     shape = precision_shape(n_words, n_documents)
@@ -117,7 +118,7 @@ def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
     return numerics.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(word_prior + n_documents)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_evidence(constants, n_documents, mass, squares, words, document_mass):
     """ln p(y = k) p(x | y = k) of a document that is not in the cluster, but for what is the same for all clusters.
 
@@ -137,7 +138,7 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
     return weight + words - total * math.log1p(1.0 / rate) - document_mass * math.log(rate + 1.0)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def linear_terms(constants, background, n_documents, mass, squares, overlap):
     """(constant, slope, factor) of a cluster's score, see the module.
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core import numerics, rng
+from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
 from mc2core.engines.fastex_components import (
@@ -36,7 +37,7 @@ _REPEATS = 16  # counts above are scored by the difference of two log-gamma
 TABLE_CELL_BYTES = 8
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _terms(component, n_words, word_prior, weight_prior, rate_prior, n_documents, mass, squares):
     """A cluster's (head, slope, tail, shape), from which :func:`_finish` makes ``log_evidence`` of any document."""
     weight = math.log(n_documents + weight_prior)
@@ -53,7 +54,7 @@ def _terms(component, n_words, word_prior, weight_prior, rate_prior, n_documents
     return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _finish(component, mass, head, slope, tail, shape, scores):
     """Turn (K,) float64 ``scores``, sums of word terms of a document of this mass, into its log evidence."""
     if component == MULTINOMIAL:
@@ -75,7 +76,7 @@ def _log_of(component, word_prior, n):
     return np.float64(n) if component == GAUSSIAN else math.log(n + word_prior)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _add(component, words, counts, first, last, sign, k, word_prior, table, logs):
     """Add a document's words to cluster k (sign 1) or take them out (-1); returns the change of its squares."""
     squares = np.int64(0)
@@ -87,7 +88,7 @@ def _add(component, words, counts, first, last, sign, k, word_prior, table, logs
     return squares
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill_logs(component, word_prior, table, logs):
     """Fill (V, K) float32 ``logs`` from the counts, in place: NumPy would make float64 tables of the same shape."""
     for word in range(table.shape[0]):
@@ -95,7 +96,7 @@ def _fill_logs(component, word_prior, table, logs):
             logs[word, k] = _log_of(component, word_prior, table[word, k])
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def score_clusters(component, words, counts, first, last, word_prior, table, logs, scores):
     """Fill (K,) float64 ``scores`` with the sum over words of :func:`fastex_components.word_term`."""
     scores[:] = 0.0
@@ -119,7 +120,7 @@ def score_clusters(component, words, counts, first, last, word_prior, table, log
                     scores[k] += numerics.log_gamma(low + (x - 1)) - numerics.log_gamma(low)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw_from_logs(stream, scores):
     """Index drawn in proportion to exp(scores); (K,) float64 ``scores`` are used up."""
     top = scores.max()
@@ -133,7 +134,7 @@ def draw_from_logs(stream, scores):
     return k
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sweep_exact(
     key, indptr, words, counts, document_mass, cluster, component, word_prior, weight_prior, rate_prior,
     table, logs, n_k, mass, squares, moves,
@@ -167,7 +168,7 @@ def sweep_exact(
             moves[1] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _log_cells(table, log_gamma, word_prior):
     total = np.int64(0)
     for word in range(table.shape[0]):

@@ -27,6 +27,7 @@ import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.fastex_components import GAUSSIAN, linear_terms, log_evidence, theta_of, word_term
 from mc2core.engines.fastex_lanes import BLOCK, NO_CLUSTER, prefetch
 from mc2core.engines.fastex_proposal import draw, proposal_scores, replace, weigh
@@ -97,7 +98,7 @@ def coordinate(theta, centre, grid):
     return np.int64((theta - centre) * grid)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
     """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares)."""
     for part in range(columns.signature.shape[0]):
@@ -108,7 +109,7 @@ def fill_column(columns, k, constants, background, sums, total, square, sizes, o
     columns.slope[k] = slope
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def refresh(clusters, projection, constants, k):
     """Recompute the column of cluster k."""
     fill_column(
@@ -117,7 +118,7 @@ def refresh(clusters, projection, constants, k):
     )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def put(documents, clusters, projection, constants, slots, used, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
@@ -149,7 +150,7 @@ def put(documents, clusters, projection, constants, slots, used, j, k, sign):
     refresh(clusters, projection, constants, k)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def fetch_cells(documents, slots, n_words, j, k):
     """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
     words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
@@ -158,7 +159,7 @@ def fetch_cells(documents, slots, n_words, j, k):
 
 
 # -- a move --------------------------------------------------------------------------------------------------------
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _words_in(documents, slots, constants, j, k, is_inside):
     """Sum of word terms of document j in cluster k, and its share of the cluster's squares.
 
@@ -177,7 +178,7 @@ def _words_in(documents, slots, constants, j, k, is_inside):
     return total, is_inside * squares
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
     """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`_words_in`."""
     words, squares = _words_in(documents, slots, constants, j, k, is_inside)
@@ -186,7 +187,7 @@ def _log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
     return log_evidence(constants, n_documents, others, clusters.squares[k] - squares, words, mass)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
     """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch."""
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
@@ -218,7 +219,7 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
     return work.own_score[0]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
     """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
@@ -254,7 +255,7 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     return now, n_proposed
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def trust(documents, clusters, projection, constants, slots, cluster, step, most):
     """What a nat of the proposal's score is worth in the exact log evidence: the slope of a regression line.
 
@@ -287,7 +288,7 @@ def trust(documents, clusters, projection, constants, slots, cluster, step, most
     return both / square if square > 0.0 else 0.0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def workspace(clusters):
     """Scratch memory for one thread."""
     n_parts, size = clusters.columns.signature.shape
@@ -307,7 +308,7 @@ def workspace(clusters):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def choose_all(key, first, last, documents, clusters, projection, constants, slots, cluster, chosen, moves):
     """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler."""
     work = workspace(clusters)
@@ -322,7 +323,7 @@ def choose_all(key, first, last, documents, clusters, projection, constants, slo
         moves[0] += proposed
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def apply_moves(first, last, documents, clusters, projection, constants, slots, used, cluster, chosen, moves):
     """Carry out the moves of documents first..last - 1: the updater; returns where the table must grow, or last."""
     for j in range(first, last):
@@ -337,7 +338,7 @@ def apply_moves(first, last, documents, clusters, projection, constants, slots, 
     return last
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sweep(key, first, documents, clusters, projection, constants, slots, used, cluster, moves):
     """One move for each document from ``first`` on, in order; returns the document at which the table must grow.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.fastex_lanes import BLOCK, NO_CLUSTER, score_block, weigh_block
 
 #: a cluster's proposal weight is at least exp(-FLOOR) of the largest: no state is ever out of reach
@@ -18,7 +18,7 @@ def padded(n_clusters: int) -> int:
     return -(-n_clusters // BLOCK) * BLOCK
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, scores, blocks):
     """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
 
@@ -35,7 +35,7 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, score
         )  # fmt: skip
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def replace(scores, blocks, k, score):
     """Give column k another score; ``blocks`` keeps the largest of each block."""
     scores[k] = score
@@ -46,7 +46,7 @@ def replace(scores, blocks, k, score):
     blocks[k // BLOCK] = largest
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def weigh(scores, blocks):
     """Turn scores, whose largest of each block ``blocks`` holds, into weights exp(max(score - largest, -FLOOR)).
 
@@ -59,7 +59,7 @@ def weigh(scores, blocks):
         blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-FLOOR))
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def draw(stream, n_clusters, weights, blocks):
     """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``."""
     total = 0.0

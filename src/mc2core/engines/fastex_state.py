@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
 from mc2core.engines.fastex_components import (
@@ -56,7 +57,7 @@ _TRUSTED_DOCUMENTS, _TRUSTED_CLUSTERS = 100, 50
 LEAST_FLATNESS = 1e-3
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count_documents(documents, shift, n_words, slots, used, cluster, first):
     for j in range(first, cluster.size):
         if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
@@ -76,7 +77,7 @@ def _cell(slot, shift, n_words):
     return np.int64(k), np.int64(key - k * np.uint64(n_words)), n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _moments(slots, constants, factor, first, second):
     """Sums over clusters of factor * theta_kd and its square, (V,) int64 each, in units of 1 / _MOMENT_UNIT."""
     component, table, prior = constants.component, constants.theta, constants.word_prior
@@ -88,7 +89,7 @@ def _moments(slots, constants, factor, first, second):
             second[word] += np.int64(theta * theta * _MOMENT_UNIT)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _agreement(documents, slots, constants, factor, cluster, agreement):
     """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
@@ -101,7 +102,7 @@ def _agreement(documents, slots, constants, factor, cluster, agreement):
             agreement[words[cell]] += counts[cell] * theta
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _project_empty(projection, sums):
     """Sums of a cluster without words; returns (total, square)."""
     total = 0
@@ -116,7 +117,7 @@ def _project_empty(projection, sums):
     return total, square
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _project_cells(slots, constants, projection, clusters):
     """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
     centre, grid, frequency = projection.centre, projection.grid, projection.frequency
@@ -137,7 +138,7 @@ def _project_cells(slots, constants, projection, clusters):
         refresh(clusters, projection, constants, k)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _squares(slots, constants, squares):
     """Add every cell's squared count to its cluster's (K,) int64 ``squares``."""
     for slot in slots:
@@ -146,7 +147,7 @@ def _squares(slots, constants, squares):
             squares[k] += n * n
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _factors(constants, background, clusters, factor):
     """Fill (K,) float64 ``factor`` with the third of every cluster's linear terms."""
     for k in range(factor.size):
@@ -154,7 +155,7 @@ def _factors(constants, background, clusters, factor):
         factor[k] = linear_terms(constants, background, *sizes, 0)[2]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _project_documents(documents, scale, unit, frequency, bits):
     """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
     n_lanes = documents.signature.shape[1] * WORD_BITS
@@ -188,7 +189,7 @@ def _project_documents(documents, scale, unit, frequency, bits):
                 documents.signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _log_cells(slots, constants):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
     table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 
 #: fullest a table gets
 MAX_LOAD = 0.7
@@ -63,7 +64,7 @@ def count_at(slots, shift, key):
             i = 0
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _remove(slots, shift, i):
     """Empty slot ``i`` and move later cells of its run up, so that no probe sequence is broken."""
     size = slots.size
@@ -84,7 +85,7 @@ def _remove(slots, shift, i):
             i = j
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_to(slots, shift, key, change, used):
     """Add ``change`` to the cell ``key``; returns its count before. ``used`` (1,) int64 counts non-zero cells.
 
@@ -107,7 +108,7 @@ def add_to(slots, shift, key, change, used):
     return np.int64(0)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _rehash(old, shift, new):
     for slot in old:
         if slot != _EMPTY:

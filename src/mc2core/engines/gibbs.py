@@ -14,12 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, choice, context_families, whole
 from mc2core.engines.gibbs_blocked import move_blocked
@@ -83,7 +83,7 @@ class GibbsState(State):
         }
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _count_words(start, token, count, topic, table):
     for w in range(start.size - 1):
         for cell in range(start[w], start[w + 1]):
@@ -91,7 +91,7 @@ def _count_words(start, token, count, topic, table):
                 table[topic[i], w] += 1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _log_words(start, token, count, topic, n_topics, s):
     """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
     n_w = np.zeros(n_topics, np.int64)

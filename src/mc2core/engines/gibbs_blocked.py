@@ -28,10 +28,10 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from typing import Any
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.engines.gibbs_topics import WordCells, order_by_cluster
 from mc2core.engines.parallel import in_blocks
@@ -80,7 +80,7 @@ def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, draw: np.rando
     return np.where(psi < _TINY, 0.0, psi)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def draw_psi(key, first, last, start, token, count, topic, column, n_columns, topic_prior, psi, sums):
     """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
 
@@ -108,7 +108,7 @@ def draw_psi(key, first, last, start, token, count, topic, column, n_columns, to
             sums[c] += np.float64(row[c])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def centred_log(mass, log_mass):
     """log_mass (words, K) float32 = ln mass - max_k ln mass: what is common to all clusters of a word cancels."""
     n_clusters = mass.shape[1]
@@ -124,14 +124,14 @@ def centred_log(mass, log_mass):
             out[k] = np.float32(work[k] - top)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _add_row(row, factor, weight):
     # in a function of its own this vectorises
     for k in range(weight.size):
         weight[k] += factor * np.float64(row[k])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def draw_clusters(
     key, first, last, indptr, indices, counts, document_start, topic, column, small, log_small, log_prior, log_context,
     log_mass, is_big, cluster,
@@ -230,7 +230,7 @@ def draw_clusters(
         cluster[j] = chosen
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def draw_topics(
     key, first, last, start, document, token, count, column, label, row_of, tau, psi, topic
 ):  # fmt: skip

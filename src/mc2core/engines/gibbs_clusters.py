@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
@@ -29,7 +29,7 @@ _FEW = 8  # tokens up to which the ratio of gamma functions is a product; Stirli
 _BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _multiply(prior, n, count, n_slots, product):
     """product[k] *= G(prior + n[k] + count) / G(prior + n[k]) for k < n_slots, for a small count."""
     for i in range(count):
@@ -37,7 +37,7 @@ def _multiply(prior, n, count, n_slots, product):
             product[k] *= prior + (n[k] + i)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _take_logs(n_slots, product, weight):
     """weight[k] += ln product[k]; product[k] = 1."""
     for k in range(n_slots):
@@ -45,35 +45,35 @@ def _take_logs(n_slots, product, weight):
         product[k] = 1.0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _add_stirling(prior, n, kept, count, n_slots, weight):
     """weight[k] += ln G(prior + n[k] + count) - kept[k], for prior + n[k] + count >= 8."""
     for k in range(n_slots):
         weight[k] += stirling(prior + (n[k] + count)) - kept[k]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _add_log_gamma(prior, n, kept, count, n_slots, weight):
     """The same for any arguments."""
     for k in range(n_slots):
         weight[k] += log_gamma(prior + (n[k] + count)) - kept[k]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _subtract_totals(v, n, kept, length, n_slots, weight):
     """weight[k] += ln G(v + n[k]) - ln G(v + n[k] + length), the first being ``kept``."""
     for k in range(n_slots):
         weight[k] += kept[k] - log_gamma(v + (n[k] + length))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _log_gammas(x, n):
     """x = ln G(x), in place, for its first n entries."""
     for i in range(n):
         x[i] = log_gamma(x[i])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _exponentiate(weight, n_slots):
     """weight = exp(weight - max), in place; returns the sum."""
     top = weight[0]
@@ -87,7 +87,7 @@ def _exponentiate(weight, n_slots):
     return total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _sweep(
     key, first, n_clusters, document_start, topic, cluster, n_mk, n_k, n_tokens, prior, alpha, v,
     kept_mk, kept_k, indptr, indices, values, natural, totals, offsets, codes, natural_0, totals_0,
@@ -194,7 +194,7 @@ def _sweep(
     return cluster.size, n_clusters
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _log_gamma_table(prior, n_mk, kept_mk):
     for m in range(n_mk.shape[0]):
         a, row, kept = prior[m], n_mk[m], kept_mk[m]

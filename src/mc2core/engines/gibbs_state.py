@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
+
+from mc2core.compiling import kernel
 
 
 @dataclass
@@ -17,7 +18,7 @@ class Concentrations:
     topic: float
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(cluster, topic, document_start, n_km):
     for j in range(cluster.size):
         row = n_km[cluster[j]]
@@ -25,7 +26,7 @@ def _count(cluster, topic, document_start, n_km):
             row[topic[i]] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _relabel(labels, new_label):
     for i in range(labels.size):
         labels[i] = new_label[labels[i]]

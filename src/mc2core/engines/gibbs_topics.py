@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.lanes import LANES, find_lane, weigh_counts
 
@@ -45,7 +45,7 @@ class WordCells:
     widest: int  # documents of the most widespread word
 
 
-@numba.njit(cache=True)
+@kernel
 def _transpose(indptr, indices, counts, start, document, token, count):
     n_tokens = 0
     for j in range(indptr.size - 1):
@@ -71,7 +71,7 @@ def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_wo
     return WordCells(start, document, token, count, largest, widest)
 
 
-@numba.njit(cache=True)
+@kernel
 def order_by_cluster(document, cluster, work_count, work_order):
     """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
 
@@ -100,7 +100,7 @@ def order_by_cluster(document, cluster, work_count, work_order):
         work_count[k] = 0
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _sweep(
     key, stream, position, start, document, first_token, count, cluster, topic,
     n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,

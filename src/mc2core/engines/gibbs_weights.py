@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from mc2core import rng
+from mc2core.compiling import kernel
 from mc2core.engines.gibbs_state import Concentrations, Seating
 
 
@@ -28,7 +28,7 @@ class GammaPrior:
             raise ValueError(f"a Gamma prior needs shape and rate > 0, not shape {self.shape} and rate {self.rate}")
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _draw_tables(key, n_km, prior, tables):
     stream = np.zeros(2, np.uint64)
     for k in range(n_km.shape[0]):

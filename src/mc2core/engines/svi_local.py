@@ -25,10 +25,10 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.compiling import kernel
 from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.parallel import in_blocks
 from mc2core.engines.svi_state import Expectations, Globals
@@ -72,7 +72,7 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def find_rows(shares):
     """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
     row = np.empty(shares.shape[0], np.int64)
@@ -127,7 +127,7 @@ class WordTables(NamedTuple):
     log_table: np.ndarray
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
     """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
@@ -137,7 +137,7 @@ def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_
 
 
 # a maximum in any order is the same number, so its loop may be vectorised
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+@kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
 def row_maxima(scores, first, last, top):
     """top[u] = max scores[u] for u in first..last-1."""
     for u in range(first, last):
@@ -147,7 +147,7 @@ def row_maxima(scores, first, last, top):
         top[u] = highest
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def exponentiate(scores, top, first, last, weights):
     """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
     for u in range(first, last):
@@ -155,7 +155,7 @@ def exponentiate(scores, top, first, last, weights):
             weights[u, d] = exp(scores[u, d] - top[u])
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
     """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
     for u in range(first, last):
@@ -223,7 +223,7 @@ class DocumentStatistics:
         )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
     """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
 
@@ -251,7 +251,7 @@ def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evi
             shares[j, k] = score[k] / total
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
     """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
 

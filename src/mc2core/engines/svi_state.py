@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from scipy.special import digamma as array_digamma
 from scipy.special import gammaln
 
 from mc2core import sticks
+from mc2core.compiling import kernel
 from mc2core.engines.base import State
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
@@ -140,7 +140,7 @@ class Globals(State):
             self.fold()
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_rows(table, rows, values, factor, first, last):
     """table[rows[u]] += factor * values[u] for u in first..last-1."""
     for u in range(first, last):
@@ -190,7 +190,7 @@ def stick_arrays(state: Globals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return state.group_sticks, state.table_sticks, state.topic_sticks
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fill_shares(scores, log_shares, shares):
     """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
     for i in range(scores.shape[0]):
@@ -249,7 +249,7 @@ class Expectations:
         )
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, last):
     """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s)."""
     total = 0.0

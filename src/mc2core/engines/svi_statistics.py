@@ -9,9 +9,9 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from mc2core.compiling import kernel
 from mc2core.engines.parallel import in_blocks
 from mc2core.engines.svi_local import LEAST_SUM, WORD_BLOCK, TableRows, WordTables, fill_log_psi
 from mc2core.engines.svi_state import Expectations, Globals
@@ -37,7 +37,7 @@ class TableMass(NamedTuple):
     lost: np.ndarray
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     """``ratio`` of words first..last-1 and n_pairs[k], how many of them have R_k(u) > 0; returns how many are lost."""
     n_lost = 0
@@ -53,7 +53,7 @@ def fill_ratio(word_mass, sums, first, last, ratio, n_pairs):
     return n_lost
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def fill_pairs(word_mass, first, last, place, word):
     """Write the words of the pairs of words first..last-1 from ``place`` (K,) on; ``place`` moves."""
     for u in range(first, last):
@@ -85,7 +85,7 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
     return TableMass(ratio, start, word, word_mass, lost)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def sum_pairs(word, start, end, k, ratio, weights, row, table, scores, n_kt, log_likelihood):
     """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw over the words of pairs start..end-1."""
     n_tables, n_topics = log_likelihood.shape[1:]
@@ -110,7 +110,7 @@ def sum_pairs(word, start, end, k, ratio, weights, row, table, scores, n_kt, log
                 log_likelihood[k, t, m] += part[t, m]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@kernel(error_model="numpy")
 def add_rows_of(part, weights, was, now, first, last, row_words):
     """row_words[u - first, now[p]] += part[u - first, p] weights[u, was[p]] for words u in first..last-1."""
     for u in range(first, last):

@@ -10,6 +10,8 @@ import math
 import numba
 import numpy as np
 
+from mc2core.compiling import kernel
+
 _SMALL_COUNT = 16.0
 
 
@@ -26,7 +28,7 @@ def log_rising(a, n):
     return math.lgamma(a + n) - math.lgamma(a)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _dirichlet(indices, values, start, end, natural, total):
     result = 0.0
     size = 0.0
@@ -36,7 +38,7 @@ def _dirichlet(indices, values, start, end, natural, total):
     return result - log_rising(total, size)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _normal_gamma(values, start, natural, first):
     kappa_mu, kappa, a, rest = natural[first], natural[first + 1], natural[first + 2], natural[first + 3]
     b = rest - 0.5 * kappa_mu * kappa_mu / kappa
@@ -53,14 +55,14 @@ def _normal_gamma(values, start, natural, first):
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _gamma_poisson(values, start, natural, first):
     a, b = natural[first], natural[first + 1]
     a_new, b_new = a + values[start], b + values[start + 1]
     return math.lgamma(a_new) - math.lgamma(a) - a_new * math.log(b_new) + a * math.log(b)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
     """Log posterior predictive of document j's contexts under one cluster, less the base measure.
 
@@ -90,7 +92,7 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
     return result
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def log_predictive_all(indptr, indices, values, natural, totals, offsets, codes, out):
     """Fill (J, K) ``out`` with :func:`log_predictive` of every document under every cluster."""
     for j in range(out.shape[0]):
@@ -98,7 +100,7 @@ def log_predictive_all(indptr, indices, values, natural, totals, offsets, codes,
             out[j, k] = log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
     """Add (sign 1.0) or take out (-1.0) document j's statistics; ``natural`` (D,), ``totals`` (C,) in place."""
     c = 0
@@ -109,7 +111,7 @@ def add_statistics(indptr, indices, values, j, sign, natural, totals, offsets):
         totals[c] += sign * values[position]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def sum_statistics(indptr, indices, values, cluster, natural):
     """Add every document's statistics to its cluster's row of (K, D) ``natural``; cluster -1 is left out."""
     for j in range(cluster.size):

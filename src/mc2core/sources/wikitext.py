@@ -17,8 +17,9 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-import numba
 import numpy as np
+
+from mc2core.compiling import kernel
 
 #: Elements whose content is no running text.
 HIDDEN_ELEMENTS = (
@@ -102,12 +103,12 @@ def category_name(name: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_letter(sign):
     return 97 <= (sign | 32) <= 122
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _matches(text, start, names, begin, end):
     """Whether ``text`` has, at ``start``, one of the packed names (given in small ASCII letters)."""
     if start + end - begin > len(text):
@@ -121,7 +122,7 @@ def _matches(text, start, names, begin, end):
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _template_names(text, marks, ends):
     """(n, 2) int64 where names of templates begin and end that hold one of the packed marks."""
     found = [np.int64(0) for _ in range(0)]
@@ -143,7 +144,7 @@ def _template_names(text, marks, ends):
     return np.array(found, np.int64).reshape(-1, 2)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find_close(text, start, names, begin, end):
     """Position of ``</name`` at or after ``start``; -1 if there is none."""
     for i in range(start, len(text) - 1):
@@ -154,7 +155,7 @@ def _find_close(text, start, names, begin, end):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _element(text, start, names, ends):
     """Index of the element whose name stands at ``start``; -1 for a name that is not listed."""
     stop = start
@@ -166,7 +167,7 @@ def _element(text, start, names, ends):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _drop_elements(text, out, names, ends):
     """First pass: comments, tags and hidden elements go; returns the length of what is left in ``out``."""
     n, i, size = len(text), 0, 0
@@ -228,7 +229,7 @@ def _drop_elements(text, out, names, ends):
     return size
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _match_brackets(text, n):
     """Second pass: (n,) int32, at each opener of a template, link or table the position behind its closer, else 0.
 
@@ -284,7 +285,7 @@ def _match_brackets(text, n):
     return close
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _link_kind(text, start, end, names, ends, kinds):
     """Namespace of a link's target: (kind, where its name begins); kind _FILE also for other languages."""
     while start < end and (text[start] == _SPACE or text[start] == _UNDERSCORE):
@@ -315,7 +316,7 @@ def _link_kind(text, start, end, names, ends, kinds):
     return 0, start
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _is_address(text, i, n):
     """Whether ``http://``, ``https://`` or ``ftp://`` begins at i."""
     if i + 6 >= n:
@@ -330,7 +331,7 @@ def _is_address(text, i, n):
     return text[j] == _COLON and text[j + 1] == _SLASH
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _scan(source, element_names, element_ends, names, ends, kinds):
     """(text, marks): plain text in text[:marks[0]], category names at text[marks[1]:marks[2]], ...
 

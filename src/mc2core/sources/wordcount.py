@@ -6,9 +6,10 @@ import functools
 import unicodedata
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import scipy.sparse as sp
+
+from mc2core.compiling import kernel
 
 _FOLDED = 0x20000  # no character beyond decomposes into letters a-z
 _MOST_LETTERS_PER_BYTE = 2  # such as the three bytes of "\u33c2", which give "am"; arrays are reserved, not touched
@@ -55,7 +56,7 @@ def _fold_table() -> tuple[np.ndarray, np.ndarray]:
     return np.array(ends, dtype=np.int32), np.frombuffer(bytes(folded), dtype=np.uint8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(buffer, ends, fold_ends, folded, min_letters, most_letters):
     """Open addressing over words kept in ``arena``; a slot holds word + 1, 0 where empty."""
     most_words = most_letters // min_letters + 1

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
+
+from mc2core.compiling import kernel
 
 MOST_LEVELS = 256
 #: Number of the event that tells the root's name.
@@ -89,12 +90,12 @@ class Scanner:
         return list(zip(*events[:, :n_events].tolist(), strict=True)), arena[:size].tobytes(), error
 
 
-@numba.njit(cache=True, nogil=True, inline="always")
+@kernel(inline="always")
 def _is_space(sign):
     return sign == _SPACE or sign == _NEWLINE or sign == _TAB or sign == _RETURN
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _name(text, start):
     """(hash of the name that begins here, its end)."""
     digest = np.uint64(14695981039346656037)
@@ -105,7 +106,7 @@ def _name(text, start):
     return digest, i
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _look_up(node, digest, ends, hashes, values):
     for k in range(ends[node], ends[node + 1]):
         if hashes[k] == digest:
@@ -113,7 +114,7 @@ def _look_up(node, digest, ends, hashes, values):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _character(text, i):
     """Bytes of the UTF-8 character at i: 0 if it goes on beyond the text, -1 if it is none that XML allows."""
     lead = text[i]
@@ -135,7 +136,7 @@ def _character(text, i):
     return -1 if lead == 239 and second == 191 and text[i + 2] >= 190 else width
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _reference(text, start, end):
     """Code point that the entity or reference between "&" and ";" stands for; -1 if none."""
     if end - start >= 2 and text[start] == 35:
@@ -170,7 +171,7 @@ def _reference(text, start, end):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _put(arena, size, code):
     """Write a code point as UTF-8; returns the new size."""
     if code < 0x80:
@@ -184,7 +185,7 @@ def _put(arena, size, code):
     return size + width
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _begins(text, i, prefix):
     """Whether ``prefix`` stands at i as far as there is text."""
     k = 0
@@ -193,7 +194,7 @@ def _begins(text, i, prefix):
     return k == len(prefix) or i + k == len(text)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _find_end(text, start, sign):
     """Position behind the first ``sign``, ``sign``, ">" (of "?": one is enough) at or after ``start``; -1: none."""
     least = start + (1 if sign == _QUESTION else 2)
@@ -203,7 +204,7 @@ def _find_end(text, start, sign):
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _scan(
     text, is_last, arena, size, events, state, hashes, nodes,
     child_ends, child_hashes, children, attribute_ends, attribute_hashes, attributes, node_events, is_text,
