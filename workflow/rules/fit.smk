@@ -1,16 +1,15 @@
 """Fits: one job for each run of the sheet and seed."""
 
 
-# Two jobs that fill the same compile cache at once can crash: one early job compiles what all fits of an engine use.
+# One early job compiles what all fits of an engine use, instead of each fit that comes first.
 # Fits do not take it as ancient: Snakemake 9.27 then overlooks every other reason to run them. So only the engine's
 # code, which is a reason to run its fits anyway, is a reason to run this; runs and contexts are looked up by the script.
-# Engines share kernels, so this runs alone as well.
 rule warm_kernels:
     output:
         touch("results/warm_kernels/{engine}.done"),
     log:
         "results/logs/warm_kernels/{engine}.log",
-    threads: ALONE
+    priority: 1
     resources:
         mem_mb=2000,
     params:

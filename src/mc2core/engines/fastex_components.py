@@ -201,17 +201,21 @@ def expected_background(component: int, word_prior: float, totals: np.ndarray, a
     mass = 2.0 ** (np.arange(BACKGROUND_SIZE) / BACKGROUND_STEPS) - 1.0
     group, index = np.unique(np.rint(8.0 * np.log2(totals)), return_inverse=True)
     frequency = np.bincount(index, weights=totals) / all_mass
-    possible = mass[:, None] <= 2.0 * all_mass
-    mean = np.where(possible, mass[:, None], 2.0 * all_mass) * (2.0 ** (group / 8.0) / all_mass)
-    return _expected_theta(component, word_prior, mean) @ frequency
+    # masses that cannot be reached share one row
+    possible, row = np.unique(np.minimum(mass, 2.0 * all_mass), return_inverse=True)
+    mean = possible[:, None] * (2.0 ** (group / 8.0) / all_mass)
+    return (_expected_theta(component, word_prior, mean) @ frequency)[row]
 
 
 def _expected_theta(component: int, word_prior: float, mean: np.ndarray) -> np.ndarray:
     """E[theta(n)] for Poisson counts n with these means; from 8 on to the second order in 1 / mean."""
     if component == GAUSSIAN:
         return mean
-    few = np.zeros_like(mean)
+    is_few = mean < 8.0
+    few = np.zeros(np.count_nonzero(is_few))
     for i in range(32):  # sum over i of P(n > i) (theta(i + 1) - theta(i))
-        few += gammainc(i + 1, np.minimum(mean, 8.0)) * (np.log1p((i + 1) / word_prior) - np.log1p(i / word_prior))
+        few += gammainc(i + 1, mean[is_few]) * (np.log1p((i + 1) / word_prior) - np.log1p(i / word_prior))
     many = np.maximum(mean, 8.0)
-    return np.where(mean < 8.0, few, np.log1p(many / word_prior) - 0.5 / many)
+    theta = np.log1p(many / word_prior) - 0.5 / many
+    theta[is_few] = few
+    return theta

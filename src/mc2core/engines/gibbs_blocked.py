@@ -163,9 +163,12 @@ def draw_clusters(
         here = is_big[cluster[j]]
         if here < 0:
             continue
-        weight[:] = log_prior
+        # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+        for k in range(n_clusters):
+            weight[k] = log_prior[k]
         if log_context.shape[0] > 0:
-            weight += log_context[j - first]
+            for k in range(n_clusters):
+                weight[k] += log_context[j - first, k]
         # tokens in small topics are few: they are listed in a loop without branches, and taken from their words' counts
         n_still = 0
         for i in range(document_start[j], document_start[j + 1]):
@@ -173,7 +176,8 @@ def draw_clusters(
             if column[topic[i]] < 0:
                 n_still += 1
         for i in range(n_still):
-            weight += log_small[small[topic[still[i]]]]
+            for k in range(n_clusters):
+                weight[k] += log_small[small[topic[still[i]]], k]
         still[n_still] = document_start[j + 1]
         n_words = indptr[j + 1] - indptr[j]
         words = indices[indptr[j] : indptr[j + 1]]

@@ -131,8 +131,11 @@ def _sweep(
         for p in range(n_present):
             kept_mk[present[p], k] = work[p]
         if n_k[k] == 0:
-            natural[k] = natural_0
-            totals[k] = totals_0
+            # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+            for d in range(natural_0.size):
+                natural[k, d] = natural_0[d]
+            for c in range(totals_0.size):
+                totals[k, c] = totals_0[c]
         else:
             add_statistics(indptr, indices, values, j, -1.0, natural[k], totals[k], offsets)
         # one empty slot stands for the new cluster: the first one

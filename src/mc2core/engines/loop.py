@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import platform
@@ -280,8 +281,9 @@ def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[d
         yield append
 
 
+@functools.cache
 def environment() -> dict[str, Any]:
-    """Versions, git commit and machine, as evidence beside a result."""
+    """Versions, git commit and machine of this process, as evidence beside a result."""
     packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
     return {
         "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
