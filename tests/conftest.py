@@ -13,3 +13,8 @@ def checkout(tmp_path):
         shutil.copytree(ROOT / part, tmp_path / part)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     return tmp_path
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that run Snakemake first: one of them takes minutes, and would be left to one worker at the end."""
+    items.sort(key=lambda item: "workflow" not in item.keywords)

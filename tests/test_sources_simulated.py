@@ -3,6 +3,8 @@
 Statistical checks use fixed seeds; each was chosen so that a right sampler fails it with a chance below 1e-6.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -123,6 +125,15 @@ def test_a_scaled_corpus_is_like_its_shape(name):
     for table in (truth.topic_given_cluster, truth.word_given_topic, truth.cluster_weights[None]):
         assert table.sum(axis=1) == pytest.approx(np.ones(len(table)))
     assert (corpus.labels == truth.cluster).all()
+
+
+def test_a_scaled_corpus_has_topics_and_contexts_as_distinct_as_its_shape():
+    def distances(scale):
+        _, truth = simulate(replace(SHAPES["nips"], mean_tokens=100.0), seed=0, scale=scale)
+        tables = truth.word_given_topic, truth.contexts["author"], truth.contexts["title"]
+        return [float(np.abs(table - table.mean(axis=0)).sum(axis=1).mean()) for table in tables]
+
+    assert distances(0.1) == pytest.approx(distances(0.5), abs=0.1)
 
 
 def test_a_given_vocabulary_is_not_scaled():

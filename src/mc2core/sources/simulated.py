@@ -84,6 +84,10 @@ class Bag:
     names: Callable[[int], list[str]]
     distinct: bool = False
 
+    def of(self, n_values: int) -> Bag:
+        """The bag with as many names; clusters differ as much as before."""
+        return replace(self, n_values=n_values, mass=self.mass * n_values / self.n_values)
+
 
 @dataclass(frozen=True)
 class WholeNumber:
@@ -124,7 +128,8 @@ class Shape:
         """The shape with documents, words, tokens a document and names of bags times ``scale``.
 
         A given vocabulary stays, and so do tokens a document and bags of fewer than a thousand names. Clusters and
-        topics stay, but at least ten documents are left to a cluster and ten words to a topic.
+        topics stay, but at least ten documents are left to a cluster and ten words to a topic. Dirichlet masses keep
+        their ratio to the number of words or names: topics are as sparse as they were.
         """
         if not 0 < scale < np.inf:
             raise ValueError(f"scale is {scale}; it must be a number above 0")
@@ -142,8 +147,9 @@ class Shape:
             mean_tokens=self.mean_tokens if self.is_vocabulary_given else max(10.0, self.mean_tokens * scale),
             n_clusters=min(self.n_clusters, n_documents // 10),
             n_topics=min(self.n_topics, n_words // 10),
+            topic_mass=self.topic_mass * n_words / self.n_words,
             contexts={
-                name: replace(context, n_values=times(context.n_values, min(least_names, context.n_values)))
+                name: context.of(times(context.n_values, min(least_names, context.n_values)))
                 if isinstance(context, Bag)
                 else context
                 for name, context in self.contexts.items()
