@@ -234,6 +234,8 @@ def test_rate_one_with_the_whole_corpus_is_the_batch_update():
     states = [engine.init(corpus, 4) for engine in (full, batch)]
     for engine, state in zip((full, batch), states, strict=True):
         engine.step(corpus, state, 4, 1)
+    # every token has a topic and nothing of the start is left
+    assert states[0].topic_words.sum() == pytest.approx(corpus.n_tokens)
     for name in ("group_sticks", "table_sticks", "topic_sticks", "table_topic", "topic_words", "natural"):
         np.testing.assert_allclose(getattr(states[1], name), getattr(states[0], name), rtol=1e-12, atol=1e-12)
 

@@ -36,7 +36,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import digamma, exp, log
 
 WORD_BLOCK = 512
-_DOCUMENT_BLOCK = 64
+_DOCUMENT_BLOCK = 16
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 _LEAST_SHARE = 1e-18
 LEAST_SUM = 1e-250
@@ -127,7 +127,7 @@ class WordTables(NamedTuple):
     log_table: np.ndarray
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", fastmath={"contract"})
 def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
     """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
     for u in range(first, last):
@@ -179,6 +179,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     n_rows = n_topics + len(rows.soft)
     weight = np.zeros((n_rows, n_clusters))
     np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
+    soft = np.ascontiguousarray(rows.soft.T)  # the layout that BLAS is fastest with
     scores, weights = np.empty((2, len(words), n_rows))
     sums, log_likelihood = np.empty((2, len(words), n_clusters))
     top = np.empty(len(words))
@@ -186,7 +187,7 @@ def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool:
     def work(first: int, last: int) -> None:
         total = expected.log_topic_total
         fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
-        np.matmul(scores[first:last, :n_topics], rows.soft.T, out=scores[first:last, n_topics:])
+        np.matmul(scores[first:last, :n_topics], soft, out=scores[first:last, n_topics:])
         row_maxima(scores, first, last, top)
         exponentiate(scores, top, first, last, weights)
         np.matmul(weights[first:last], weight, out=sums[first:last])

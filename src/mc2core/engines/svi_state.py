@@ -131,8 +131,7 @@ class Globals(State):
         factor = rate * scale / self.shrink
 
         def work(first: int, last: int) -> np.ndarray:
-            add_rows(self.topic_words, words, counts, factor, first, last)
-            return counts[first:last].sum(axis=0)
+            return add_rows(self.topic_words, words, counts, factor, first, last)
 
         total = sum(in_blocks(pool, work, len(words), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
         self.n_m = (1.0 - rate) * self.n_m + rate * scale * total
@@ -142,11 +141,14 @@ class Globals(State):
 
 @kernel
 def add_rows(table, rows, values, factor, first, last):
-    """table[rows[u]] += factor * values[u] for u in first..last-1."""
+    """table[rows[u]] += factor * values[u] for u in first..last-1; returns the sum of these values."""
+    total = np.zeros(values.shape[1])
     for u in range(first, last):
         row, value = table[rows[u]], values[u]
         for m in range(value.size):
             row[m] += factor * value[m]
+            total[m] += value[m]
+    return total
 
 
 @dataclass(frozen=True)
@@ -249,7 +251,7 @@ class Expectations:
         )
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", fastmath={"contract"})
 def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, last):
     """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s)."""
     total = 0.0

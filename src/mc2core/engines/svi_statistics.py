@@ -16,8 +16,8 @@ from mc2core.engines.parallel import in_blocks
 from mc2core.engines.svi_local import LEAST_SUM, WORD_BLOCK, TableRows, WordTables, fill_log_psi
 from mc2core.engines.svi_state import Expectations, Globals
 
-# (cluster, word) pairs whose rows of E ln psi are gathered at a time: they fit the second-level cache
-_PAIR_BLOCK = 256
+# the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
+_SHARES = 8
 
 
 class TableMass(NamedTuple):
@@ -86,36 +86,57 @@ def table_mass(tables: WordTables, word_mass: np.ndarray, pool: Executor | None)
 
 
 @kernel(error_model="numpy")
-def sum_pairs(word, start, end, k, ratio, weights, row, table, scores, n_kt, log_likelihood):
-    """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw over the words of pairs start..end-1."""
-    n_tables, n_topics = log_likelihood.shape[1:]
-    mass, log_psi = np.zeros((n_tables, _PAIR_BLOCK)), np.zeros((_PAIR_BLOCK, n_topics))
+def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_kt, log_likelihood):
+    """n_kt[k] = sum_w N_kt(w), log_likelihood[k] = sum_w N_kt(w) E ln psi_mw for clusters k of one share.
+
+    The share is first_cluster, first_cluster + _SHARES, ... Its clusters take turns at each block of words, whose rows
+    of ``weights`` and ``scores`` then come from the cache.
+    """
+    n_clusters, n_tables, n_topics = log_likelihood.shape
+    mass, log_psi = np.empty((WORD_BLOCK, n_tables)), np.empty((WORD_BLOCK, n_topics))
     part = np.empty((n_tables, n_topics))
-    n_kt[k] = 0.0
-    log_likelihood[k] = 0.0
-    for first in range(start, end, _PAIR_BLOCK):
-        last = min(first + _PAIR_BLOCK, end)
-        mass[:, last - first :] = 0.0
-        for p in range(first, last):
-            u = word[p]
+    for block in range(start.shape[0] - 1):
+        for k in range(first_cluster, n_clusters, _SHARES):
+            first, last = start[block, k], start[block + 1, k]
+            if first == last:
+                continue
+            for p in range(first, last):
+                u = word[p]
+                own, all_scores, r = weights[u], scores[u], ratio[u, k]
+                for t in range(n_tables):
+                    mass[p - first, t] = r * table[k, t] * own[row[k, t]]
+                for m in range(n_topics):
+                    log_psi[p - first, m] = all_scores[m]
+            np.dot(mass[: last - first].T, log_psi[: last - first], part)
+            for p in range(last - first):
+                for t in range(n_tables):
+                    n_kt[k, t] += mass[p, t]
             for t in range(n_tables):
-                n = ratio[u, k] * table[k, t] * weights[u, row[k, t]]
-                mass[t, p - first] = n
-                n_kt[k, t] += n
-            for m in range(n_topics):
-                log_psi[p - first, m] = scores[u, m]
-        np.dot(mass, log_psi, part)
-        for t in range(n_tables):
-            for m in range(n_topics):
-                log_likelihood[k, t, m] += part[t, m]
+                for m in range(n_topics):
+                    log_likelihood[k, t, m] += part[t, m]
 
 
 @kernel(error_model="numpy")
-def add_rows_of(part, weights, was, now, first, last, row_words):
-    """row_words[u - first, now[p]] += part[u - first, p] weights[u, was[p]] for words u in first..last-1."""
+def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
+    """topic_words[u] = sum_kt mu_kt N_kt(u) for words u in first..last-1; rows of tables: ``was`` then, ``now`` now."""
+    n_topics = topic_words.shape[1]
+    mass = np.empty(n_topics + soft.shape[0])
     for u in range(first, last):
-        for p in range(was.size):
-            row_words[u - first, now[p]] += part[u - first, p] * weights[u, was[p]]
+        for d in range(mass.size):
+            mass[d] = 0.0
+        own, out = weights[u], topic_words[u]
+        for k in range(now.shape[0]):
+            r = ratio[u, k]
+            if r > 0.0:
+                for t in range(now.shape[1]):
+                    mass[now[k, t]] += r * table[k, t] * own[was[k, t]]
+        for m in range(n_topics):
+            out[m] = mass[m]
+        for d in range(soft.shape[0]):
+            n = mass[n_topics + d]
+            if n > 0.0:
+                for m in range(n_topics):
+                    out[m] += n * soft[d, m]
 
 
 def lost_mass(tables: WordTables, mass: TableMass) -> np.ndarray:
@@ -129,15 +150,15 @@ def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None)
     """(K, T) float64 n_kt = sum_w N_kt(w), and (K, T, M) float64 sum_w N_kt(w) E ln psi_mw."""
     n_clusters, n_tables = tables.log_table.shape
     n_topics = tables.rows.soft.shape[1]
-    n_kt = np.empty((n_clusters, n_tables))
-    log_likelihood = np.empty((n_clusters, n_tables, n_topics))
+    n_kt = np.zeros((n_clusters, n_tables))
+    log_likelihood = np.zeros((n_clusters, n_tables, n_topics))
     table = np.exp(tables.log_table)
 
-    def work(k: int, _: int) -> None:
+    def work(share: int, _: int) -> None:
         known = mass.ratio, tables.weights, tables.rows.row, table, tables.scores
-        sum_pairs(mass.word, mass.start[0, k], mass.start[-1, k], k, *known, n_kt, log_likelihood)
+        sum_pairs(mass.word, mass.start, share, *known, n_kt, log_likelihood)
 
-    in_blocks(pool, work, n_clusters, 1)
+    in_blocks(pool, work, min(_SHARES, n_clusters), 1)
     for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
         n_kt[k] += n
         log_likelihood[k] += n[:, None] * tables.scores[word, :n_topics]
@@ -145,24 +166,13 @@ def table_statistics(tables: WordTables, mass: TableMass, pool: Executor | None)
 
 
 def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarray, pool: Executor | None) -> np.ndarray:
-    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu, which may have moved since ``tables``.
-
-    Tables that had the same row and have the same row now are summed before anything is done for each word.
-    """
-    rows, n_topics = TableRows.of(table_topic), table_topic.shape[2]
-    n_rows = n_topics + len(rows.soft)
-    pair, group = np.unique(tables.rows.row * n_rows + rows.row, return_inverse=True)
-    was, now = np.divmod(pair, n_rows)
-    n_clusters = len(rows.row)
-    share = np.zeros((n_clusters, len(pair)))
-    np.add.at(share, (np.arange(n_clusters)[:, None], group.reshape(rows.row.shape)), np.exp(tables.log_table))
-    topic_words = np.empty((len(mass.ratio), n_topics))
+    """(U, M) float64: sum_kt mu_ktm N_kt(w) given (K, T, M) mu, which may have moved since ``tables``."""
+    now, table = TableRows.of(table_topic), np.exp(tables.log_table)
+    topic_words = np.empty((len(mass.ratio), table_topic.shape[2]))
 
     def work(first: int, last: int) -> None:
-        row_words = np.zeros((last - first, n_rows))
-        add_rows_of(mass.ratio[first:last] @ share, tables.weights, was, now, first, last, row_words)
-        np.matmul(row_words[:, n_topics:], rows.soft, out=topic_words[first:last])
-        topic_words[first:last] += row_words[:, :n_topics]
+        known = mass.ratio, tables.weights, tables.rows.row, table, now.row, now.soft
+        sum_tables(*known, first, last, topic_words)
 
     in_blocks(pool, work, len(topic_words), WORD_BLOCK)
     for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
