@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2core import rng, storage
+from mc2core import clustering, rng, storage
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State, context_families
 from mc2core.engines.loop import fit
@@ -79,9 +79,6 @@ def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
     """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
     if not isinstance(labels, np.ndarray):
         raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
-    # scikit-learn takes seconds to load, and other fits do without it
-    from mc2core import clustering
-
     return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}
 
 
@@ -108,9 +105,6 @@ def evaluate(
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
     """Clustering scores of MODEL section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
-    # scikit-learn takes seconds to load, and fits do without it
-    from mc2core import clustering
-
     return {
         "purity": clustering.purity(labels, cluster),
         "nmi": clustering.nmi(labels, cluster),
