@@ -106,7 +106,7 @@ class ShardWriter:
             "key": np.array([document.key for document in documents], dtype=np.int64),
             "version": np.array([document.version for document in documents], dtype=np.int64),
             "title": pack_lines(" ".join(document.title.split()) for document in documents),
-            "words": np.frombuffer(b"\n".join(block.words), dtype=np.uint8),
+            "words": block.words,
             "indptr": block.counts.indptr.astype(np.int64),
             "indices": block.counts.indices.astype(np.int32),
             "data": block.counts.data,

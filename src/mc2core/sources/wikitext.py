@@ -15,6 +15,7 @@ with the article (comments), as in MediaWiki. Time and memory are linear in the 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -39,6 +40,10 @@ _LONGEST_NAME = 60  # of a template
 _LESS, _SLASH, _GREATER, _BANG, _DASH = (ord(sign) for sign in "</>!-")
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _PIPE = (ord(sign) for sign in "{}[]|")
 _NEWLINE, _SPACE, _COLON, _APOSTROPHE, _UNDERSCORE, _HASH = (ord(sign) for sign in "\n :'_#")
+# of all bytes: those that the second and the third pass cannot go by
+_IS_BRACKET = np.array([chr(sign) in "{}[]|" for sign in range(256)])
+_IS_MARK = np.array([chr(sign) in "{[]'_:" for sign in range(256)])
+_REFERENCE = re.compile(rb"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z0-9]{1,32};?)")
 
 
 def _pack(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -85,9 +90,11 @@ def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, li
         name = category_name(plain[start:end].tobytes().decode("utf-8", "replace"))
         if name:
             categories.append(name)
-    if b"&" in content:
-        content = html.unescape(content.decode("utf-8", "replace")).encode("utf-8", "replace")
-    return content, categories
+    return _REFERENCE.sub(_character, content), categories
+
+
+def _character(reference: re.Match[bytes]) -> bytes:
+    return html.unescape(reference[0].decode()).encode("utf-8", "replace")
 
 
 def template_names(text: bytes, *marks: bytes) -> list[bytes]:
@@ -128,14 +135,18 @@ def _template_names(text, marks, ends):
     found = [np.int64(0) for _ in range(0)]
     n, i = len(text), 0
     while i < n - 2:
-        if text[i] != _OPEN_BRACE or text[i + 1] != _OPEN_BRACE or text[i + 2] == _OPEN_BRACE:
+        while i < n and text[i] != _OPEN_BRACE:
+            i += 1
+        if i >= n - 2 or text[i + 1] != _OPEN_BRACE or text[i + 2] == _OPEN_BRACE:
             i += 1
             continue
         i += 2
         start, is_marked = i, False
         while i < n and i - start <= _LONGEST_NAME and text[i] != _PIPE and text[i] != _CLOSE_BRACE:
             for k in range(len(ends) - 1):
-                is_marked = is_marked or _matches(text, i, marks, ends[k], ends[k + 1])
+                # its first letter is looked at first: a call is dear
+                if not is_marked and (text[i] | 32) == marks[ends[k]]:
+                    is_marked = _matches(text, i, marks, ends[k], ends[k + 1])
             i += 1
         if is_marked and i - start <= _LONGEST_NAME:
             found.append(np.int64(start))
@@ -239,10 +250,18 @@ def _match_brackets(text, n):
     stack = np.empty(n // 2 + 1, np.int32)
     kinds = np.empty(n // 2 + 1, np.uint8)
     depth, i = 0, 0
-    line_start = True
     while i < n:
         sign = text[i]
+        if not _IS_BRACKET[sign]:
+            i += 1
+            continue
         following = text[i + 1] if i + 1 < n else 0
+        line_start = False
+        if (sign == _OPEN_BRACE and following == _PIPE) or (sign == _PIPE and following == _CLOSE_BRACE):
+            k = i
+            while k > 0 and (text[k - 1] == _SPACE or text[k - 1] == _COLON):
+                k -= 1
+            line_start = k == 0 or text[k - 1] == _NEWLINE
         if sign == _OPEN_BRACE and following == _PIPE and line_start and (i + 2 == n or text[i + 2] != _CLOSE_BRACE):
             stack[depth], kinds[depth] = i, _PIPE
             depth += 1
@@ -280,8 +299,6 @@ def _match_brackets(text, n):
                 i += 1
         else:
             i += 1
-        previous = text[i - 1]
-        line_start = previous == _NEWLINE or (line_start and (previous == _SPACE or previous == _COLON))
     return close
 
 
@@ -317,18 +334,18 @@ def _link_kind(text, start, end, names, ends, kinds):
 
 
 @kernel
-def _is_address(text, i, n):
-    """Whether ``http://``, ``https://`` or ``ftp://`` begins at i."""
-    if i + 6 >= n:
-        return False
-    if (text[i] | 32) == 102:
-        return (
-            (text[i + 1] | 32) == 116 and (text[i + 2] | 32) == 112 and text[i + 3] == _COLON and text[i + 4] == _SLASH
-        )
-    if (text[i] | 32) != 104 or (text[i + 1] | 32) != 116 or (text[i + 2] | 32) != 116 or (text[i + 3] | 32) != 112:
-        return False
-    j = i + 5 if (text[i + 4] | 32) == 115 else i + 4
-    return text[j] == _COLON and text[j + 1] == _SLASH
+def _scheme_letters(text, colon):
+    """Letters of the "http", "https" or "ftp" that ends at ``colon``; 0 if there is none."""
+    i = colon
+    while i > 0 and colon - i < 6 and _is_letter(text[i - 1]):
+        i -= 1
+    n = colon - i
+    if n == 3:
+        return 3 if (text[i] | 32) == 102 and (text[i + 1] | 32) == 116 and (text[i + 2] | 32) == 112 else 0
+    if n < 4 or n > 5 or (n == 5 and (text[i + 4] | 32) != 115):
+        return 0
+    is_http = (text[i] | 32) == 104 and (text[i + 1] | 32) == 116 and (text[i + 2] | 32) == 116
+    return n if is_http and (text[i + 3] | 32) == 112 else 0
 
 
 @kernel
@@ -346,7 +363,11 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
     size, i = 0, 0
     while i < n:
         sign = text[i]
-        if sign == _OPEN_BRACE and close[i] > 0:
+        if not _IS_MARK[sign]:
+            out[size] = sign
+            size += 1
+            i += 1
+        elif sign == _OPEN_BRACE and close[i] > 0:
             i = close[i]
             out[size] = _SPACE
             size += 1
@@ -388,11 +409,8 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
                 i += 2
                 out[size] = _SPACE
                 size += 1
-        elif (
-            (sign == 104 or sign == 102 or sign == 72 or sign == 70)
-            and _is_address(text, i, n)
-            and (i == 0 or not _is_letter(text[i - 1]))
-        ):
+        elif sign == _COLON and i + 1 < n and text[i + 1] == _SLASH and _scheme_letters(text, i) > 0:
+            size -= _scheme_letters(text, i)  # they were taken for text
             while (
                 i < n and text[i] > _SPACE and text[i] != _CLOSE_BRACKET and text[i] != _PIPE and text[i] != _OPEN_BRACE
             ):
