@@ -73,6 +73,9 @@ FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
 @pytest.mark.parametrize(
     ("command", "message"),
     [
+        (["topics", "."], ". is a folder; an array file (.npz) is needed"),
+        (["topics", __file__], "test_command_line.py is not a whole array file: it does not begin as a .npz does"),
+        (["clusters", "nowhere", "."], "nowhere is missing; an array file (.npz) is needed"),
         (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
         (["corpus", "nisp", "--out", "x"], "dataset 'nisp' is not known; known: letters, nips, pnas"),
         (["corpus", "letters", "--scale", "2", "--out", "x"], "dataset 'letters' has no setting 'scale'"),

@@ -49,7 +49,7 @@ def test_account_tells_versions_from_documents(wiki):
         ("records", "redirect"): 2,
         ("articles", "a later version is there"): 2,
         ("articles", "without a word of the vocabulary"): 1,
-        ("tokens", "of a word outside the vocabulary"): 1,
+        ("tokens", "of a stop word or a word outside the vocabulary"): 1,
     }
     assert reading.notes[0] == (
         "articles and disambiguation in the files: 6; distinct: 5. By the latest version of each, 3 are articles, "

@@ -240,6 +240,9 @@ def test_sizes_are_summarised_and_judged():
     assert judged[0][2] == "gain in NMI +0.300 at 5, +0.100 at 20"
     assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1, 20: 0.3})))] == [False, False]
     assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1})))] == [None, None]
+    near = sizes.claim(sizes.summarise(sizes_rows({5: 0.105, 20: 0.1})))
+    numbers = "gain in NMI +0.105 at 5, +0.100 at 20 (no further apart than one sd between repeats, 0.010)"
+    assert [one[1:] for one in near] == [(True, numbers)] * 2
 
 
 def test_sizes_figure_has_both_lines_and_names_its_repeats():

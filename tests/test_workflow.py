@@ -106,6 +106,32 @@ def test_unknown_key_is_named_with_the_nearest_one(change, message):
         plan.check_keys(change, CONFIG_SCHEMA, "c.yaml")
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seeds": -2}, "c.yaml: seeds: -2 is less than the minimum of 1 (Number of fits of each row of"),
+        ({"seeds": "two"}, "c.yaml: seeds: 'two' is not of type 'integer' (Number of fits"),
+        ({"fit": CONFIG["fit"] | {"nips": {"thin": 0}}}, "c.yaml: fit, nips"),
+        ({"datasets": []}, "c.yaml: datasets: [] should be non-empty"),
+    ],
+)
+def test_value_that_is_not_allowed_is_named_in_one_sentence(change, message):
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        plan.check_values(CONFIG | change, CONFIG_SCHEMA, "c.yaml")
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_mirror_must_be_a_folder(tmp_path):
+    file = tmp_path / "mirror.zip"
+    file.touch()
+    for mirror in (file, tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match=re.escape(f"mirror: '{mirror}' is no folder; a folder of source files")):
+            plan.check_mirror(CONFIG | {"mirror": str(mirror)})
+    for mirror in ("", None, str(tmp_path)):
+        plan.check_mirror(CONFIG | {"mirror": mirror})
+
+
 def experiments(tmp_path, text, chosen=("nips",)):
     path = tmp_path / "experiments.tsv"
     path.write_text(text)

@@ -151,13 +151,14 @@ def test_the_mirror_gives_the_numbers_of_its_manifest(checkout):
 
 @pytest.mark.workflow
 def test_without_mirror_and_network_a_rule_fails_with_one_sentence(checkout):
-    arguments = ["--configfile", "config/mirror.yaml", "--config", "mirror=nowhere", "datasets=wikipedia"]
+    (checkout / "nothing").mkdir()
+    arguments = ["--configfile", "config/mirror.yaml", "--config", "mirror=nothing", "datasets=wikipedia"]
     target = "results/sources/wikipedia/enwiki-2014-excerpt_testdata_en.bz2"
     code, output = snakemake(checkout, target, *arguments)
     assert code != 0
     sentence = (
         "cannot get enwiki-2014-excerpt_testdata_en.bz2 of dataset wikipedia: "
-        "nowhere/wikipedia/enwiki-2014-excerpt_testdata_en.bz2 is missing; it has no official address"
+        "nothing/wikipedia/enwiki-2014-excerpt_testdata_en.bz2 is missing; it has no official address"
     )
     assert f"\nError: {sentence}\n" in output
 

@@ -18,8 +18,14 @@ _FIRST_SHARE = 1 / 64
 
 
 def moments(iterations: int, n_snapshots: int) -> list[float]:
-    """When to look at a fit of ``iterations``: at the start, then evenly on a log axis to the end."""
+    """When to look at a fit of ``iterations``: at the start, then about evenly on a log axis to the end.
+
+    A moment within half a step of the end of a whole iteration is moved there.
+    """
     later = np.geomspace(_FIRST_SHARE * iterations, iterations, n_snapshots - 1)
+    whole = np.maximum(np.rint(later), 1.0)
+    half_step = -np.log(_FIRST_SHARE) / (n_snapshots - 2) / 2
+    later = np.where(np.abs(np.log(later / whole)) < half_step, whole, later)
     return [0.0, *np.round(later, 6).tolist()]
 
 

@@ -1,7 +1,6 @@
 """Plans: configuration and sheets, checked so that a slip stops a run before its first job.
 
-What JSON Schema itself reports well (types, bounds) is left to the workflow's validator; here is what it reports
-badly: an unknown key, with the nearest one there is.
+A validator of JSON Schema answers with the schema around a fault; here each fault is one sentence.
 """
 
 from __future__ import annotations
@@ -47,6 +46,28 @@ def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping
             raise ValueError(f"{where}: {key!r} is not known{nearest(str(key), known)}")
         inside = f"{where}, {key}" if ":" in where else f"{where}: {key}"
         check_keys(inner, known.get(key, rest or {}), inside, root)
+
+
+def check_values(value: Any, schema: Mapping[str, Any], where: str) -> None:
+    """ValueError for the value that breaks the JSON Schema most plainly: its key, what was found, what is allowed."""
+    import jsonschema
+
+    fault = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(value))
+    if fault is None:
+        return
+    keys = ", ".join(map(str, fault.absolute_path))
+    about = str(fault.schema.get("description", "")) if isinstance(fault.schema, Mapping) else ""
+    allowed = f" ({' '.join(about.split())})" if about else ""
+    raise ValueError(f"{where}: {keys + ': ' if keys else ''}{' '.join(fault.message.split())}{allowed}")
+
+
+def check_mirror(config: Mapping[str, Any]) -> None:
+    """ValueError for a ``mirror`` that is no folder."""
+    if config["mirror"] and not Path(config["mirror"]).is_dir():
+        raise ValueError(
+            f"configuration: mirror: {str(config['mirror'])!r} is no folder; a folder of source files is needed, "
+            "or '' for none"
+        )
 
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:

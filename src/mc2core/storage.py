@@ -109,13 +109,16 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
 
 
 def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
-    """Read a .npz written by :func:`write_arrays`; ValueError for a damaged file."""
+    """Read a .npz written by :func:`write_arrays`; ValueError for one that is damaged, missing or something else."""
+    if not Path(path).is_file():
+        what = "a folder" if Path(path).is_dir() else "missing"
+        raise ValueError(f"{path} is {what}; an array file (.npz) is needed")
     with open(path, "rb") as stream:
+        if stream.read(2) != b"PK":
+            raise ValueError(f"{path} is not a whole array file: it does not begin as a .npz does")
+        stream.seek(0)
         try:
-            stored = np.load(stream, allow_pickle=False)
-            if isinstance(stored, np.ndarray):
-                raise ValueError("it holds one array without a name")
-            with stored:
+            with np.load(stream, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         # what zipfile raises depends on the damaged byte: a flag reads as encryption, an offset as a failed seek
         except (*_DAMAGE, OSError, RuntimeError, ValueError) as error:

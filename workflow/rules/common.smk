@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
-from snakemake.utils import validate
 
 from mc2core import plan
 from mc2core.sources.download import read_catalogue
@@ -17,7 +16,8 @@ FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 try:
     plan.check_keys(config, CONFIG_SCHEMA, "configuration")
-    validate(config, str(SCHEMAS / "config.schema.yaml"), set_default=False)
+    plan.check_values(config, CONFIG_SCHEMA, "configuration")
+    plan.check_mirror(config)
     CHOSEN = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(
         "config/datasets.tsv",

@@ -61,14 +61,18 @@ def claim(points: pd.DataFrame) -> list[tuple[str, bool | None, str]]:
     """
     verdicts: list[tuple[str, bool | None, str]] = []
     for axis, label in _AXES.items():
-        here = points[points["axis"] == axis].pivot(index=axis, columns="with_context", values="nmi").sort_index()
-        gain = (here[True] - here[False]).to_numpy()
-        sizes = here.index.to_numpy()
+        table = points[points["axis"] == axis].pivot(index=axis, columns="with_context").sort_index()
+        gain = (table["nmi"][True] - table["nmi"][False]).to_numpy()
+        sizes = table.index.to_numpy()
+        spread = table["nmi_sd"].iloc[[0, -1]].to_numpy().max()
+        numbers = f"gain in NMI {gain[0]:+.3f} at {sizes[0]}, {gain[-1]:+.3f} at {sizes[-1]}"
+        if len(sizes) > 1 and abs(gain[0] - gain[-1]) < spread:
+            numbers += f" (no further apart than one sd between repeats, {spread:.3f})"
         verdicts.append(
             (
                 f"context helps most where {label.removeprefix('number of ')} are few",
                 bool(gain[0] > gain[-1]) if len(sizes) > 1 else None,
-                f"gain in NMI {gain[0]:+.3f} at {sizes[0]}, {gain[-1]:+.3f} at {sizes[-1]}",
+                numbers,
             )
         )
     return verdicts

@@ -184,7 +184,7 @@ def _reading(
         Dropped(documents, chosen.repeated, "a later version is there"),
         Dropped(documents, chosen.deleted, "withdrawn by the source"),
         Dropped(documents, gathered.empty, "without a word of the vocabulary"),
-        Dropped("tokens", gathered.outside, "of a word outside the vocabulary"),
+        Dropped("tokens", gathered.outside, "of a stop word or a word outside the vocabulary"),
     ]
     everything = totals[documents] + sum(totals[reason] for reason in counted)
     named = records if everything == totals[records] else " and ".join([documents, *counted])
