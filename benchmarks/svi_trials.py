@@ -25,6 +25,10 @@ from mc2core.engines.svi_state import GROUP, TABLE, TOPIC, Expectations, Globals
 from mc2core.sources import nips
 
 _CANDIDATES = 6
+# a topic is split off where its cluster has at most this share of its tokens
+_NEARLY_ALL = 0.9
+# tokens of a topic whose place a new one may take
+_UNUSED = 0.5
 
 
 class Growing(SVI):
@@ -206,6 +210,40 @@ def merge_clusters(engine: SVI, state: Globals, keep: int, drop: int) -> Globals
     return new
 
 
+def topics_of_clusters(state: Globals, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
+    """(K, M) expected tokens of every cluster's topics, and (K, M, V) by word, each table under its likeliest topic."""
+    batch = svi_local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+    expected = Expectations.of(state)
+    tables = svi_local.word_tables(state, expected, batch.words, None)
+    _, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
+    mass = svi_statistics.table_mass(tables, documents.word_mass, None)
+    by_topic = np.zeros((*state.table_topic.shape[::2], corpus.n_words), np.float32)
+    for k, rows in enumerate(tables.rows.row):
+        n_wt = mass.ratio[:, [k]] * np.exp(tables.log_table[k]) * tables.weights[:, rows]
+        for t, m in enumerate(state.table_topic[k].argmax(axis=1)):
+            by_topic[k, m, batch.words] += n_wt[:, t]
+    return by_topic.sum(axis=2, dtype=np.float64), by_topic
+
+
+def bear_topic(engine: SVI, state: Globals, cluster: int, topic: int, words: np.ndarray) -> Globals:
+    """A copy in which the smallest topic takes the place of ``topic`` in ``cluster``, with its ``words`` (V,) there."""
+    new = copy.copy(state)
+    free = int(np.argmin(state.n_m))
+    new.topic_words = state.topic_words.copy()
+    new.topic_words[:, free] += words
+    new.topic_words[:, topic] = np.maximum(new.topic_words[:, topic] - words, 0.0)
+    new.n_m = new.topic_words.sum(axis=0)
+    new.table_topic = state.table_topic.copy()
+    moved = np.flatnonzero(state.table_topic[cluster].argmax(axis=1) == topic)
+    new.table_topic[cluster, moved, free] = state.table_topic[cluster, moved, topic]
+    new.table_topic[cluster, moved, topic] = state.table_topic[cluster, moved, free]
+    served = topic_shares(new.table_topic)[1].sum(axis=(0, 1))
+    new.topic_sticks = sticks.stick_posterior(served, engine.concentrations(state).mean[TOPIC])
+    new.concentration_rates = state.concentration_rates.copy()
+    step_concentrations(new, engine.concentration_settings)
+    return new
+
+
 class Moving(SVI):
     """Moves after every epoch, each taken where the exact ELBO over the whole corpus rises by it."""
 
@@ -228,7 +266,7 @@ class Moving(SVI):
 
     def _topics(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> Iterator[Globals]:
         dropped: set[int] = set()
-        for keep, drop in list(likest(state.topic_words.T, state.n_m > 0.5)):
+        for keep, drop in list(likest(state.topic_words.T, state.n_m > _UNUSED)):
             if keep not in dropped and drop not in dropped:
                 new = merge_topics(self, state, keep, drop)
                 yield new
@@ -242,9 +280,23 @@ class Moving(SVI):
                 yield merge_clusters(self, state, keep, drop)
                 dropped |= set() if (state.cluster == drop).any() else {drop}
 
+    def _births(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> Iterator[Globals]:
+        """Shared topics, each split off in the cluster with most of its tokens (but not nearly all): largest first."""
+        n_km, words = topics_of_clusters(state, corpus)
+        share = n_km / np.maximum(n_km.sum(axis=0), 1e-300)
+        cluster = np.where(share < _NEARLY_ALL, n_km, 0.0).argmax(axis=0)
+        size = np.take_along_axis(np.where(share < _NEARLY_ALL, n_km, 0.0), cluster[None], axis=0)[0]
+        for m in np.argsort(-size, kind="stable")[:_CANDIDATES]:
+            if size[m] > 0 and state.n_m.min() < _UNUSED:
+                yield bear_topic(self, state, int(cluster[m]), int(m), words[cluster[m], m])
+
 
 class MergingTopics(Moving):
     moves = ("topics",)
+
+
+class BearingTopics(Moving):
+    moves = ("births",)
 
 
 class MergingClusters(Moving):
@@ -282,6 +334,7 @@ TRIALS: dict[str, tuple[type[SVI], dict[str, Any]]] = {
     "reordering after each epoch": (Reordering, {}),
     "merges of topics": (MergingTopics, {}),
     "merges of clusters": (MergingClusters, {}),
+    "births of topics": (BearingTopics, {}),
 }
 
 

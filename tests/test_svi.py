@@ -226,6 +226,12 @@ def test_degenerate_sizes(batch_size, initialisation):
         assert np.isfinite(result.model.perplexity(corpus))
 
 
+def test_the_only_topic_starts_with_every_token():
+    corpus = small_corpus(12, n_documents=5)
+    state = engine_of(2, 3, 1, initialisation="seeded").init(corpus, 0)
+    np.testing.assert_allclose(state.topic_words[:, 0], np.asarray(corpus.content.sum(axis=0)).ravel())
+
+
 def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
     corpus = small_corpus(12, n_documents=6, mean_count=3.0)
     draw = np.random.default_rng(12)
