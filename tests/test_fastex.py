@@ -10,7 +10,7 @@ from scipy.stats import multivariate_t
 from test_hashing import signs
 
 from mc2core import Corpus, rng
-from mc2core.engines import fastex
+from mc2core.engines import fastex, fastex_exact
 from mc2core.engines.fastex import FastEx
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState, sweep_exact
@@ -73,12 +73,13 @@ def count_states(n, seed, documents, clusters, projection, constants, slots, use
 
 
 @numba.njit
-def count_states_exact(n, seed, indptr, words, counts, mass, cluster, component, tables, visits):
+def count_states_exact(n, seed, component, n_words, log_gamma, cells, tables, cluster, n_k, mass, squares, visits):
     moves = np.zeros(2, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
     for t in range(n):
         sweep_exact(
-            seed + np.uint64(t), indptr, words, counts, mass, cluster, component, A, G, B, *tables, moves
+            seed + np.uint64(t), component, n_words, A, G, B, log_gamma, cells, tables, cluster, n_k, mass, squares,
+            moves,
         )  # fmt: skip
         visits[(cluster * place).sum()] += 1
 
@@ -114,15 +115,17 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
     assert_stationary(batches, posterior(component))
 
 
+@pytest.mark.parametrize("clusters_a_document", [4, 2, 0])  # all words frequent, two of three, none
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-def test_exact_chain_has_the_enumerated_posterior(component):
+def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document, monkeypatch):
+    monkeypatch.setattr(fastex_exact, "CLUSTERS_A_DOCUMENT", clusters_a_document)
     state = ExactState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
-    tables = state.table, state.logs, state.n_k, state.mass, state.squares
+    assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_a_document]
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states_exact(
-            1000, rng.key(1, "test", batch), state.indptr, state.words, state.counts, state.document_mass,
-            state.cluster, component, tables, visits,
+            1000, rng.key(1, "test", batch), component, TINY.n_words, state.log_gamma, state.cells, state.tables,
+            state.cluster, state.n_k, state.mass, state.squares, visits,
         )  # fmt: skip
     assert_stationary(batches, posterior(component))
 
@@ -225,6 +228,30 @@ def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, comp
     for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
         for name in set(kind._fields) - {"columns"}:
             assert np.array_equal(getattr(kind, name), getattr(again, name)), name
+    assert state.log_joint == fresh.log_joint
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
+    corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(40, 30)))  # no clusters to settle in
+    state = ExactState(corpus, plan_of(component, n_clusters=16), np.arange(40) % 16)
+    moves = np.zeros(2, np.int64)
+    for t in range(800):
+        state.sweep(rng.key(0, "test", t), moves)
+    assert moves[1] > 1000
+    assert len(state.tables.counts) > 0
+    assert len(state.tables.starts) > 0
+    fresh = ExactState(corpus, state.plan, state.cluster)
+    for name in ("n_k", "mass", "squares"):
+        assert np.array_equal(getattr(state, name), getattr(fresh, name)), name
+    assert np.array_equal(state.tables.counts, fresh.tables.counts)
+    assert np.array_equal(state.tables.terms, fresh.tables.terms)
+    for start in state.tables.starts:
+        found = []
+        for lists in (state.tables.lists, fresh.tables.lists):
+            assert lists[start, 0] > 0
+            found.append({tuple(entry) for entry in lists[start + 1 : start + 1 + lists[start, 0]]})
+        assert found[0] == found[1]
     assert state.log_joint == fresh.log_joint
 
 
@@ -345,16 +372,20 @@ def test_bad_settings_are_named(settings, message):
         FastEx(**settings)
 
 
-def test_auto_is_exact_while_its_table_takes_2_gib(monkeypatch):
-    assert FastEx(n_clusters=2**20).is_exact(n_words=2**8)
-    assert not FastEx(n_clusters=2**20).is_exact(n_words=2**8 + 1)
-    assert not FastEx(n_clusters=3, proposal="hash").is_exact(n_words=4)
-    assert isinstance(FastEx(n_clusters=3).init(TINY, 0), ExactState)
-    monkeypatch.setattr(fastex, "EXACT_BYTES", 8 * 3 * TINY.n_words - 1)
-    engine = FastEx(n_clusters=3)
-    state = engine.init(TINY, 0)
-    assert isinstance(state, FastExState)
-    assert isinstance(engine.restore(TINY, state.arrays()), FastExState)
+def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
+    once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
+    for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
+        monkeypatch.setattr(fastex, "EXACT_BYTES", n_bytes)
+        engine = FastEx(n_clusters=n_clusters)
+        assert engine.is_exact(once)
+        assert not FastEx(n_clusters=n_clusters, proposal="hash").is_exact(once)
+        assert isinstance(engine.init(once, 0), ExactState)
+        monkeypatch.setattr(fastex, "EXACT_BYTES", n_bytes - 1)
+        assert not engine.is_exact(once)
+        assert FastEx(n_clusters=n_clusters, proposal="exact").is_exact(once)
+        state = engine.init(once, 0)
+        assert isinstance(state, FastExState)
+        assert isinstance(engine.restore(once, state.arrays()), FastExState)
 
 
 def test_corpora_and_checkpoints_that_do_not_fit():

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, psi
 
-from mc2core import rng
+from mc2core import Corpus, rng
 from mc2core.engines.fastex_components import (
     BACKGROUND_SIZE,
     BACKGROUND_STEPS,
@@ -13,6 +13,7 @@ from mc2core.engines.fastex_components import (
     MULTINOMIAL,
     POISSON,
     Constants,
+    Plan,
     document_mass,
     expected_background,
     linear_terms,
@@ -20,7 +21,17 @@ from mc2core.engines.fastex_components import (
     theta_of,
     word_term,
 )
-from mc2core.engines.fastex_exact import score_clusters
+from mc2core.engines.fastex_exact import (
+    HOPELESS,
+    ExactState,
+    bound_scores,
+    cluster_terms,
+    draw_from_logs,
+    excess,
+    largest,
+    list_likely,
+    score_clusters,
+)
 from mc2core.engines.fastex_hash import Columns
 from mc2core.engines.fastex_lanes import NO_CLUSTER
 from mc2core.engines.fastex_proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
@@ -169,12 +180,56 @@ def test_draws_follow_the_weights():
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_exact_scores_against_their_twin(component):
+    """Frequent and rare words, counts beyond the table; bit for bit the same wherever the document is."""
     generator = np.random.default_rng(3)
-    table = generator.poisson(2.0, (12, 5)).astype(np.int32)
-    words, counts = np.array([0, 3, 4, 11], np.int32), np.array([1, 2, 30, 7], np.int32)
-    logs = table if component == GAUSSIAN else np.log(table + A)
-    scores = np.full(5, np.nan)
-    score_clusters(component, words, counts, 0, 4, A, table, logs.astype(np.float32), scores)
-    n = table[words]
-    terms = n * counts[:, None] if component == GAUSSIAN else gammaln(n + A + counts[:, None]) - gammaln(n + A)
-    np.testing.assert_allclose(scores, terms.sum(axis=0), rtol=1e-6)
+    x = generator.poisson(0.4, (12, 40))
+    x[1:5, 0] = 20_000
+    x[0, :4] = 1, 2, 30, 7
+    corpus = Corpus(x)
+    found = []
+    for own in range(5):
+        cluster = np.arange(12) % 5
+        cluster[0] = own
+        state = ExactState(corpus, Plan(5, A, G, B, component, 64, True, None, 0.8, 1, 1), cluster)
+        assert len(state.tables.counts) > 0
+        assert len(state.tables.starts) > 0
+        scores = np.full(5, np.nan)
+        score_clusters(component, A, state.log_gamma, state.cells, state.tables, 0, own, scores)
+        found.append(scores)
+    n = np.array([x[1:][cluster[1:] == k].sum(axis=0) for k in range(5)])
+    terms = (
+        n * x[0] if component == GAUSSIAN else gammaln(n + A + x[0]) - gammaln(n + A) - gammaln(A + x[0]) + gammaln(A)
+    )
+    np.testing.assert_allclose(found[0], terms.sum(axis=1), rtol=1e-6)
+    assert all(np.array_equal(scores, found[0]) for scores in found)
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_bounds_are_never_below_the_evidence_and_lead_to_it(component):
+    constants = constants_of(component, 50)
+    for n, mass, squares, words in ((0, 0, 0, 0.0), (3, 90, 130, 5.0), (1000, 90_000, 40_000_000, 300.0)):
+        terms = cluster_terms(component, 50, A, G, B, 40.0, n, mass, squares)
+        for own_mass in (1, 40, 3000):
+            scores = np.array([words])
+            bound_scores(component, own_mass, *(np.array([term]) for term in terms), scores)
+            above = excess(component, own_mass, *terms)
+            assert above >= -1e-9
+            assert above == pytest.approx(0.0, abs=1e-9) or own_mass != 40
+            evidence = log_evidence(constants, n, mass, squares, words, own_mass)
+            assert scores[0] - above == pytest.approx(evidence, rel=1e-9)
+
+
+def test_draws_from_logs_follow_them():
+    """Of 21 clusters, those near the largest; false-alarm rate below 21 * P(|N| > 5.5) = 1e-6."""
+    logs = np.random.default_rng(4).normal(size=21)
+    logs[::2] -= 50.0
+    stream, n, seen, likely = np.zeros(2, np.uint64), 20_000, np.zeros(21), np.empty(21, np.int64)
+    for i in range(n):
+        scores = logs.copy()
+        assert largest(scores) == np.argmax(logs)
+        n_likely = list_likely(scores, logs.max() - HOPELESS, likely)
+        assert np.array_equal(likely[:n_likely], np.arange(1, 21, 2))
+        rng.seek(stream, np.uint64(9), i)
+        seen[likely[draw_from_logs(stream, scores[:n_likely])]] += 1
+    p = np.exp(logs) / np.exp(logs).sum()
+    assert np.max(np.abs(seen - n * p) / np.sqrt(n * p * (1 - p) + 1)) < 5.5

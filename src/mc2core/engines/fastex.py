@@ -13,7 +13,7 @@ from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, choice, whole
 from mc2core.engines.fastex_baseline import BaselineState
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
-from mc2core.engines.fastex_exact import TABLE_CELL_BYTES, ExactState
+from mc2core.engines.fastex_exact import ExactState, table_bytes
 from mc2core.engines.fastex_state import FastExState
 from mc2core.engines.parallel import thread_budget
 from mc2core.families import Family
@@ -26,7 +26,7 @@ _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSS
 AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
 TRIES = 2
-#: proposal="auto" scores all clusters while their table (8 bytes for each word and cluster) takes no more than this
+#: proposal="auto" scores all clusters while the counts of words in them take no more than this
 EXACT_BYTES = 2**31
 
 
@@ -60,10 +60,10 @@ class FastEx(Engine):
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own.
     proposal : "hash", "exact", "auto" or "baseline"
-        "auto" is exact while the table this needs, 8 K V bytes, takes at most 2 GiB, and hashes beyond. A hashed visit
-        is the cheaper one at every K measured, but two exact sweeps come closer to the true clusters than hashed ones
-        ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads K and V alone: a run
-        makes the same choice on any machine.
+        "auto" is exact while the counts this needs take at most 2 GiB, and hashes beyond: 8 K bytes for each word in
+        more than K / 4 documents, for other words 8 for each document. Two exact sweeps come closer to the true
+        clusters than hashed ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule
+        reads the corpus and K alone: a run makes the same choice on any machine.
     failure_probability : float in (0, 1), optional
         Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
     flatness : float in (0, 1]
@@ -123,10 +123,12 @@ class FastEx(Engine):
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.contexts: dict[str, Family] = {}
 
-    def is_exact(self, n_words: int) -> bool:
-        """Whether all clusters are scored in a collapsed chain, for a corpus of ``n_words`` distinct words."""
-        fits = TABLE_CELL_BYTES * self.n_clusters * n_words <= EXACT_BYTES
-        return self.proposal == "exact" or (self.proposal == "auto" and fits)
+    def is_exact(self, corpus: Corpus) -> bool:
+        """Whether all clusters are scored in a collapsed chain of this corpus."""
+        if self.proposal != "auto":
+            return self.proposal == "exact"
+        frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
+        return table_bytes(frequency, self.n_clusters) <= EXACT_BYTES
 
     @property
     def _plan(self) -> Plan:
@@ -148,7 +150,7 @@ class FastEx(Engine):
     ) -> FastExState | ExactState | BaselineState:
         if self.proposal == "baseline":
             return BaselineState(corpus, self._plan, cluster)
-        if self.is_exact(corpus.n_words):
+        if self.is_exact(corpus):
             return ExactState(corpus, self._plan, cluster)
         return FastExState(corpus, self._plan, cluster, aim)
 
@@ -199,7 +201,7 @@ class FastEx(Engine):
         cluster = arrays["cluster"]
         if cluster.shape != (corpus.n_documents,) or not (cluster.min() >= 0 and cluster.max() < self.n_clusters):
             raise ValueError(f"cluster must hold {corpus.n_documents} numbers below {self.n_clusters}")
-        if self.is_exact(corpus.n_words) or self.proposal == "baseline":
+        if self.is_exact(corpus) or self.proposal == "baseline":
             return self._state(corpus, cluster)
         aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
         if any(array.shape != (corpus.n_words,) for array in aim[:2]):

@@ -29,7 +29,13 @@ from mc2core.engines.fastex_components import (
     precision_rate,
     precision_shape,
 )
-from mc2core.engines.fastex_exact import draw_from_logs, refuse_tables_beyond_memory
+from mc2core.engines.fastex_exact import (
+    HOPELESS,
+    draw_from_logs,
+    largest,
+    list_likely,
+    refuse_tables_beyond_memory,
+)
 from mc2core.engines.parallel import in_blocks
 
 _WORDS_TOGETHER = 4096
@@ -142,7 +148,7 @@ def assign(key, first, last, indptr, words, counts, document_mass, head, slope, 
     A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k].
     """
     stream = np.zeros(2, np.uint64)
-    scores = np.empty(head.size)
+    scores, likely = np.empty(head.size), np.empty(head.size, np.int64)
     moved = 0
     for j in range(first, last):
         scores[:] = 0.0
@@ -153,7 +159,8 @@ def assign(key, first, last, indptr, words, counts, document_mass, head, slope, 
         for k in range(scores.size):
             scores[k] = head[k] + document_mass[j] * slope[k] + factor[k] * scores[k]
         rng.seek(stream, key, j)
-        new = draw_from_logs(stream, scores)
+        n = list_likely(scores, scores[largest(scores)] - HOPELESS, likely)
+        new = likely[draw_from_logs(stream, scores[:n])]
         moved += new != cluster[j]
         cluster[j] = new
     return moved
@@ -169,7 +176,8 @@ class BaselineState(State):
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        refuse_tables_beyond_memory("baseline", 4, corpus.n_words, plan.n_clusters)
+        n_bytes = 4 * corpus.n_words * plan.n_clusters
+        refuse_tables_beyond_memory("baseline", n_bytes, corpus.n_words, plan.n_clusters)
         content = corpus.content
         self.plan = plan
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)

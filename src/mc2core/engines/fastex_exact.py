@@ -1,8 +1,14 @@
-"""The exact rival inside FastEx: score every cluster from a dense table, word by word, and draw (collapsed Gibbs).
+"""The exact rival inside FastEx: score every cluster, word by word, and draw (collapsed Gibbs).
 
-ln(n_kd + a) stands in a table with one row of K entries for each word, so a document's score under all clusters is a
-sum of its words' rows: vector additions, at the speed at which memory delivers the rows. With the counts beside it,
-the table takes 8 K V bytes.
+What a word adds to a cluster's score is taken relative to a cluster that lacks it: ln G(n + a + x) - ln G(n + a), less
+the same at n = 0. So a word matters to the clusters that have it, no more of them than its documents. Hence
+
+* a frequent word has its K counts, and a row of K terms for each count x with which it occurs in a document: it is
+  scored by the addition of a row, at the speed at which memory delivers it;
+* a rare word has a list of the clusters that have it, with its counts there; its terms are looked up one by one.
+
+A document stays in its cluster while clusters are scored; its own cluster's terms are taken at the counts without it,
+to the same bits as if it had been taken out. Tables change where a document moves.
 """
 
 from __future__ import annotations
@@ -10,6 +16,7 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -22,24 +29,57 @@ from mc2core.engines.base import State
 from mc2core.engines.fastex_components import (
     GAUSSIAN,
     MULTINOMIAL,
-    POISSON,
     Plan,
     document_mass,
+    log_gamma_of,
     log_gaussian,
     log_joint_of_sizes,
     precision_rate,
     precision_shape,
+    word_term,
 )
+from mc2core.engines.fastex_lanes import prefetch
 from mc2core.engines.fastex_state import JOINT_UNIT
 
-_REPEATS = 16  # counts above are scored by the difference of two log-gamma
-#: of each word in each cluster: an int32 count and a float32 logarithm
-TABLE_CELL_BYTES = 8
+#: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
+CLUSTERS_A_DOCUMENT = 4
+#: clusters that score so many nats below the best are not drawn: even thousands of them weigh less than rounding does
+HOPELESS = 45.0
+_TABLE = 1 << 14  # counts whose log-gamma is tabulated, at least
+_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
+_LINES = 8
 
 
+class Cells(NamedTuple):
+    """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    rare: np.ndarray  # (J,) int64: where the document's rare words begin
+    place: np.ndarray  # (cells,) int64: row of Tables.terms of a frequent word; where the list of a rare one begins
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
+
+
+class Tables(NamedTuple):
+    """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
+
+    word: np.ndarray  # (R,) int64: frequent word f of each row
+    x: np.ndarray  # (R,) int64: the count in a document that the row is for
+    rows: np.ndarray  # (F + 1,) int64: rows of f are rows[f] to rows[f + 1] - 1
+    counts: np.ndarray  # (F, K) int32
+    terms: np.ndarray  # (R, K) float32
+    starts: np.ndarray  # (rare words,) int64: where lists begin
+    lists: np.ndarray  # (L, 2) int32: for each rare word (length, 0), then a (cluster, count) for each n_kd > 0
+
+
+# -- a cluster's part ----------------------------------------------------------------------------------------------
 @kernel
-def _terms(component, n_words, word_prior, weight_prior, rate_prior, n_documents, mass, squares):
-    """A cluster's (head, slope, tail, shape), from which :func:`_finish` makes ``log_evidence`` of any document."""
+def cluster_terms(component, n_words, word_prior, weight_prior, rate_prior, middle, n_documents, mass, squares):
+    """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
+
+    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``middle``, which is
+    head + slope * m, is never below it; see :func:`excess`.
+    """
     weight = math.log(n_documents + weight_prior)
     if component == GAUSSIAN:
         strength = word_prior + n_documents + 1.0
@@ -49,184 +89,320 @@ def _terms(component, n_words, word_prior, weight_prior, rate_prior, n_documents
         return head, 1.0 / strength, precision_rate(rate_prior, word_prior, n_documents + 1, mass, squares), shape
     total = mass + n_words * word_prior
     if component == MULTINOMIAL:
-        return weight + math.lgamma(total), 0.0, total, 0.0
+        shape = weight + numerics.log_gamma(total)
+        slope = -numerics.digamma(total + middle)
+        return shape - numerics.log_gamma(total + middle) - slope * middle, slope, total, shape
     rate = n_documents + rate_prior
     return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
 
 
 @kernel
-def _finish(component, mass, head, slope, tail, shape, scores):
-    """Turn (K,) float64 ``scores``, sums of word terms of a document of this mass, into its log evidence."""
-    if component == MULTINOMIAL:
-        for k in range(scores.size):
-            scores[k] += head[k] - numerics.log_gamma(tail[k] + mass)
-    elif component == POISSON:
-        for k in range(scores.size):
-            scores[k] += head[k] + mass * slope[k]
-    else:
+def bound_scores(component, mass, head, slope, tail, shape, scores):
+    """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
+    if component == GAUSSIAN:
         for k in range(scores.size):
             # what the rate of the precision's posterior becomes with the document
             rate = tail[k] + 0.5 * mass * (1.0 - slope[k]) - scores[k] * slope[k]
             scores[k] = head[k] - shape[k] * numerics.log(rate)
+    else:
+        for k in range(scores.size):
+            scores[k] += head[k] + mass * slope[k]
 
 
 @numba.njit(inline="always")
-def _log_of(component, word_prior, n):
-    """Entry of ``logs`` for the count n."""
-    return np.float64(n) if component == GAUSSIAN else math.log(n + word_prior)
+def excess(component, mass, head, slope, tail, shape):
+    """How far the bound of :func:`bound_scores` is above a cluster's log evidence."""
+    if component != MULTINOMIAL:
+        return 0.0
+    return head + mass * slope - shape + numerics.log_gamma(tail + mass)
+
+
+# -- the words' part -----------------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def _term(component, log_gamma, word_prior, n, x):
+    """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
+    return word_term(component, log_gamma, word_prior, n, x) - word_term(component, log_gamma, word_prior, 0, x)
 
 
 @kernel
-def _add(component, words, counts, first, last, sign, k, word_prior, table, logs):
-    """Add a document's words to cluster k (sign 1) or take them out (-1); returns the change of its squares."""
+def put(component, word_prior, log_gamma, cells, tables, j, k, sign):
+    """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
+    rows, table, terms = tables.rows, tables.counts, tables.terms
     squares = np.int64(0)
-    for cell in range(first, last):
-        n = np.int64(table[words[cell], k]) + sign * counts[cell]
-        squares += sign * counts[cell] * (2 * n - sign * counts[cell])
-        table[words[cell], k] = n
-        logs[words[cell], k] = _log_of(component, word_prior, n)
+    for cell in range(cells.indptr[j], cells.rare[j]):
+        change = np.int64(sign * counts[cell])
+        f = word[place[cell]]
+        n = table[f, k] + change
+        squares += change * (2 * n - change)
+        table[f, k] = n
+        for row in range(rows[f], rows[f + 1]):
+            terms[row, k] = _term(component, log_gamma, word_prior, n, x[row])
+    for cell in range(cells.rare[j], cells.indptr[j + 1]):
+        change = np.int64(sign * counts[cell])
+        start = place[cell]
+        last = start + lists[start, 0]
+        i = start + 1
+        while i <= last and lists[i, 0] != k:
+            i += 1
+        if i > last:
+            lists[start, 0] += 1
+            lists[i, 0], lists[i, 1] = k, 0
+        n = lists[i, 1] + change
+        squares += change * (2 * n - change)
+        lists[i, 1] = n
+        if n == 0:
+            lists[start, 0] -= 1
+            lists[i, 0], lists[i, 1] = lists[last, 0], lists[last, 1]
     return squares
 
 
 @kernel
-def _fill_logs(component, word_prior, table, logs):
-    """Fill (V, K) float32 ``logs`` from the counts, in place: NumPy would make float64 tables of the same shape."""
-    for word in range(table.shape[0]):
-        for k in range(table.shape[1]):
-            logs[word, k] = _log_of(component, word_prior, table[word, k])
-
-
-@kernel
-def score_clusters(component, words, counts, first, last, word_prior, table, logs, scores):
-    """Fill (K,) float64 ``scores`` with the sum over words of :func:`fastex_components.word_term`."""
-    scores[:] = 0.0
-    for cell in range(first, last):
-        row, x = logs[words[cell]], counts[cell]
-        if component == GAUSSIAN:
-            for k in range(scores.size):
-                scores[k] += np.float64(x) * row[k]
-            continue
-        for k in range(scores.size):
-            scores[k] += row[k]
-        if x > 1:
-            n = table[words[cell]]
-            if x <= _REPEATS:
-                for i in range(1, x):
-                    for k in range(scores.size):
-                        scores[k] += numerics.log(n[k] + (word_prior + i))
+def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scores):
+    """Fill (K,) float64 ``scores`` with document j's sums of :func:`_term`, as if it were not in cluster ``own``."""
+    place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
+    word, table = tables.word, tables.counts
+    first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
+    n_clusters = scores.size
+    for k in range(n_clusters):
+        scores[k] = 0.0
+    cell = first
+    while cell + 4 <= rare:
+        for i in range(cell + _AHEAD, min(cell + _AHEAD + 4, rare)):
+            prefetch(table, word[place[i]] * n_clusters + own)
+            for k in range(0, min(n_clusters, 16 * _LINES), 16):
+                prefetch(terms, place[i] * n_clusters + k)
+        a, b, c, d = terms[place[cell]], terms[place[cell + 1]], terms[place[cell + 2]], terms[place[cell + 3]]
+        for k in range(n_clusters):
+            scores[k] = (((scores[k] + a[k]) + b[k]) + c[k]) + d[k]
+        cell += 4
+    for i in range(cell, rare):
+        a = terms[place[i]]
+        for k in range(n_clusters):
+            scores[k] += a[k]
+    without = 0.0
+    for i in range(first, rare):
+        x = np.int64(counts[i])
+        without += np.float32(_term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+    scores[own] = without
+    # unsigned numbers as indices need no check whether they count from the end
+    for i in range(rare, last):
+        if i + _AHEAD < last:
+            for k in range(0, 8 * _LINES, 16):
+                prefetch(lists, 2 * place[i + _AHEAD] + k)
+        x, start = np.int64(counts[i]), place[i]
+        lacking = 0.0 if component == GAUSSIAN else log_gamma[x] - log_gamma[0]
+        for entry in range(np.uint64(start + 1), np.uint64(start + 1 + lists[start, 0])):
+            k = np.uint64(lists[entry, 0])
+            n = np.uint64(lists[entry, 1] - x * (k == np.uint64(own)))
+            if component == GAUSSIAN:
+                scores[k] += np.float64(n) * x
             else:
-                for k in range(scores.size):
-                    low = n[k] + (word_prior + 1.0)
-                    scores[k] += numerics.log_gamma(low + (x - 1)) - numerics.log_gamma(low)
+                scores[k] += log_gamma[n + np.uint64(x)] - log_gamma[n] - lacking
 
 
+# -- the draw ------------------------------------------------------------------------------------------------------
 @kernel
-def draw_from_logs(stream, scores):
-    """Index drawn in proportion to exp(scores); (K,) float64 ``scores`` are used up."""
-    top = scores.max()
-    for k in range(scores.size):
-        scores[k] = numerics.exp(scores[k] - top)
-    u = rng.uniform(stream) * scores.sum()
+def largest(scores):
+    """Index of the largest of (n,) float64 ``scores``, none of them NaN; in eight chains, which np.argmax is not."""
+    end = scores.size // 8 * 8
+    a = b = c = d = e = f = g = h = scores[0]
+    for k in range(0, end, 8):
+        a, b, c, d = max(a, scores[k]), max(b, scores[k + 1]), max(c, scores[k + 2]), max(d, scores[k + 3])
+        e, f, g, h = max(e, scores[k + 4]), max(f, scores[k + 5]), max(g, scores[k + 6]), max(h, scores[k + 7])
+    for k in range(end, scores.size):
+        a = max(a, scores[k])
+    top = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
     k = 0
-    while k < scores.size - 1 and u >= scores[k]:
-        u -= scores[k]
+    while scores[k] != top:
         k += 1
     return k
 
 
 @kernel
-def sweep_exact(
-    key, indptr, words, counts, document_mass, cluster, component, word_prior, weight_prior, rate_prior,
-    table, logs, n_k, mass, squares, moves,
-):  # fmt: skip
-    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_hash.sweep`."""
-    n_words, n_clusters = table.shape
-    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
-    scores = np.empty(n_clusters)
-    priors = word_prior, weight_prior, rate_prior
-    for k in range(n_clusters):
-        sizes = n_k[k], mass[k], squares[k]
-        head[k], slope[k], tail[k], shape[k] = _terms(component, n_words, *priors, *sizes)
-    stream = np.zeros(2, np.uint64)
-    for j in range(cluster.size):
-        cells = indptr[j], indptr[j + 1]
-        new = cluster[j]
-        for sign in (-1, 1):
-            squares[new] += _add(component, words, counts, *cells, sign, new, word_prior, table, logs)
-            n_k[new] += sign
-            mass[new] += sign * document_mass[j]
-            sizes = n_k[new], mass[new], squares[new]
-            head[new], slope[new], tail[new], shape[new] = _terms(component, n_words, *priors, *sizes)
-            if sign == -1:
-                score_clusters(component, words, counts, *cells, word_prior, table, logs, scores)
-                _finish(component, document_mass[j], head, slope, tail, shape, scores)
-                rng.seek(stream, key, j)
-                new = draw_from_logs(stream, scores)
-        if new != cluster[j]:
-            cluster[j] = new
-            moves[0] += 1
-            moves[1] += 1
+def list_likely(scores, least, likely):
+    """Move scores of at least ``least`` to the front, and their indices to ``likely``, (K,) int64; returns how many."""
+    n = 0
+    for k in range(scores.size):
+        score = scores[k]
+        scores[n], likely[n] = score, k
+        n += score >= least
+    return n
 
 
 @kernel
-def _log_cells(table, log_gamma, word_prior):
-    total = np.int64(0)
-    for word in range(table.shape[0]):
-        for k in range(table.shape[1]):
-            n = table[word, k]
-            if n:
-                value = log_gamma[n] if n < log_gamma.size else math.lgamma(n + word_prior)
-                total += np.int64((value - log_gamma[0]) * JOINT_UNIT)
-    return total
+def draw_from_logs(stream, scores):
+    """Index drawn in proportion to exp(scores); (n,) float64 ``scores`` are used up."""
+    top = scores[largest(scores)]
+    for i in range(scores.size):
+        scores[i] = numerics.exp(scores[i] - top)
+    total = 0.0
+    for i in range(scores.size):
+        total += scores[i]
+    u = rng.uniform(stream) * total
+    i = 0
+    while i < scores.size - 1 and u >= scores[i]:
+        u -= scores[i]
+        i += 1
+    return i
 
 
-def refuse_tables_beyond_memory(proposal: str, cell_bytes: int, n_words: int, n_clusters: int) -> None:
-    """ValueError where a (V, K) table would take more than 0.8 of this machine's memory."""
-    gigabytes = 1e-9 * cell_bytes * n_words * n_clusters
-    memory = 1e-9 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if gigabytes > 0.8 * memory:
-        raise ValueError(
-            f"proposal={proposal!r} needs a table of {gigabytes:.1f} GB for {n_clusters} clusters and "
-            f"{n_words} words, but this machine has {memory:.1f} GB; use proposal='hash'"
+@kernel
+def sweep_exact(
+    key, component, n_words, word_prior, weight_prior, rate_prior, log_gamma, cells, tables, cluster, n_k, sums,
+    squares, moves,
+):  # fmt: skip
+    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_hash.sweep`.
+
+    ``n_k``, ``sums``, ``squares``: (K,) int64 documents, mass and squares of the clusters.
+    """
+    n_clusters = n_k.size
+    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
+    priors = n_words, word_prior, weight_prior, rate_prior, cells.mass.sum() / cluster.size
+    for k in range(n_clusters):
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(component, *priors, n_k[k], sums[k], squares[k])
+    stream = np.zeros(2, np.uint64)
+    for j in range(cluster.size):
+        old, mass = np.int64(cluster[j]), cells.mass[j]
+        score_clusters(component, word_prior, log_gamma, cells, tables, j, old, scores)
+        # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
+        square = np.int64(2.0 * scores[old]) + mass if component == GAUSSIAN else np.int64(0)
+        kept = head[old], slope[old], tail[old], shape[old]
+        sizes = n_k[old] - 1, sums[old] - mass, squares[old] - square
+        head[old], slope[old], tail[old], shape[old] = cluster_terms(component, *priors, *sizes)
+        bound_scores(component, mass, head, slope, tail, shape, scores)
+        top = largest(scores)
+        least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
+        n = list_likely(scores, least, likely)
+        for i in range(n):
+            k = likely[i]
+            scores[i] -= excess(component, mass, head[k], slope[k], tail[k], shape[k])
+        rng.seek(stream, key, j)
+        new = likely[draw_from_logs(stream, scores[:n])]
+        if new == old:
+            head[old], slope[old], tail[old], shape[old] = kept
+            continue
+        moves[0] += 1
+        moves[1] += 1
+        cluster[j] = new
+        for k, sign in ((old, -1), (new, 1)):
+            squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, sign)
+            n_k[k] += sign
+            sums[k] += sign * mass
+        head[new], slope[new], tail[new], shape[new] = cluster_terms(
+            component, *priors, n_k[new], sums[new], squares[new]
         )
 
 
+@kernel
+def _count_documents(component, word_prior, log_gamma, cells, tables, cluster, squares):
+    """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
+    for j in range(cluster.size):
+        k = np.int64(cluster[j])
+        squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, 1)
+
+
+@kernel
+def _log_cells(tables, log_gamma, word_prior):
+    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    table, lists, starts = tables.counts, tables.lists, tables.starts
+    total = np.int64(0)
+    for f in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            if table[f, k]:
+                total += np.int64((log_gamma_of(log_gamma, word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
+    for start in starts:
+        for i in range(start + 1, start + 1 + lists[start, 0]):
+            total += np.int64((log_gamma[lists[i, 1]] - log_gamma[0]) * JOINT_UNIT)
+    return total
+
+
+# -- the state -----------------------------------------------------------------------------------------------------
+def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(V,) bool: words that get rows over the clusters, not lists."""
+    return CLUSTERS_A_DOCUMENT * document_frequency > n_clusters
+
+
+def table_bytes(document_frequency: np.ndarray, n_clusters: int) -> int:
+    """Bytes of the counts of words that occur in so many documents, (V,) int, and of one row for each frequent word."""
+    frequent = is_frequent(document_frequency, n_clusters)
+    return 8 * (n_clusters * int(frequent.sum()) + int((document_frequency[~frequent] + 1).sum()))
+
+
+def refuse_tables_beyond_memory(proposal: str, n_bytes: int, n_words: int, n_clusters: int) -> None:
+    """ValueError where tables of ``n_bytes`` would take more than 0.8 of this machine's memory."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if n_bytes > 0.8 * memory:
+        raise ValueError(
+            f"proposal={proposal!r} needs tables of {1e-9 * n_bytes:.1f} GB for {n_clusters} clusters and "
+            f"{n_words} words, but this machine has {1e-9 * memory:.1f} GB; use proposal='hash'"
+        )
+
+
+def lay_out(corpus: Corpus, n_clusters: int, mass: np.ndarray) -> tuple[Cells, Tables]:
+    """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
+    content = corpus.content
+    indptr = content.indptr.astype(np.int64)
+    frequency = np.bincount(content.indices, minlength=corpus.n_words)
+    frequent = is_frequent(frequency, n_clusters)
+    document = np.repeat(np.arange(corpus.n_documents), np.diff(indptr))
+    order = np.argsort(2 * document + ~frequent[content.indices], kind="stable")
+    words, counts = content.indices[order].astype(np.int64), content.data[order].astype(np.int32)
+    in_rows = frequent[words]
+    unit = int(counts.max(initial=0)) + 1
+    pairs, row = np.unique(words[in_rows] * unit + counts[in_rows], return_inverse=True)
+    room = np.where(frequent | (frequency == 0), 0, np.minimum(frequency, n_clusters) + 1)
+    starts = np.cumsum(room) - room
+    place = starts[words]
+    place[in_rows] = row
+    n_frequent, n_entries = int(frequent.sum()), int(room.sum())
+    n_bytes = 4 * n_clusters * (n_frequent + len(pairs) + 14) + 8 * n_entries  # 14: what is kept of clusters
+    refuse_tables_beyond_memory("exact", n_bytes, corpus.n_words, n_clusters)
+    word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
+    tables = Tables(
+        word, pairs % unit, np.searchsorted(word, np.arange(n_frequent + 1)),
+        np.zeros((n_frequent, n_clusters), np.int32), np.zeros((len(pairs), n_clusters), np.float32),
+        starts[room > 0], np.zeros((n_entries, 2), np.int32),
+    )  # fmt: skip
+    rare = indptr[:-1] + np.bincount(document[in_rows], minlength=corpus.n_documents)
+    return Cells(indptr, rare, place, counts, mass), tables
+
+
 class ExactState(State):
-    """Assignments and dense tables.
+    """Assignments and the counts of words in clusters.
 
     Attributes
     ----------
     cluster : (J,) int32
-    table : (V, K) int32 counts n_kd; logs : (V, K) float32, ln(n_kd + a), for the Gaussian n_kd
     n_k, mass, squares : (K,) int64, see :mod:`mc2core.engines.fastex_components`
+    cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        refuse_tables_beyond_memory("exact", TABLE_CELL_BYTES, corpus.n_words, plan.n_clusters)
-        content = corpus.content
+        content, n_clusters = corpus.content, plan.n_clusters
         self.plan = plan
+        self.n_words = corpus.n_words
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.indptr = content.indptr.astype(np.int64)
-        self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
-        self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
-        self.document_mass = document_mass(plan.component, self.counts, self.indptr)
-        self.n_k = np.bincount(self.cluster, minlength=plan.n_clusters).astype(np.int64)
-        self.mass = np.bincount(self.cluster, weights=self.document_mass, minlength=plan.n_clusters).astype(np.int64)
-        self.table = np.zeros((corpus.n_words, plan.n_clusters), np.int32)
-        cells = np.repeat(self.cluster, np.diff(self.indptr))
-        np.add.at(self.table, (self.words, cells), self.counts)
-        self.squares = np.einsum("dk,dk->k", self.table, self.table, dtype=np.int64)
-        self.logs = np.empty(self.table.shape, np.float32)
-        _fill_logs(plan.component, plan.word_prior, self.table, self.logs)
-        self._log_gamma = gammaln(np.arange(1 << 14) + plan.word_prior)
+        mass = document_mass(plan.component, content.data, content.indptr)
+        self.cells, self.tables = lay_out(corpus, n_clusters, mass)
+        frequency = np.bincount(content.indices, minlength=corpus.n_words)
+        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
+        largest_rare = int(totals[~is_frequent(frequency, n_clusters)].max(initial=0))
+        self.log_gamma = gammaln(np.arange(max(_TABLE, largest_rare + 1)) + plan.word_prior)
+        self.n_k = np.bincount(self.cluster, minlength=n_clusters).astype(np.int64)
+        self.mass = np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64)
+        self.squares = np.zeros(n_clusters, np.int64)
+        words = plan.word_prior, self.log_gamma, self.cells, self.tables
+        _count_documents(plan.component, *words, self.cluster, self.squares)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``."""
         plan = self.plan
         sweep_exact(
-            key, self.indptr, self.words, self.counts, self.document_mass, self.cluster, plan.component,
-            plan.word_prior, plan.weight_prior, plan.rate_prior, self.table, self.logs, self.n_k, self.mass,
-            self.squares, moves,
+            key, plan.component, self.n_words, plan.word_prior, plan.weight_prior, plan.rate_prior, self.log_gamma,
+            self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
         )  # fmt: skip
 
     @property
@@ -238,10 +414,10 @@ class ExactState(State):
     def log_joint(self) -> float:
         """As :attr:`fastex_state.FastExState.log_joint`."""
         sizes = self.n_k, self.mass, self.squares
-        of_sizes = log_joint_of_sizes(self.plan, len(self.table), len(self.cluster), *sizes)
+        of_sizes = log_joint_of_sizes(self.plan, self.n_words, len(self.cluster), *sizes)
         if self.plan.component == GAUSSIAN:
             return of_sizes
-        return of_sizes + _log_cells(self.table, self._log_gamma, self.plan.word_prior) / JOINT_UNIT
+        return of_sizes + _log_cells(self.tables, self.log_gamma, self.plan.word_prior) / JOINT_UNIT
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}
