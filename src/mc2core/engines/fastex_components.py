@@ -130,7 +130,7 @@ def log_evidence(constants, n_documents, mass, squares, words, document_mass):
         priors = constants.word_prior, constants.rate_prior
         more = squares + 2.0 * words + document_mass
         after = log_gaussian(constants.n_words, *priors, n_documents + 1, mass + document_mass, more)
-        return weight + after - log_gaussian(constants.n_words, *priors, n_documents, mass, squares)
+        return weight + after - log_gaussian(constants.n_words, *priors, n_documents, mass, np.float64(squares))
     total = mass + constants.n_words * constants.word_prior
     if constants.component == MULTINOMIAL:
         return weight + words + numerics.log_gamma(total) - numerics.log_gamma(total + document_mass)

@@ -84,7 +84,7 @@ def cluster_terms(component, n_words, word_prior, weight_prior, rate_prior, midd
     if component == GAUSSIAN:
         strength = word_prior + n_documents + 1.0
         shape = precision_shape(n_words, n_documents + 1)
-        head = weight - log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares)
+        head = weight - log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, np.float64(squares))
         head += numerics.log_gamma(shape) - 0.5 * n_words * math.log(strength)
         return head, 1.0 / strength, precision_rate(rate_prior, word_prior, n_documents + 1, mass, squares), shape
     total = mass + n_words * word_prior
@@ -301,7 +301,7 @@ def _count_documents(component, word_prior, log_gamma, cells, tables, cluster, s
     """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
     for j in range(cluster.size):
         k = np.int64(cluster[j])
-        squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, 1)
+        squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, np.int64(1))
 
 
 @kernel

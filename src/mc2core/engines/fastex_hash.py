@@ -128,7 +128,7 @@ def put(documents, clusters, projection, constants, slots, used, j, k, sign):
     sums = clusters.sums[k]
     total = square = overlap = squares = np.int64(0)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-        word = words[cell]
+        word = np.int64(words[cell])
         change = sign * np.int64(counts[cell])
         n = add_to(slots, shift, first_key + np.uint64(word), change, used)
         squares += change * (2 * n + change)
@@ -198,7 +198,7 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
         sums[b] = clusters.sums[k, b]
     total, square, overlap = clusters.total[k], clusters.square[k], clusters.overlap[k]
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-        word = words[cell]
+        word = np.int64(words[cell])
         if grid[word] > _ZERO:
             n = count_at(slots, shift, first_key + np.uint64(word))
             theta = theta_of(component, table, prior, n)
@@ -211,7 +211,7 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
             add_signed(sums, word, np.int32(after - before))
     mass = documents.mass[j]
     sizes = clusters.n_k[k] - 1, clusters.mass[k] - mass, clusters.squares[k] - squares
-    fill_column(work.own, 0, constants, projection.background, sums, total, square, sizes, overlap)
+    fill_column(work.own, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap)
     proposal_scores(
         work.own, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
         work.own_score, work.own_block,
@@ -226,9 +226,9 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     Returns (cluster, how many other clusters were proposed).
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
-    squares = np.int64(0)
+    squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
     if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
-        _, squares = _words_in(documents, slots, constants, j, old, 1)
+        _, squares = _words_in(documents, slots, constants, j, old, inside)
     own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
     weights, blocks = work.weights, work.blocks
     proposal_scores(
@@ -246,7 +246,7 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
         n_proposed += 1
         fetch_cells(documents, slots, constants.n_words, j, new)
         if not is_scored:
-            log_now = _log_evidence_in(documents, clusters, slots, constants, j, old, 1)
+            log_now = _log_evidence_in(documents, clusters, slots, constants, j, old, inside)
             is_scored = True
         log_new = _log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
         log_ratio = log_new - log_now + math.log(weights[now]) - math.log(weights[new])
@@ -271,7 +271,7 @@ def trust(documents, clusters, projection, constants, slots, cluster, step, most
         own = np.int64(cluster[j])
         squares = np.int64(0)
         if constants.component == GAUSSIAN:
-            _, squares = _words_in(documents, slots, constants, j, own, 1)
+            _, squares = _words_in(documents, slots, constants, j, own, np.int64(1))
         proposal_scores(
             clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
             constants.slack, constants.flatness, work.weights, work.blocks,
@@ -281,10 +281,16 @@ def trust(documents, clusters, projection, constants, slots, cluster, step, most
             k = (own + i * n_clusters // n) % n_clusters
             exact[i] = _log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
             score[i] = work.weights[k]
-        exact -= exact.mean()
-        score -= score.mean()
-        both += (exact * score).sum()
-        square += (score * score).sum()
+        sum_exact = sum_score = product = squared = 0.0
+        for i in range(n):
+            sum_exact += exact[i]
+            sum_score += score[i]
+        for i in range(n):
+            from_mean = score[i] - sum_score / n
+            product += (exact[i] - sum_exact / n) * from_mean
+            squared += from_mean * from_mean
+        both += product
+        square += squared
     return both / square if square > 0.0 else 0.0
 
 
@@ -332,8 +338,8 @@ def apply_moves(first, last, documents, clusters, projection, constants, slots, 
             if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
                 return j
             moves[1] += 1
-            put(documents, clusters, projection, constants, slots, used, j, old, -1)
-            put(documents, clusters, projection, constants, slots, used, j, new, 1)
+            for k, sign in ((old, -1), (new, 1)):
+                put(documents, clusters, projection, constants, slots, used, j, k, sign)
             cluster[j] = new
     return last
 
@@ -357,7 +363,7 @@ def sweep(key, first, documents, clusters, projection, constants, slots, used, c
         moves[0] += proposed
         if new != old:
             moves[1] += 1
-            put(documents, clusters, projection, constants, slots, used, j, old, -1)
-            put(documents, clusters, projection, constants, slots, used, j, new, 1)
+            for k, sign in ((old, -1), (new, 1)):
+                put(documents, clusters, projection, constants, slots, used, j, k, sign)
             cluster[j] = new
     return cluster.size

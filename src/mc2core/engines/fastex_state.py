@@ -158,13 +158,15 @@ def _factors(constants, background, clusters, factor):
 @kernel
 def _project_documents(documents, scale, unit, frequency, bits):
     """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
-    n_lanes = documents.signature.shape[1] * WORD_BITS
+    words, counts, signature = documents.words, documents.counts, documents.signature
+    n_lanes = signature.shape[1] * WORD_BITS
     mean = np.zeros(n_lanes)  # <sign, p scale>
     mean_square = 0.0
     sums = np.zeros(n_lanes, np.int32)
     for word in range(scale.size):
         if frequency[word] > 0.0 and scale[word] > 0.0:
-            sums[:] = 0
+            for b in range(n_lanes):
+                sums[b] = 0
             add_signed(sums, word, np.int32(1))
             value = frequency[word] * scale[word]
             mean_square += value * value
@@ -172,21 +174,23 @@ def _project_documents(documents, scale, unit, frequency, bits):
                 mean[b] += (2 * sums[b] - 1) * value
     for j in range(documents.mass.size):
         mass = documents.mass[j]
-        sums[:] = 0
+        for b in range(n_lanes):
+            sums[b] = 0
         total = np.int64(0)
         square = mass * mass * mean_square
         for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-            word = documents.words[cell]
-            value = np.int32(documents.counts[cell] * scale[word] * unit)
+            word = np.int64(words[cell])
+            value = np.int32(counts[cell] * scale[word] * unit)
             total += value
             add_signed(sums, word, value)
-            hashed = documents.counts[cell] * np.float64(scale[word])
+            hashed = counts[cell] * np.float64(scale[word])
             square += hashed * (hashed - 2.0 * mass * frequency[word] * scale[word])
         documents.norm[j] = math.sqrt(max(square, 0.0))
-        documents.signature[j] = 0
+        for part in range(signature.shape[1]):
+            signature[j, part] = 0
         for b in range(bits):
             if 2 * np.int64(sums[b]) - total > mass * mean[b] * unit:
-                documents.signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
+                signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
 
 
 @kernel
