@@ -184,7 +184,8 @@ def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scor
     without = 0.0
     for i in range(first, rare):
         x = np.int64(counts[i])
-        without += np.float32(_term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+        term = np.float32(_term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+        without += np.float64(term)
     scores[own] = without
     # unsigned numbers as indices need no check whether they count from the end
     for i in range(rare, last):
@@ -194,12 +195,12 @@ def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scor
         x, start = np.int64(counts[i]), place[i]
         lacking = 0.0 if component == GAUSSIAN else log_gamma[x] - log_gamma[0]
         for entry in range(np.uint64(start + 1), np.uint64(start + 1 + lists[start, 0])):
-            k = np.uint64(lists[entry, 0])
-            n = np.uint64(lists[entry, 1] - x * (k == np.uint64(own)))
+            place_k = np.uint64(lists[entry, 0])
+            others = np.uint64(lists[entry, 1] - x * (place_k == np.uint64(own)))
             if component == GAUSSIAN:
-                scores[k] += np.float64(n) * x
+                scores[place_k] += np.float64(others) * x
             else:
-                scores[k] += log_gamma[n + np.uint64(x)] - log_gamma[n] - lacking
+                scores[place_k] += log_gamma[others + np.uint64(x)] - log_gamma[others] - lacking
 
 
 # -- the draw ------------------------------------------------------------------------------------------------------
@@ -277,8 +278,8 @@ def sweep_exact(
         least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
         n = list_likely(scores, least, likely)
         for i in range(n):
-            k = likely[i]
-            scores[i] -= excess(component, mass, head[k], slope[k], tail[k], shape[k])
+            one = likely[i]
+            scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
         rng.seek(stream, key, j)
         new = likely[draw_from_logs(stream, scores[:n])]
         if new == old:
@@ -287,10 +288,10 @@ def sweep_exact(
         moves[0] += 1
         moves[1] += 1
         cluster[j] = new
-        for k, sign in ((old, -1), (new, 1)):
-            squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, sign)
-            n_k[k] += sign
-            sums[k] += sign * mass
+        for changed, sign in ((old, -1), (new, 1)):
+            squares[changed] += put(component, word_prior, log_gamma, cells, tables, j, changed, sign)
+            n_k[changed] += sign
+            sums[changed] += sign * mass
         head[new], slope[new], tail[new], shape[new] = cluster_terms(
             component, *priors, n_k[new], sums[new], squares[new]
         )

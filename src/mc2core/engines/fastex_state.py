@@ -179,12 +179,12 @@ def _project_documents(documents, scale, unit, frequency, bits):
         total = np.int64(0)
         square = mass * mass * mean_square
         for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-            word = np.int64(words[cell])
-            value = np.int32(counts[cell] * scale[word] * unit)
+            d = np.int64(words[cell])
+            value = np.int32(counts[cell] * scale[d] * unit)
             total += value
-            add_signed(sums, word, value)
-            hashed = counts[cell] * np.float64(scale[word])
-            square += hashed * (hashed - 2.0 * mass * frequency[word] * scale[word])
+            add_signed(sums, d, value)
+            hashed = counts[cell] * np.float64(scale[d])
+            square += hashed * (hashed - 2.0 * mass * frequency[d] * scale[d])
         documents.norm[j] = math.sqrt(max(square, 0.0))
         for part in range(signature.shape[1]):
             signature[j, part] = 0
