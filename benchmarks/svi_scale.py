@@ -113,7 +113,7 @@ def main() -> None:
         command += ["--threads", str(arguments.threads)]
         if arguments.limit is not None:
             command += ["--limit", str(arguments.limit)]
-        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+        subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
