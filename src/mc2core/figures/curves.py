@@ -68,7 +68,8 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.grid(color="#E5E5E5", linewidth=0.6)
     panels[0].set_ylabel("held-out perplexity")
     handles, labels = panels[0].get_legend_handles_labels()
-    title = f"mean and range of {points['seeds'].max()} seeds"
+    n_seeds = points["seeds"].max()
+    title = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
     figure.legend(handles, labels, loc="outside upper center", ncols=3, title=title, title_fontsize=8)
     sources = dict.fromkeys(points["source"])
     style.mark_source(figure, "; ".join(one for one in sources if one))
