@@ -386,6 +386,10 @@ def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
         state = engine.init(once, 0)
         assert isinstance(state, FastExState)
         assert isinstance(engine.restore(once, state.arrays()), FastExState)
+    # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
+    monkeypatch.setattr(fastex, "EXACT_BYTES", 3 * 4 * 3)
+    assert FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2]])))
+    assert not FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2], [3]])))
 
 
 def test_corpora_and_checkpoints_that_do_not_fit():

@@ -26,7 +26,7 @@ _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSS
 AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
 TRIES = 2
-#: proposal="auto" scores all clusters while the counts of words in them take no more than this
+#: proposal="auto" scores all clusters while the tables for that take no more than this
 EXACT_BYTES = 2**31
 
 
@@ -60,10 +60,11 @@ class FastEx(Engine):
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own.
     proposal : "hash", "exact", "auto" or "baseline"
-        "auto" is exact while the counts this needs take at most 2 GiB, and hashes beyond: 8 K bytes for each word in
-        more than K / 4 documents, for other words 8 for each document. Two exact sweeps come closer to the true
-        clusters than hashed ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule
-        reads the corpus and K alone: a run makes the same choice on any machine.
+        "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes for each
+        document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a document
+        (at most its documents or its largest count). Two exact sweeps come closer to the true clusters than hashed
+        ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads the corpus and K
+        alone: a run makes the same choice on any machine.
     failure_probability : float in (0, 1), optional
         Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
     flatness : float in (0, 1]
@@ -127,8 +128,7 @@ class FastEx(Engine):
         """Whether all clusters are scored in a collapsed chain of this corpus."""
         if self.proposal != "auto":
             return self.proposal == "exact"
-        frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
-        return table_bytes(frequency, self.n_clusters) <= EXACT_BYTES
+        return table_bytes(corpus, self.n_clusters) <= EXACT_BYTES
 
     @property
     def _plan(self) -> Plan:

@@ -326,10 +326,14 @@ def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
     return CLUSTERS_A_DOCUMENT * document_frequency > n_clusters
 
 
-def table_bytes(document_frequency: np.ndarray, n_clusters: int) -> int:
-    """Bytes of the counts of words that occur in so many documents, (V,) int, and of one row for each frequent word."""
-    frequent = is_frequent(document_frequency, n_clusters)
-    return 8 * (n_clusters * int(frequent.sum()) + int((document_frequency[~frequent] + 1).sum()))
+def table_bytes(corpus: Corpus, n_clusters: int) -> int:
+    """Most bytes of the tables of :func:`lay_out`; a word has no more rows than documents, or its largest count."""
+    frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
+    frequent = is_frequent(frequency, n_clusters)
+    largest_count = np.zeros(corpus.n_words, np.int64)
+    np.maximum.at(largest_count, corpus.content.indices, corpus.content.data)
+    rows = np.minimum(frequency, largest_count)[frequent]
+    return 4 * n_clusters * int((rows + 1).sum()) + 8 * int((frequency[~frequent] + 1).sum())
 
 
 def refuse_tables_beyond_memory(proposal: str, n_bytes: int, n_words: int, n_clusters: int) -> None:
