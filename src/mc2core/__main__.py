@@ -163,10 +163,8 @@ def _family(text: str) -> tuple[str, dict[str, Any]]:
 def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.corpus import Corpus
     from mc2core.model import Model
-    from mc2core.runs import as_fitted
 
-    model = Model.load(options.model)
-    corpus = as_fitted(model, Corpus.load(options.corpus))
+    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
     perplexity = {name: model.perplexity(corpus, name, options.seed) for name in options.estimator or ["marginal"]}
     print(json.dumps({"documents": corpus.n_documents, "tokens": corpus.n_tokens, "perplexity": perplexity}, indent=2))
 
@@ -186,10 +184,8 @@ def _clusters(options: argparse.Namespace) -> None:
 
     from mc2core.corpus import Corpus
     from mc2core.model import Model
-    from mc2core.runs import as_fitted
 
-    model = Model.load(options.model)
-    corpus = as_fitted(model, Corpus.load(options.corpus))
+    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
     probability = model.predict(corpus, use_context=not options.no_context)
     table = pd.DataFrame(
         {

@@ -43,6 +43,11 @@ def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
     return taken
 
 
+def placeholders(n_words: int) -> list[str]:
+    """What stands for words that were not named; no names, wherever names are compared."""
+    return [f"w{word}" for word in range(n_words)]
+
+
 def _take(context: Context, rows: np.ndarray) -> Context:
     return take_rows(context, rows) if sp.issparse(context) else np.asarray(context[rows])
 
@@ -164,7 +169,7 @@ class Corpus:
         """The V words; ``w0``, ``w1``, ... where none were given."""
         if self._vocabulary is None:
             if not self.has_vocabulary or self._folder is None:
-                return [f"w{word}" for word in range(self.n_words)]
+                return placeholders(self.n_words)
             self._vocabulary = read_names(self._folder / "vocabulary.txt", self.n_words)
         return self._vocabulary
 

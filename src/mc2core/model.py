@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
-from mc2core import perplexity, storage
+from mc2core import matching, perplexity, storage
 from mc2core.corpus import Corpus
 from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
 
 FORMAT = "mc2core model 1"
@@ -208,18 +209,37 @@ class Model:
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` has the model's vocabulary size."""
-        if corpus.n_words != self.n_words:
-            raise ValueError(f"the corpus has {corpus.n_words} words, but the model was fitted on {self.n_words}")
+        """ValueError unless ``corpus`` has the model's words in their order.
+
+        Where either has no names for them, their number is compared and a warning logged.
+        """
+        found = corpus.vocabulary if corpus.has_vocabulary else None
+        matching.check_columns("the corpus", "words", self.vocabulary, found, self.n_words, corpus.n_words)
+
+    def check_fitted(self, corpus: Corpus) -> None:
+        """ValueError unless ``corpus`` may be the one the model was fitted on: its words, as many documents."""
+        self.check_corpus(corpus)
+        if corpus.n_documents != len(self.last.cluster):
+            raise ValueError(
+                f"the corpus has {corpus.n_documents} documents, but the model was fitted on {len(self.last.cluster)}"
+            )
 
     def stacked(self, corpus: Corpus) -> StackedContexts:
-        """The model's contexts of ``corpus``; ValueError where one is absent or has other columns."""
-        stacked = StackedContexts(corpus, self.families)
-        for name, (_, columns) in zip(stacked.names, stacked.segments(), strict=True):
-            if columns.stop - columns.start != self.dimensions[name]:
-                raise ValueError(
-                    f"context {name!r} has {columns.stop - columns.start} columns, "
-                    f"but the model was fitted on {self.dimensions[name]}"
+        """The model's contexts of ``corpus``, numbers in the unit they were fitted in.
+
+        ValueError where one is absent or has other columns; where either has no names for them, their number is
+        compared and a warning logged.
+        """
+        stacked = StackedContexts(matching.in_units(corpus, self.families, self.units), self.families)
+        for name, family in zip(stacked.names, stacked.families, strict=True):
+            if not isinstance(family, ScalarFamily):
+                matching.check_columns(
+                    f"context {name!r}",
+                    "columns",
+                    self.context_names.get(name),
+                    corpus.context_names.get(name),
+                    self.dimensions[name],
+                    corpus.contexts[name].shape[1],
                 )
         return stacked
 

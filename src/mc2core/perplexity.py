@@ -397,8 +397,8 @@ def log_likelihood(
     Raises
     ------
     ValueError
-        Unknown estimator, negative seed, another vocabulary size, a context of the model that the corpus lacks, or
-        (Monte Carlo) a model without a usable table concentration.
+        Unknown estimator, negative seed, other words than the model's, a context of the model that the corpus lacks or
+        has other columns of, or (Monte Carlo) a model without a usable table concentration.
     """
     chosen = estimator_of(estimator)
     if threads < 1:

@@ -89,7 +89,10 @@ def evaluate(
 
     Clusters and topics are those in use, averaged over the samples kept; agreement is that of the last sample's
     clusters with the labels of the train part, where it has them.
+
+    ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
     """
+    model.check_fitted(train)
     scores: dict[str, Any] = {
         "clusters": float(np.mean([sample.n_clusters for sample in model.samples])),
         "topics": float(np.mean([sample.n_topics for sample in model.samples])),
@@ -111,16 +114,6 @@ def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
         "rand_index": clustering.rand_index(labels, cluster),
         "f_score": clustering.f_score(labels, cluster),
     }
-
-
-def as_fitted(model: Model, corpus: Corpus) -> Corpus:
-    """``corpus`` with the contexts the model knows, numbers in the unit the model was fitted in."""
-    contexts: dict[str, Any] = {name: corpus.contexts[name] for name in model.families if name in corpus.contexts}
-    for name, (centre, sd) in model.units.items():
-        if name in contexts:
-            mean, scale = corpus.units.get(name, (0.0, 1.0))
-            contexts[name] = (contexts[name] * scale + mean - centre) / sd
-    return corpus.with_contexts(contexts)
 
 
 def warm_kernels(

@@ -23,7 +23,10 @@ def describe(
     Authors come with their probability, topics with their share of the cluster's tokens (value) and their likeliest
     words (text), documents with the year (0 where unknown). Documents are those whose words speak most, per token,
     for the cluster against the next best one.
+
+    ValueError: ``corpus`` is not the one the model was fitted on.
     """
+    model.check_fitted(corpus)
     sample = model.last
     cluster = int(np.argmax(np.bincount(sample.cluster, minlength=sample.n_clusters)))
     rows: list[tuple[str, int, str, float]] = []

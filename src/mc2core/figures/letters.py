@@ -33,6 +33,8 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     models : ``{row title: model}``, one row of letters each below the truth; the first one's clusters are drawn.
     seeds : how many fits there are in all, of which these show the first.
     """
+    for model in models.values():
+        model.check_corpus(corpus)
     names = list(bitmaps())
     height = 0.3 + 0.95 * (1 + len(models))
     figure = style.new_figure(7.4, height + 2.7)
