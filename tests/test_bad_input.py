@@ -126,6 +126,18 @@ CASES = {
     "context of text": (lambda d: context(year=["old", "new"]), "context 'year' must hold numbers"),
     "negative tag": (lambda d: context(tag=[[1, 0], [-1, 0]]), "context 'tag': row 1, column 0 holds -1"),
     "context name": (lambda d: corpus(contexts={"../x": AUTHOR}), "context name '../x' must be a plain identifier"),
+    "the same column twice": (
+        lambda d: corpus(documents=pd.DataFrame([["x", "y"]] * 2, columns=["title", "title"])),
+        "documents has the column 'title' twice",
+    ),
+    "a column without a name": (
+        lambda d: corpus(documents=pd.DataFrame(["x", "y"])),
+        "documents has the column 0; the name of a column is text of at least one letter",
+    ),
+    "a column with an empty name": (
+        lambda d: corpus(documents=pd.DataFrame({"": ["x", "y"]})),
+        "documents has the column ''; the name of a column is text",
+    ),
     "names of no context": (lambda d: corpus(context_names={"tag": []}), "context_names names 'tag', which is not"),
     "number of context names": (
         lambda d: corpus(context_names={"author": ["p"]}), r"context_names\['author'\] has 1 names, but 2"

@@ -14,7 +14,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core import rng, storage
-from mc2core.corpus_checks import check_context, check_names, whole_counts
+from mc2core.corpus_checks import check_context, check_documents, check_names, whole_counts
 from mc2core.corpus_files import (
     FORMAT,
     Context,
@@ -109,9 +109,7 @@ class Corpus:
         if n_labels is not None and not sp.issparse(self.labels):
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
-        if documents is not None and len(documents) != n_documents:
-            raise ValueError(f"documents has {len(documents)} rows, but the corpus has {n_documents} documents")
-        self._documents = None if documents is None else documents.reset_index(drop=True)
+        self._documents = None if documents is None else check_documents(documents, n_documents)
         self.units = {name: (float(mean), float(sd)) for name, (mean, sd) in (units or {}).items()}
         for name, (mean, sd) in self.units.items():
             if name not in self.contexts or not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):

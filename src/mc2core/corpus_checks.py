@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus_files import Context
@@ -75,6 +76,19 @@ def check_context(name: Any, context: Any, rows: int) -> Context:
     if sp.issparse(context) or np.ndim(context) == 2:
         return whole_counts(context, f"context {name!r}", rows)
     return check_values(context, name, rows)
+
+
+def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """The table with rows numbered from 0; columns are named by text, each once, as its file can hold them."""
+    if len(documents) != rows:
+        raise ValueError(f"documents has {len(documents)} rows, but the corpus has {rows} documents")
+    names = documents.columns.tolist()
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"documents has the column {name!r}; the name of a column is text of at least one letter")
+        if name in names[:place]:
+            raise ValueError(f"documents has the column {name!r} twice")
+    return documents.reset_index(drop=True)
 
 
 def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
