@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import subprocess
 import sys
 
@@ -122,3 +123,14 @@ def test_a_reader_that_has_read_enough_is_no_error(fitted):
     command = f"{sys.executable} -m mc2core topics {fitted / 'fit/model.npz'} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_contexts_that_a_fit_leaves_out_are_named_at_its_start(fitted, tmp_path, caplog):
+    caplog.set_level(logging.INFO, "mc2core")
+    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+    year = ["--context", "year=normal_gamma"]
+    for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
+        caplog.clear()
+        assert main([*command, *context, "--out", str(tmp_path / "x")]) == 0
+        said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
+        assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from mc2core.engines.loop import fit
 from mc2core.engines.registry import make_engine, takes_contexts
 from mc2core.model import Model
 from mc2core.sources import letters
+
+logger = logging.getLogger(__name__)
 
 
 def fit_corpus(
@@ -46,12 +49,15 @@ def fit_corpus(
     ``snapshots`` is written too, a model of the samples at ``moments`` (iterations), if there are any.
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
-    Other contexts of the corpus than those in ``contexts`` are not looked at, so they do not tie a checkpoint.
+    Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
+    checkpoint.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     missing = [name for name in contexts if name not in corpus.contexts]
     if missing:
         raise ValueError(f"the corpus has no context {missing[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    if ignored := sorted(set(corpus.contexts) - set(contexts)):
+        logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     done = fit(
         part,
