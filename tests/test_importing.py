@@ -66,7 +66,8 @@ def test_uci_files_are_told_by_their_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give the column of the words, either as 'text' or as 'bag'"),
+        ([], "give the column of the words, either as 'text' or as 'bag' or 'counts'"),
+        (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
         (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),
         (

@@ -42,6 +42,26 @@ def test_quantities():
     assert datasheet.quantities(corpus().standardised("year"))["year: range"] == "1990 to 1994"
 
 
+def test_the_most_frequent_names_are_shown():
+    """Words by their tokens, values by the documents that have them; equal ones in their order, ten at most."""
+    counts = np.array([[1, 5, 0, 2], [1, 0, 0, 0]])
+    tags = np.array([[9, 1, 0, 0], [0, 1, 1, 0]])
+    sheet = datasheet.quantities(
+        Corpus(
+            counts,
+            ["ash", "birch", "cedar", "a|b\u2028" + 60 * "x"],
+            {"tag": tags},
+            context_names={"tag": list("pqrs")},
+        )
+    )
+    assert sheet["words: most frequent"] == f"birch (5), ash (2), a|b {33 * 'x'}... (2)"
+    assert sheet["tag: most frequent"] == "q (2), p (1), r (1)"
+    many = Corpus(np.arange(20, 0, -1)[None], [f"n{i}" for i in range(20)])
+    assert datasheet.quantities(many)["words: most frequent"].split(", ") == [f"n{i} ({20 - i})" for i in range(10)]
+    nameless = corpus().with_contexts({"tag": np.zeros((3, 0), int)})
+    assert not [name for name in datasheet.quantities(nameless) if "frequent" in name]
+
+
 def test_a_context_nobody_has():
     bare = corpus().with_contexts({"year": [np.nan] * 3, "tag": np.zeros((3, 1), int)})
     sheet = datasheet.quantities(bare)

@@ -20,7 +20,7 @@ from mc2core.sources.own import ContextColumn, Layout, read_table
 
 LAYOUT = Layout(
     content="words",
-    content_kind="bag",
+    content_kind="counts",
     contexts={"year": ContextColumn("Year", "number"), "author": ContextColumn("who", "bag")},
     label="group",
     id="key",
@@ -132,6 +132,29 @@ def test_labels_keep_their_colons(tmp_path):
     assert corpus.label_names == ["Part:3", "Part:4"]
 
 
+def test_a_colon_belongs_to_the_name_unless_counts_are_asked_for(tmp_path):
+    path = lines(tmp_path / "a.csv", "b,w", "http://x.org:8080; +49:30:123; x:2,a:1; a:2", "x,a")
+    contexts = {"site": ContextColumn("b", "bag"), "n": ContextColumn("b", "counts")}
+    corpus, _ = read_table(path, Layout("w", "bag", contexts=contexts))
+    assert corpus.vocabulary == ["a", "a:1", "a:2"]
+    assert corpus.context_names["site"] == ["+49:30:123", "http://x.org:8080", "x", "x:2"]
+    assert corpus.contexts["site"].toarray().tolist() == [[1, 1, 0, 1], [0, 0, 1, 0]]
+    assert corpus.context_names["n"] == ["+49:30", "http://x.org", "x"]
+    assert corpus.contexts["n"].toarray().tolist() == [[123, 8080, 2], [0, 0, 1]]
+    corpus, _ = read_table(path, Layout("w", "counts"))
+    assert (corpus.vocabulary, corpus.content.toarray().tolist()) == (["a"], [[3], [1]])
+
+
+def test_an_object_of_json_has_counts_in_either_kind(tmp_path):
+    path = lines(tmp_path / "a.jsonl", '{"b": {"x": 2, "y:3": 1}}', '{"b": ["x", "x", "y:3"]}', '{"b": "y:3"}')
+    corpus, _ = read_table(path, Layout("b", "bag"))
+    assert corpus.vocabulary == ["x", "y:3"]
+    assert corpus.content.toarray().tolist() == [[2, 1], [2, 1], [0, 1]]
+    corpus, _ = read_table(path, Layout("b", "counts"))
+    assert corpus.vocabulary == ["x", "y", "y:3"]
+    assert corpus.content.toarray().tolist() == [[2, 0, 1], [2, 0, 1], [0, 3, 0]]
+
+
 GOOD = '{"b": ["x"], "n": 1, "id": "a"}'
 DEEP = "[" * 100_000
 
@@ -203,7 +226,7 @@ def test_a_bad_csv_is_named(tmp_path, rows, message):
     path = tmp_path / "a.csv"
     lines(path, *rows) if rows else path.write_bytes(b"")
     with pytest.raises(ValueError, match=re.escape(message)):
-        read_table(path, Layout("b", "bag", contexts={"n": ContextColumn("n", "number")}))
+        read_table(path, Layout("b", "counts", contexts={"n": ContextColumn("n", "number")}))
 
 
 def test_long_lines_and_long_fields(tmp_path, monkeypatch):

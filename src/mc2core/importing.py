@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ _SETTINGS = {
     "a table": (
         "text",
         "bag",
+        "counts",
         "contexts",
         "label",
         "id",
@@ -40,19 +41,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "Tables (.jsonl, .csv, .tsv, .parquet) have a document to a row. A bag is a list or an object of counts in\n"
-        "JSON; in CSV, names with semicolons between: 'graph:2; tree'. UCI: docword.NAME.txt[.gz] beside\n"
-        "vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of obs."
+        "JSON; in CSV, names with semicolons between: 'graph; tree'. Only counts read 'graph:2' as graph, twice.\n"
+        "UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are\n"
+        "columns of obs."
     )
     parser.add_argument("input", type=Path, help="table, docword.NAME.txt or .h5ad file")
     words = parser.add_mutually_exclusive_group()
     words.add_argument("--text", metavar="COLUMN", help="column of running text")
-    words.add_argument("--bag", metavar="COLUMN", help="column of words with counts, taken as they are")
+    words.add_argument("--bag", metavar="COLUMN", help="column of words, taken as they are")
+    words.add_argument("--counts", metavar="COLUMN", help="column of words with counts: 'graph:2; tree'")
     parser.add_argument(
         "--context",
         dest="contexts",
         action="append",
         metavar="[NAME=]COLUMN:KIND",
-        help="a column that is a context, of kind number, bag or text; may be given again",
+        help="a column that is a context, of kind number, bag, counts or text; may be given again",
     )
     parser.add_argument("--label", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
@@ -104,20 +107,21 @@ def read_own(path: Path, settings: Mapping[str, Any]) -> tuple[Corpus, list[Drop
     for setting in given:
         if setting not in _SETTINGS[form]:
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
-    contexts = dict(_context(text) for text in given.get("contexts", ()))
+    contexts = _contexts(given.get("contexts", ()))
     if form == "AnnData":
         annotated.rehearse(path, contexts, given.get("label"), given.get("layer"))
         return annotated.read(path, contexts, given.get("label"), given.get("layer")), []
     if form == "UCI bag-of-words":
         return uci.read(path, given.get("vocabulary")), []
-    if ("text" in given) == ("bag" in given):
-        raise ValueError(f"{path}: give the column of the words, either as 'text' or as 'bag'")
+    content = [kind for kind in own.CONTENT_KINDS if kind in given]
+    if len(content) != 1:
+        raise ValueError(f"{path}: give the column of the words, either as 'text' or as 'bag' or 'counts'")
     rule = None
     if "min_documents" in given or "max_words" in given:
         rule = VocabularyRule(given.get("min_documents", 1), given.get("max_words"))
     layout = own.Layout(
-        given.get("text") or given["bag"],
-        "text" if "text" in given else "bag",
+        given[content[0]],
+        content[0],
         contexts,
         label=given.get("label"),
         id=given.get("id"),
@@ -126,6 +130,15 @@ def read_own(path: Path, settings: Mapping[str, Any]) -> tuple[Corpus, list[Drop
     )
     vocabulary = own.read_vocabulary(given["vocabulary"]) if "vocabulary" in given else None
     return own.read_table(path, layout, vocabulary, rule)
+
+
+def _contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
+    contexts: dict[str, ContextColumn] = {}
+    for name, column in map(_context, texts):
+        if name in contexts:
+            raise ValueError(f"context {name!r} is given twice")
+        contexts[name] = column
+    return contexts
 
 
 def _context(text: str) -> tuple[str, ContextColumn]:

@@ -30,7 +30,7 @@ from mc2core.sources import annotated, archives, matlab, nips, nuswide, own, uci
 from mc2core.sources.own import ContextColumn, Layout
 
 LAYOUT = Layout(
-    "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "bag")}, id="id"
+    "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "counts")}, id="id"
 )
 BAGS = Layout("tags", content_kind="bag", label="id", keep=("text",))
 ROWS = [

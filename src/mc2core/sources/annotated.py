@@ -60,8 +60,8 @@ def read(
     path = Path(path)
     contexts = contexts or {}
     for one in contexts.values():
-        if one.kind == "text":
-            raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind 'text'")
+        if one.kind not in ("number", "bag"):
+            raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind {one.kind!r}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     try:

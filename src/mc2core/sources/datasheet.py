@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from mc2core import storage
 from mc2core.corpus import Corpus
 
+#: names of words and of values that a sheet shows
+_MOST_FREQUENT = 10
 PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
 
 
@@ -61,7 +63,7 @@ def quantities(corpus: Corpus) -> dict[str, str]:
 
     A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
     values there are, how many a document has, and the share of documents without any; numeric contexts give their
-    range in their own unit.
+    range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
     """
     lengths = corpus.document_lengths
     sheet = {
@@ -71,6 +73,9 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         "tokens a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
         "documents without a word": _share(int((lengths == 0).sum()), corpus.n_documents),
     }
+    if corpus.has_vocabulary:
+        totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+        sheet["words: most frequent"] = _most_frequent(totals, corpus.vocabulary)
     if "part" in corpus.documents:
         for part, number in corpus.documents["part"].value_counts(sort=False).items():
             sheet[f"{part} documents"] = f"{number:,}"
@@ -81,6 +86,8 @@ def quantities(corpus: Corpus) -> dict[str, str]:
             sheet[f"{name}: values"] = f"{context.shape[1]:,}"
             sheet[f"{name}: values with one document"] = f"{(spread == 1).sum():,}"
             counts = np.diff(context.indptr)[present]
+            if name in corpus.context_names:
+                sheet[f"{name}: most frequent"] = _most_frequent(spread, corpus.context_names[name])
             sheet[f"{name}: distinct values a document"] = f"{counts.mean():.2f}" if len(counts) else "-"
         else:
             mean, sd = corpus.units.get(name, (0.0, 1.0))
@@ -91,6 +98,16 @@ def quantities(corpus: Corpus) -> dict[str, str]:
         used = corpus.labels.indices if sp.issparse(corpus.labels) else corpus.labels
         sheet["labels in use"] = f"{len(np.unique(used)):,}"
     return sheet
+
+
+def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
+    """The names with the highest numbers, each with its own: "ann (12), bob (7)"; of equal ones the first."""
+    places = np.argsort(-numbers, kind="stable")[:_MOST_FREQUENT].tolist()
+    shown = {place: " ".join(names[place].split()) for place in places if numbers[place]}
+    listed = ", ".join(
+        f"{name if len(name) <= 40 else name[:37] + '...'} ({numbers[place]:,.0f})" for place, name in shown.items()
+    )
+    return listed or "-"
 
 
 def _share(number: int, total: int) -> str:

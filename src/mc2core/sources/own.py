@@ -4,8 +4,9 @@ A row gives a document's words, as running text or as a bag, and any number of c
 Parquet files are read in one pass (:mod:`mc2core.sources.records`); only counts are held in memory, eight bytes for
 each distinct word of a document.
 
-A bag is, in JSON, a list of names or an object ``{name: count}``; in CSV, names with semicolons between, each with a
-count after a colon if it is not 1 (``graph:2; tree``). A label is written as a bag without counts.
+A bag is, in JSON, a list of names or an object ``{name: count}``; in CSV, names with semicolons between
+(``graph; tree``). Only in a column of kind "counts" does a number after a colon count the name before it, 1 where there
+is none (``graph:2; tree``); elsewhere a colon belongs to the name, as in ``http://x.org:8080``. A label is a bag.
 """
 
 from __future__ import annotations
@@ -30,14 +31,15 @@ from mc2core.sources.counts import MAX_COUNT, CountsBuilder, VocabularyRule
 from mc2core.sources.datasheet import Dropped
 from mc2core.sources.records import lines_of, read_rows, shown
 
-KINDS = ("number", "bag", "text")
+KINDS = ("number", "bag", "text", "counts")
+CONTENT_KINDS = ("text", "bag", "counts")
 _COUNTED = re.compile(r"(.*\S)\s*:\s*([-+]?[0-9][0-9.eE+-]*)")
 _MISSING_NUMBERS = ("", "na", "n/a", "nan", "null", "none")
 
 
 @dataclass(frozen=True)
 class ContextColumn:
-    """A column that is a context: its ``kind`` is "number" (empty: missing), "bag" or "text" (its words)."""
+    """A column that is a context: of kind "number" (empty: missing), "bag", "text" (its words) or "counts"."""
 
     column: str
     kind: str
@@ -52,7 +54,8 @@ class Layout:
     """Which column is what.
 
     content : column of the words.
-    content_kind : "text" (split into words by :func:`mc2core.sources.text.words_of`) or "bag" (names as they are).
+    content_kind : "text" (split into words by :func:`mc2core.sources.text.words_of`), "bag" (names as they are) or
+        "counts" (names with counts).
     contexts : ``{name of the context: its column}``.
     label : column of the true group: one name or number, or in JSON a list of them (several groups).
     id : column of a name that no two documents share.
@@ -69,8 +72,8 @@ class Layout:
     min_letters: int = 3
 
     def __post_init__(self) -> None:
-        if self.content_kind not in ("text", "bag"):
-            raise ValueError(f"content is of kind {self.content_kind!r}; kinds are text, bag")
+        if self.content_kind not in CONTENT_KINDS:
+            raise ValueError(f"content is of kind {self.content_kind!r}; kinds are {', '.join(CONTENT_KINDS)}")
         if self.min_letters < 1:
             raise ValueError(f"min_letters is {self.min_letters}; it must be at least 1")
         for name in self.contexts:
@@ -171,7 +174,7 @@ class _Bags:
 
     def add(self, value: Any, line: int) -> None:
         if self._kind != "text":
-            self.builder.add(parse_bag(value, is_counted=self._kind == "bag"))
+            self.builder.add(parse_bag(value, is_counted=self._kind == "counts"))
         elif value is None or isinstance(value, str):
             self.builder.add(Counter(text.words_of(value or "", self._min_letters)))
         else:
@@ -231,7 +234,7 @@ def parse_number(value: Any) -> float:
     return number
 
 
-def parse_bag(value: Any, is_counted: bool = True) -> Mapping[str, int]:
+def parse_bag(value: Any, is_counted: bool) -> Mapping[str, int]:
     """``{name: count}`` of a bag in any of its forms (see the module's text). ValueError for anything else.
 
     is_counted : in text, a number after a colon is a count and no part of the name.
