@@ -266,6 +266,24 @@ def test_other_files_and_layouts_are_refused(tmp_path):
         read_table(tmp_path / "a.jsonl", Layout("t"), ["x"], VocabularyRule())
 
 
+def test_a_file_without_a_word_is_named_with_the_rule(tmp_path):
+    path = lines(tmp_path / "a.csv", "t", "\u0434\u043e\u043c", "of it")
+    with pytest.raises(
+        ValueError, match=r"a\.csv, column 't': no document has a word; running text is cut into runs of at least 3"
+    ):
+        read_table(path, Layout("t"))
+    with pytest.raises(
+        ValueError, match=r"a\.csv, column 't': none of its words is kept by the vocabulary or the rule"
+    ):
+        read_table(path, Layout("t", "bag"), vocabulary=["x"])
+    with pytest.raises(
+        ValueError, match=r"a\.csv, column 't': none of its words is kept by the vocabulary or the rule"
+    ):
+        read_table(path, Layout("t", "bag"), rule=VocabularyRule(min_documents=2))
+    with pytest.raises(ValueError, match=r"b\.csv, column 't': no document has a word$"):
+        read_table(lines(tmp_path / "b.csv", "t", ";"), Layout("t", "bag"))
+
+
 def test_a_vocabulary_file(tmp_path):
     assert own.read_vocabulary(lines(tmp_path / "v.txt", "tree", "graph")) == ["tree", "graph"]
     for rows, message in (

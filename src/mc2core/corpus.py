@@ -72,6 +72,11 @@ class Corpus:
     units : ``{name: (mean, sd)}``, optional
         Set by :meth:`standardised`: value in own unit = stored value * sd + mean.
 
+    Attributes
+    ----------
+    imported : dict or None
+        Form and settings of the import that read the documents (:func:`mc2core.importing.read_own`), for later ones.
+
     Raises
     ------
     ValueError
@@ -114,6 +119,7 @@ class Corpus:
         for name, (mean, sd) in self.units.items():
             if name not in self.contexts or not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
                 raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus")
+        self.imported: dict[str, Any] | None = None
         self._folder: Path | None = None
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
@@ -323,6 +329,8 @@ class Corpus:
             "units": {name: list(unit) for name, unit in self.units.items()},
             "labels": None if self.labels is None else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
         }
+        if self.imported is not None:
+            meta["imported"] = self.imported
         documents = self.documents
         meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
         vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
@@ -364,7 +372,7 @@ class Corpus:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{folder}/corpus.json lacks a field or holds a wrong one: {error}") from error
         corpus = cls.__new__(cls)
-        corpus._folder, corpus._digest = folder, digest
+        corpus._folder, corpus._digest, corpus.imported = folder, digest, meta.get("imported")
         corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
         corpus.content = load_context(folder, "content", rows, [rows, columns])
         corpus.contexts = {}

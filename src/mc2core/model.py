@@ -143,7 +143,8 @@ class Model:
     """What was learnt, whatever engine learnt it.
 
     ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
-    last one. ``evidence`` says how it came about (engine, settings, seed, versions, digests, seconds).
+    last one. ``evidence`` says how it came about (engine, settings, seed, versions, digests, seconds), ``imported`` how
+    the documents were read (:class:`mc2core.Corpus`).
     """
 
     samples: list[Sample]
@@ -153,6 +154,7 @@ class Model:
     context_names: dict[str, list[str]] = field(default_factory=dict)
     units: dict[str, tuple[float, float]] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
+    imported: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -274,6 +276,7 @@ class Model:
             "context_names": self.context_names,
             "units": {name: list(unit) for name, unit in self.units.items()},
             "evidence": self.evidence,
+            "imported": self.imported,
         }
         arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
         for i, sample in enumerate(self.samples):
@@ -297,6 +300,7 @@ class Model:
                 context_names=meta["context_names"],
                 units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
                 evidence=meta["evidence"],
+                imported=meta.get("imported"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved model: {error}") from error

@@ -95,6 +95,7 @@ class Engine(ABC):
             context_names={name: names for name, names in corpus.context_names.items() if name in self.contexts},
             units={name: unit for name, unit in corpus.units.items() if name in self.contexts},
             evidence=dict(evidence),
+            imported=corpus.imported,
         )
 
     def __repr__(self) -> str:

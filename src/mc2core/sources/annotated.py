@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +37,7 @@ def read(
     contexts: Mapping[str, ContextColumn] | None = None,
     label: str | None = None,
     layer: str | None = None,
+    optional: Collection[str] = (),
 ) -> Corpus:
     """Read the counts of an AnnData file.
 
@@ -45,6 +46,7 @@ def read(
     contexts : ``{name: column of obs}``; kind "number", or "bag" for a column of categories or text (one name a cell).
     label : column of obs with the true groups.
     layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
+    optional : columns that obs may lack; their contexts are left out then, and so is a label that a cell lacks.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def read(
         raise ValueError(f"{path} needs the package h5py: pip install 'mc2core[anndata]'") from None
     try:
         with h5py.File(path, "r") as file:
-            return _read(path, file, contexts, label, layer)
+            return _read(path, file, contexts, label, layer, optional)
     except (
         OSError,
         KeyError,
@@ -89,8 +91,8 @@ def read(
 _REHEARSAL = """
 import json, sys
 from mc2core.sources import annotated, own
-path, contexts, label, layer = json.loads(sys.argv[1])
-annotated.read(path, {name: own.ContextColumn(**one) for name, one in contexts.items()}, label, layer)
+path, contexts, *rest = json.loads(sys.argv[1])
+annotated.read(path, {name: own.ContextColumn(**one) for name, one in contexts.items()}, *rest)
 """
 
 
@@ -99,22 +101,31 @@ def rehearse(
     contexts: Mapping[str, ContextColumn] | None = None,
     label: str | None = None,
     layer: str | None = None,
+    optional: Collection[str] = (),
 ) -> None:
     """:func:`read` with the same arguments, in another process and for nothing: ValueError where it kills that process.
 
     What else may be wrong is left for :func:`read` to tell.
     """
     columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
-    arguments = json.dumps([str(path), columns, label, layer])
+    arguments = json.dumps([str(path), columns, label, layer, list(optional)])
     done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
     if done.returncode < 0:
         raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
 
 
 def _read(
-    path: Path, file: h5py.File, contexts: Mapping[str, ContextColumn], label: str | None, layer: str | None
+    path: Path,
+    file: h5py.File,
+    contexts: Mapping[str, ContextColumn],
+    label: str | None,
+    layer: str | None,
+    optional: Collection[str],
 ) -> Corpus:
     obs, var = file["obs"], file["var"]
+    contexts = {name: one for name, one in contexts.items() if one.column in obs or one.column not in optional}
+    if label in optional and label not in obs:
+        label = None
     cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
     content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"], (len(cells), len(genes)))
     values: dict[str, Any] = {}
@@ -133,7 +144,9 @@ def _read(
     labels, label_names = None, None
     if label is not None:
         labels, label_names = _codes(_column(path, _child(path, obs, label), label, len(cells)))
-        if (labels < 0).any():
+        if label in optional and (labels < 0).any():
+            labels, label_names = None, None
+        elif (labels < 0).any():
             cell = int(np.flatnonzero(labels < 0)[0]) + 1
             raise ValueError(f"{path}: obs column {label!r} is missing in row {cell}; each document needs a label")
     return Corpus(

@@ -17,8 +17,8 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from mc2core.corpus import Corpus
 from mc2core.sources import text
 from mc2core.sources.counts import MAX_COUNT, CountsBuilder, VocabularyRule
 from mc2core.sources.datasheet import Dropped
-from mc2core.sources.records import lines_of, read_rows, shown
+from mc2core.sources.records import columns_of, lines_of, read_rows, shown
 
 KINDS = ("number", "bag", "text", "counts")
 CONTENT_KINDS = ("text", "bag", "counts")
@@ -61,6 +61,7 @@ class Layout:
     id : column of a name that no two documents share.
     keep : columns kept beside the documents, such as a title.
     min_letters : of a word in running text.
+    optional : columns that the file may lack; what they are is left out then, and so is a label that a document lacks.
     """
 
     content: str
@@ -70,6 +71,7 @@ class Layout:
     id: str | None = None
     keep: Sequence[str] = ()
     min_letters: int = 3
+    optional: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if self.content_kind not in CONTENT_KINDS:
@@ -79,6 +81,18 @@ class Layout:
         for name in self.contexts:
             if not name.isidentifier():
                 raise ValueError(f"context name {name!r} must be a plain identifier such as 'year'")
+
+    def within(self, path: Path) -> Layout:
+        """This layout without the optional columns that the file lacks."""
+        lacking = set(self.optional)
+        lacking -= set(columns_of(path)) if lacking else set()
+        return replace(
+            self,
+            contexts={name: one for name, one in self.contexts.items() if one.column not in lacking},
+            label=None if self.label in lacking else self.label,
+            id=None if self.id in lacking else self.id,
+            keep=[column for column in self.keep if column not in lacking],
+        )
 
 
 def read_table(
@@ -107,6 +121,7 @@ def read_table(
     path = Path(path)
     if vocabulary is not None and rule is not None:
         raise ValueError("a fixed vocabulary and a rule for one exclude each other")
+    layout = layout.within(path)
     content = _Bags(layout.content, layout.content_kind, layout.min_letters, vocabulary)
     contexts: dict[str, _Bags | _Numbers] = {
         name: _Numbers(one.column) if one.kind == "number" else _Bags(one.column, one.kind, layout.min_letters)
@@ -134,7 +149,11 @@ def read_table(
         dropped += by_rule
     bags = {name: one.builder.finish() for name, one in contexts.items() if isinstance(one, _Bags)}
     numbers = {name: np.array(one.values) for name, one in contexts.items() if isinstance(one, _Numbers)}
-    label_values, label_names = _labels(path, labels[0]) if labels else (None, None)
+    dropped = [one for one in dropped if one.number]
+    is_optional = layout.label in layout.optional
+    label_values, label_names = _labels(path, labels[0], is_optional) if labels else (None, None)
+    if counts.nnz == 0 and not contexts:
+        raise ValueError(f"{path}, column {layout.content!r}: {_without_words(layout, bool(dropped))}")
     return Corpus(
         counts,
         words,
@@ -143,7 +162,7 @@ def read_table(
         documents=pd.DataFrame({one.column: one.values for one in facts}) if facts else None,
         context_names={name: names for name, (_, names) in bags.items()},
         label_names=label_names,
-    ), [one for one in dropped if one.number]
+    ), dropped
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
@@ -285,14 +304,24 @@ def _plain(value: str) -> str:
     return plain
 
 
-def _labels(path: Path, column: _Bags) -> tuple[Any, list[str]]:
-    """One number for each document where each has one label, else the (J, L) membership."""
+def _without_words(layout: Layout, was_dropped: bool) -> str:
+    """Why no document of a file has a word."""
+    if was_dropped:
+        return "none of its words is kept by the vocabulary or the rule for it"
+    rule = f"; running text is cut into runs of at least {layout.min_letters} letters a-z, stop words left out"
+    return "no document has a word" + (rule if layout.content_kind == "text" else "")
+
+
+def _labels(path: Path, column: _Bags, is_optional: bool) -> tuple[Any, list[str] | None]:
+    """One number for each document where each has one label, else the (J, L) membership; None for optional gaps."""
     membership, names = column.builder.finish()
     membership.data[:] = 1
     lengths = np.diff(membership.indptr)
     if (lengths == 1).all():
         return membership.indices.astype(np.int64), names
     if (lengths == 0).any():
+        if is_optional:
+            return None, None
         document = int(np.flatnonzero(lengths == 0)[0]) + 1
         raise ValueError(f"{path}: document {document} has no value in column {column.column!r}; each needs a label")
     return membership, names

@@ -10,10 +10,12 @@ import difflib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 MAX_LINE_BYTES = 32 * 2**20
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}
 _BATCH_ROWS = 65_536
 
 Row = tuple[int, list[Any]]
@@ -32,12 +34,33 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
         header's, a column that the header lacks (the nearest is named), or an ending that is not known.
     """
     path = Path(path)
+    yield from READERS[_kind(path)](path, columns)
+
+
+def columns_of(path: str | os.PathLike[str]) -> list[str]:
+    """Columns of a file that :func:`read_rows` reads; of JSON Lines the keys of all records, which reads it through.
+
+    ValueError as there.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if kind in _SEPARATORS:
+        return _header(_csv_lines(path, _SEPARATORS[kind]))
+    if kind == ".parquet":
+        import pyarrow.parquet as pq
+
+        with _whole_parquet(path):
+            return list(pq.read_schema(path).names)
+    return list(dict.fromkeys(key for _, record in _json_lines(path) for key in record))
+
+
+def _kind(path: Path) -> str:
     kind = path.suffix.lower()
     if kind not in READERS:
         raise ValueError(f"{path} has the ending {kind!r}; endings that can be read are {', '.join(READERS)}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
-    yield from READERS[kind](path, columns)
+    return kind
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
@@ -59,7 +82,17 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
 
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     seen: set[str] = set()
-    number = 0
+    has_record = False
+    for number, record in _json_lines(path):
+        has_record = True
+        seen.update(column for column in columns if column in record)
+        yield number, [record.get(column) for column in columns]
+    for column in columns:
+        if column not in seen and has_record:
+            raise ValueError(f"{path}: no record has the key {column!r}")
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines_of(path):
         if line.isspace():
             continue
@@ -70,11 +103,7 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             raise ValueError(f"{path}, line {number} is not one JSON object: {reason}") from None
         if not isinstance(record, dict):
             raise ValueError(f"{path}, line {number} holds {shown(record)}, not one JSON object")
-        seen.update(column for column in columns if column in record)
-        yield number, [record.get(column) for column in columns]
-    for column in columns:
-        if column not in seen and number:
-            raise ValueError(f"{path}: no record has the key {column!r}")
+        yield number, record
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -90,41 +119,54 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number; use null where a value is missing")
 
 
-def _read_csv(path: Path, columns: Sequence[str], delimiter: str = ",") -> Iterator[Row]:
+def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    rows = _csv_lines(path, _SEPARATORS[path.suffix.lower()])
+    header = _header(rows)
+    places = _find_columns(path, header, columns)
+    for line, row in rows:
+        if not row:
+            continue
+        if len(row) != len(header):
+            raise ValueError(f"{path}, line {line} has {len(row)} fields, but the header has {len(header)}")
+        yield line, [row[place] for place in places]
+
+
+def _header(rows: Iterator[Row]) -> list[str]:
+    _, names = next(rows, (0, []))
+    return [name.strip() for name in names]
+
+
+def _csv_lines(path: Path, separator: str) -> Iterator[Row]:
+    """(line on which it ends, fields) of each row, the header's first."""
     # the limit is one for the whole process, and its default (128 KiB) is less than a long document
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    rows = csv.reader((line for _, line in lines_of(path)), delimiter=delimiter, strict=True)
+    rows = csv.reader((line for _, line in lines_of(path)), delimiter=separator, strict=True)
     try:
-        header = next(rows, [])
-        places = _find_columns(path, [name.strip() for name in header], columns)
         for row in rows:
-            if not row:
-                continue
-            if len(row) != len(header):
-                raise ValueError(
-                    f"{path}, line {rows.line_num} has {len(row)} fields, but the header has {len(header)}"
-                )
-            yield rows.line_num, [row[place] for place in places]
+            yield rows.line_num, row
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num} is not CSV: {error}") from None
 
 
-def _read_tsv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    return _read_csv(path, columns, delimiter="\t")
-
-
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with _whole_parquet(path), pq.ParquetFile(path) as file:
+        _find_columns(path, file.schema_arrow.names, columns)
+        number = 0
+        for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
+            for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                number += 1
+                yield number, list(values)
+
+
+@contextmanager
+def _whole_parquet(path: Path) -> Iterator[None]:
+    """Say of what pyarrow cannot read that the file is damaged."""
+    import pyarrow as pa
+
     try:
-        with pq.ParquetFile(path) as file:
-            _find_columns(path, file.schema_arrow.names, columns)
-            number = 0
-            for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-                for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
-                    number += 1
-                    yield number, list(values)
+        yield
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from None
 
@@ -152,6 +194,6 @@ READERS = {
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
     ".csv": _read_csv,
-    ".tsv": _read_tsv,
+    ".tsv": _read_csv,
     ".parquet": _read_parquet,
 }
