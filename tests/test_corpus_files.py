@@ -1,0 +1,159 @@
+"""Saved corpora: what cannot have been saved is refused when the folder is opened, any other change on request."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus, storage
+from mc2core.corpus_files import check_entries
+
+V = 6
+COUNTS = np.array([[1, 0, 2, 0, 0, 1], [0, 0, 0, 0, 0, 0], [0, 3, 0, 0, 1, 0]])
+
+
+@pytest.fixture
+def folder(tmp_path):
+    corpus = Corpus(
+        COUNTS,
+        [f"word{word}" for word in range(V)],
+        {"year": np.array([0.5, np.nan, 2.0]), "author": sp.csr_matrix([[1, 0], [0, 2], [1, 1]])},
+        labels=[0, 1, 0],
+        label_names=["a", "b"],
+        context_names={"author": ["p", "q"]},
+        documents=pd.DataFrame({"title": ["x", "y", "z"]}),
+    ).standardised("year")
+    corpus.save(tmp_path / "corpus")
+    return tmp_path / "corpus"
+
+
+def put(folder, name, position, value):
+    array = np.load(folder / name)
+    array[position] = value
+    np.save(folder / name, array)
+
+
+@pytest.mark.parametrize(
+    ("name", "position", "value", "message"),
+    [
+        ("content.indices.npy", 1, 2**30, r"the column 1073741824 in row 0; it must lie in 0\.\.5"),
+        ("content.indices.npy", 3, -(2**30), r"the column -1073741824 in row 2; it must lie in 0\.\.5"),
+        ("content.indices.npy", 4, V, r"the column 6 in row 2; it must lie in 0\.\.5"),
+        ("content.indices.npy", 1, 0, "columns that do not rise in row 0"),
+        ("content.indices.npy", 4, 0, "columns that do not rise in row 2"),
+        ("context.author.indices.npy", 3, 2, r"the column 2 in row 2; it must lie in 0\.\.1"),
+        ("context.author.indices.npy", 0, -1, r"the column -1 in row 0; it must lie in 0\.\.1"),
+        ("content.data.npy", 3, 0, "the count 0 in row 2; it must be at least 1"),
+        ("context.author.data.npy", 1, -2, "the count -2 in row 1; it must be at least 1"),
+        ("content.data.npy", 0, 2**31 - 1, "has 2147483654 tokens, but corpus.json says 8"),
+        ("context.year.npy", 2, np.inf, "context.year.npy is infinite at document 2"),
+        ("labels.npy", 1, -1, "labels.npy holds -1; a label is a whole number of at least 0"),
+        ("labels.npy", 1, 2, "label_names.txt has 2 lines, but there is a label 2"),
+        ("content.indptr.npy", 0, 1, "indptr.npy does not rise from 0"),
+        ("content.indptr.npy", 3, 2**62, r"indices.npy holds \(5,\) int32; 4611686018427387904 values"),
+    ],
+)
+def test_what_no_corpus_holds_is_refused_when_it_is_opened(folder, name, position, value, message):
+    """Columns outside the table ended in SIGSEGV within a fit, a count of 2**31 - 1 in no answer."""
+    put(folder, name, position, value)
+    with pytest.raises(ValueError, match=message) as caught:
+        Corpus.load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_entries_are_looked_at_across_chunks(monkeypatch):
+    """Every position of a matrix of rows of all lengths, with chunks of 3 entries."""
+    monkeypatch.setattr("mc2core.corpus_files._CHUNK", 3)
+    indptr = np.array([0, 0, 4, 5, 5, 9])
+    indices = np.array([0, 2, 5, 7, 7, 1, 2, 3, 4], dtype=np.int32)
+    counts = np.ones(9, np.int32)
+    check_entries("x", indptr, indices, counts, 8)
+    row = [1, 1, 1, 1, 2, 4, 4, 4, 4]
+    for entry in range(9):
+        for wrong, message in ((8, "the column 8 in"), (-1, "the column -1 in")):
+            changed = indices.copy()
+            changed[entry] = wrong
+            with pytest.raises(ValueError, match=rf"{message} row {row[entry]};"):
+                check_entries("x", indptr, changed, counts, 8)
+        fewer = counts.copy()
+        fewer[entry] = 0
+        with pytest.raises(ValueError, match=rf"count 0 in row {row[entry]};"):
+            check_entries("x", indptr, indices, fewer, 8)
+        if entry and row[entry] == row[entry - 1]:
+            changed = indices.copy()
+            changed[entry] = changed[entry - 1]
+            with pytest.raises(ValueError, match=rf"do not rise in row {row[entry]}"):
+                check_entries("x", indptr, changed, counts, 8)
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_verify_finds_every_changed_byte(folder, old):
+    """Each third byte of each file; ``old``: a corpus from before digests of files, which has that of its arrays."""
+    if old:
+        make_old(folder)
+    seen_by_engines = {"content", "context"}
+    for path in sorted(folder.iterdir()):
+        if old and (path.name.split(".")[0] not in seen_by_engines or path.suffix != ".npy"):
+            continue
+        whole = path.read_bytes()
+        expected = Corpus.load(folder, verify=True).digest
+        for position in range(0, len(whole), 3):
+            damaged = bytearray(whole)
+            damaged[position] ^= 0x11
+            path.write_bytes(damaged)
+            try:
+                found = Corpus.load(folder, verify=True)
+            except ValueError:
+                continue
+            assert old, f"{path.name}, byte {position}"
+            assert found.digest == expected
+        path.write_bytes(whole)
+
+
+def make_old(folder):
+    meta = storage.read_json(folder / "corpus.json")
+    storage.write_json(folder / "corpus.json", {name: meta[name] for name in meta if name not in ("files", "checksum")})
+
+
+def test_a_corpus_from_before_digests_of_files_loads(folder):
+    new = Corpus.load(folder)
+    make_old(folder)
+    old = Corpus.load(folder, verify=True)
+    assert (old.content != new.content).nnz == 0
+    assert (old.vocabulary, old.units, old.label_names) == (new.vocabulary, new.units, new.label_names)
+
+
+def test_a_changed_description_is_refused(folder):
+    text = (folder / "corpus.json").read_text()
+    mean = str(Corpus.load(folder).units["year"][0])
+    (folder / "corpus.json").write_text(text.replace(mean, "1.5"))
+    with pytest.raises(ValueError, match=r"corpus\.json was changed after it was saved: its checksum is another"):
+        Corpus.load(folder)
+
+
+def test_a_missing_or_changed_file_is_named(folder):
+    (folder / "vocabulary.txt").write_text("word0\nword1\nword2\nword4\nword3\nword5\n")
+    assert Corpus.load(folder).vocabulary[3] == "word4"
+    with pytest.raises(ValueError, match=r"vocabulary\.txt was changed after it was saved: its digest is another"):
+        Corpus.load(folder, verify=True)
+    (folder / "vocabulary.txt").unlink()
+    with pytest.raises(ValueError, match=r"vocabulary\.txt is missing"):
+        Corpus.load(folder, verify=True)
+
+
+def test_no_flipped_bit_of_a_header_ends_in_another_error(folder):
+    """Byte 10 of a .npy file ended in tokenize.TokenError."""
+    whole = (folder / "content.data.npy").read_bytes()
+    refused = 0
+    for position in range(128):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[position] ^= 1 << bit
+            (folder / "content.data.npy").write_bytes(damaged)
+            try:
+                found = Corpus.load(folder)
+            except ValueError:
+                refused += 1
+                continue
+            np.testing.assert_array_equal(found.content.toarray(), COUNTS)
+    assert refused == 128 * 8 - 1  # "<i4" as "|i4" says the same
