@@ -396,7 +396,7 @@ def test_corpora_and_checkpoints_that_do_not_fit():
     engine = FastEx(n_clusters=3, proposal="hash")
     with pytest.raises(ValueError, match="the corpus has none"):
         engine.init(Corpus(np.zeros((2, 3), int), contexts={"year": np.array([1.0, 2.0])}), 0)
-    with pytest.raises(ValueError, match="cluster must hold 4 numbers below 3"):
+    with pytest.raises(ValueError, match="'cluster' holds 3; it must be at least 0 and below 3"):
         engine.restore(TINY, {"cluster": np.array([0, 1, 2, 3])})
     huge = Corpus(np.ones((1, 10), int))
     with pytest.raises(ValueError, match="use proposal='hash'"):

@@ -297,7 +297,7 @@ def test_a_state_of_another_corpus_is_refused():
     corpus, other = small_corpus(14), small_corpus(14, n_words=7)
     engine = engine_of()
     arrays = engine.init(corpus, 0).arrays()
-    with pytest.raises(ValueError, match=r"topic_words is \(5, 3\); the corpus and the settings ask for \(7, 3\)"):
+    with pytest.raises(ValueError, match=r"'topic_words' has the shape \(5, 3\); \(7, 3\) is needed"):
         engine.restore(other, arrays)
 
 

@@ -63,40 +63,65 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     storage.write_arrays(path, arrays)
 
 
-def read(path: str | os.PathLike[str], run: Mapping[str, Any]) -> Checkpoint | None:
+def read(
+    path: str | os.PathLike[str], run: Mapping[str, Any], sizes: Mapping[str, int] | None = None
+) -> Checkpoint | None:
     """The checkpoint at ``path``, or None where there is no file.
 
-    ValueError if the file is damaged or belongs to another run than ``run`` (it names the first difference).
+    ``sizes``: J and V of the corpus. ValueError if the file is damaged, was changed, or belongs to another run than
+    ``run`` (it names the first difference).
     """
     if not Path(path).exists():
         return None
-    arrays = storage.read_arrays(path)
-    try:
-        meta = json.loads(str(arrays["meta"]))
-        if meta["format"] != FORMAT:
-            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-        checkpoint = Checkpoint(
-            run=meta["run"],
-            iteration=int(meta["iteration"]),
-            seconds=float(meta["seconds"]),
-            state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
-            samples=[unpack_sample(arrays, f"{i}.") for i in range(int(meta["n_samples"]))],
-            trace=meta["trace"],
-            snapshots=[unpack_sample(arrays, f"snapshot.{i}.") for i in range(len(meta["moments"]))],
-            moments=meta["moments"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+    checkpoint = load(path, sizes)
     difference = first_difference(checkpoint.run, json.loads(json.dumps(run)))
     if difference:
         raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")
     return checkpoint
 
 
+def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> Checkpoint:
+    """The checkpoint of any run; the arrays of its state are for the engine to check."""
+    arrays = storage.read_arrays(path)
+    try:
+        meta = storage.parse_json(str(arrays["meta"]))
+        if meta["format"] != FORMAT:
+            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+        _check_meta(meta)
+        return Checkpoint(
+            run=meta["run"],
+            iteration=meta["iteration"],
+            seconds=float(meta["seconds"]),
+            state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
+            samples=[unpack_sample(arrays, f"{i}.", sizes or {}) for i in range(meta["n_samples"])],
+            trace=meta["trace"],
+            snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["moments"]))],
+            moments=meta["moments"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    """ValueError unless progress, trace and numbers of samples belong together."""
+    run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
+    if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
+        raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
+    if [row["iteration"] for row in trace] != list(range(1, iteration + 1)):
+        raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
+    for row in (*trace, *meta["moments"]):
+        if not all(isinstance(value, int | float) for value in row.values()):
+            raise ValueError(f"its trace holds {row}; numbers are needed")
+    samples = max(0, iteration - run["burn_in"]) // run["thin"] if "thin" in run else 0
+    if meta["n_samples"] != samples:
+        raise ValueError(f"it has {meta['n_samples']} samples, but its run has kept {samples} so far")
+
+
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
     """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same."""
     if isinstance(stored, dict) and isinstance(asked, dict):
-        for key in sorted(stored.keys() | asked.keys()):
+        # in the order asked: the engine before what only some engines have
+        for key in dict.fromkeys((*asked, *stored)):
             found = first_difference(stored.get(key), asked.get(key), (*names, key))
             if found:
                 return found

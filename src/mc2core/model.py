@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from scipy.special import logsumexp
 
 from mc2core import matching, perplexity, storage
 from mc2core.corpus import Corpus
+from mc2core.described import Stored, check, check_csr
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
@@ -108,17 +110,63 @@ def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
     return arrays
 
 
-def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str) -> Sample:
-    """The inverse of :func:`pack_sample`; KeyError where an array is missing."""
-    fields: dict[str, Any] = {name: arrays[f"{prefix}{name}"] for name in _SAMPLE_ARRAYS}
-    fields |= zip(_SAMPLE_SCALARS, arrays[f"{prefix}scalars"].tolist(), strict=True)
-    for field_name, name in _SAMPLE_TABLES.items():
-        table: Any = arrays.get(f"{prefix}{name}")
-        if table is None:
-            parts = tuple(arrays[f"{prefix}{name}.{part}"] for part in ("data", "indices", "indptr"))
-            table = sp.csr_matrix(parts, shape=tuple(arrays[f"{prefix}{name}.shape"]))
-        fields[field_name] = table
+_ROUNDING = 1e-6
+_DESCRIBED = {
+    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
+    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "natural": Stored("f", "K D"),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
+    "topic_prior": Stored("f", "", least=0),
+    "table_concentration": Stored("f", "", least=0, is_finite=False),
+    "log_joint": Stored("f", "", is_finite=False),
+}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "topic_words": Stored("n", "M V", least=0)}
+
+
+def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
+    """The inverse of :func:`pack_sample`.
+
+    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing, has another shape, or holds
+    what cannot be in a sample.
+    """
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    try:
+        check(own, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
+        own |= zip(_SAMPLE_SCALARS, own["scalars"], strict=True)
+        sizes = check(own, _DESCRIBED, sizes)
+        fields: dict[str, Any] = {name: own[name] for name in _SAMPLE_ARRAYS}
+        fields |= {name: float(own[name]) for name in _SAMPLE_SCALARS}
+        for field_name, name in _SAMPLE_TABLES.items():
+            if name in own:
+                sizes = check(own, {name: _DESCRIBED_TABLES[name]}, sizes)
+                fields[field_name] = own[name]
+            else:
+                sizes = check_csr(own, name, _DESCRIBED_TABLES[name], sizes)
+                parts = own[f"{name}.data"], own[f"{name}.indices"], own[f"{name}.indptr"]
+                fields[field_name] = sp.csr_matrix(parts, shape=tuple(own[f"{name}.shape"]))
+        shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
+        if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
+            raise ValueError("shares of clusters or topics sum to another number than 1")
+    except ValueError as error:
+        raise ValueError(f"sample {prefix.removesuffix('.')}: {error}") from error
     return Sample(**fields)
+
+
+_ROUNDING = 1e-6
+_DESCRIBED = {
+    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
+    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "natural": Stored("f", "K D"),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
+    "topic_prior": Stored("f", "", least=0),
+    "table_concentration": Stored("f", "", least=0, is_finite=False),
+    "log_joint": Stored("f", "", is_finite=False),
+}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
 
 
 #: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
@@ -285,13 +333,18 @@ class Model:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Model:
-        """Read a saved model; ValueError for a damaged file or another format."""
+        """Read a saved model; ValueError for a damaged or changed file or another format."""
         arrays = storage.read_arrays(path)
         try:
-            meta = json.loads(str(arrays["meta"]))
+            meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-            samples = [unpack_sample(arrays, f"{i}.") for i in range(meta["n_samples"])]
+            _check_meta(meta)
+            sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
+            samples = []
+            for i in range(meta["n_samples"]):
+                samples.append(unpack_sample(arrays, f"{i}.", sizes))
+                sizes["J"] = len(samples[0].cluster)
             return cls(
                 samples=samples,
                 families={name: family_from_settings(one) for name, one in meta["families"].items()},
@@ -304,3 +357,21 @@ class Model:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved model: {error}") from error
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    """ValueError where names, sizes or units of a saved model are not such as are saved."""
+    dimensions = meta["dimensions"]
+    if dimensions.keys() != meta["families"].keys() or not all(
+        isinstance(dimension, int) and dimension >= 0 for dimension in dimensions.values()
+    ):
+        raise ValueError(f"the dimensions of its contexts are {dimensions}")
+    lists = {"vocabulary": meta["vocabulary"], **meta["context_names"]}
+    for name, names in lists.items():
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise ValueError(f"the names of {name} are no list of texts")
+        if name != "vocabulary" and len(names) != dimensions.get(name):
+            raise ValueError(f"{len(names)} names are given for the {dimensions.get(name, 0)} columns of {name!r}")
+    for name, (mean, sd) in meta["units"].items():
+        if name not in dimensions or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
+            raise ValueError(f"the unit of {name!r} is {mean, sd}; a mean and a deviation above 0 are needed")

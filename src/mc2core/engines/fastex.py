@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from mc2core import rng
 from mc2core.corpus import Corpus
+from mc2core.described import Stored, check
 from mc2core.engines.base import Engine, State, choice, whole
 from mc2core.engines.fastex_baseline import BaselineState
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
@@ -22,6 +23,13 @@ from mc2core.hashing import n_signature_words
 from mc2core.model import Sample
 
 _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
+_DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
+_DESCRIBED_AIM = {
+    # logarithms of counts over the prior, or 0
+    "centre": Stored("f", "V", least=0, most=1e6),
+    "scale": Stored("f", "V", least=0, most=1e18),
+    "flatness": Stored("f", "", above=0, most=1),
+}
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
@@ -198,15 +206,13 @@ class FastEx(Engine):
         )
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        cluster = arrays["cluster"]
-        if cluster.shape != (corpus.n_documents,) or not (cluster.min() >= 0 and cluster.max() < self.n_clusters):
-            raise ValueError(f"cluster must hold {corpus.n_documents} numbers below {self.n_clusters}")
-        if self.is_exact(corpus) or self.proposal == "baseline":
-            return self._state(corpus, cluster)
+        is_hashed = not (self.is_exact(corpus) or self.proposal == "baseline")
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters}
+        check(arrays, _DESCRIBED | (_DESCRIBED_AIM if is_hashed else {}), sizes)
+        if not is_hashed:
+            return self._state(corpus, arrays["cluster"])
         aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
-        if any(array.shape != (corpus.n_words,) for array in aim[:2]):
-            raise ValueError(f"centre and scale must hold {corpus.n_words} numbers")
-        return self._state(corpus, cluster, aim)
+        return self._state(corpus, arrays["cluster"], aim)
 
 
 def _fraction(name: str, value: float) -> float:

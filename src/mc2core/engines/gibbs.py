@@ -21,6 +21,7 @@ from scipy.special import gammaln
 from mc2core import rng
 from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
+from mc2core.described import Stored, check
 from mc2core.engines.base import Engine, State, choice, context_families, whole
 from mc2core.engines.gibbs_blocked import move_blocked
 from mc2core.engines.gibbs_clusters import sweep_clusters
@@ -37,6 +38,18 @@ from mc2core.numerics import log_gamma
 
 KERNELS = ("collapsed", "blocked", "interleaved")
 _ROLES = ("group", "table", "topic")
+_DESCRIBED = {
+    "topic_weights": Stored("f", "M", least=0, most=1),
+    "topic": Stored("i", "N", least=0, below="M"),
+    "cluster": Stored("i", "J", least=0, below="J"),
+    "scalars": Stored("f", "5"),
+}
+_DESCRIBED_SCALARS = {
+    "rest": Stored("f", "", least=0, most=1),
+    **{f"{role}_concentration": Stored("f", "", above=0) for role in _ROLES},
+    "log_joint": Stored("f", ""),
+}
+_ROUNDING = 1e-6
 
 
 @dataclass
@@ -241,21 +254,17 @@ class Gibbs(Engine):
         )
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
-        try:
-            cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
-            weights = arrays["topic_weights"].astype(np.float64)
-            rest, group, table, topic_concentration, log_joint = arrays["scalars"].tolist()
-        except (KeyError, ValueError) as error:
-            raise ValueError(f"the stored state is not one of the Gibbs engine: {error}") from error
-        if len(cluster) != corpus.n_documents or len(topic) != corpus.n_tokens:
-            raise ValueError(
-                f"the stored state has {len(cluster)} documents and {len(topic)} tokens, "
-                f"but the corpus has {corpus.n_documents} and {corpus.n_tokens}"
-            )
-        if topic.size and (topic.min() < 0 or topic.max() >= len(weights)):
-            raise ValueError(f"the stored state has topics outside 0..{len(weights) - 1}")
-        if cluster.min() < 0 or cluster.max() >= corpus.n_documents:
-            raise ValueError(f"the stored state has clusters outside 0..{corpus.n_documents - 1}")
+        sizes = check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
+        scalars = dict(zip(_DESCRIBED_SCALARS, arrays["scalars"], strict=True))
+        check(scalars, _DESCRIBED_SCALARS, {})
+        rest, group, table, topic_concentration, log_joint = (float(value) for value in scalars.values())
+        cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
+        weights = arrays["topic_weights"].astype(np.float64)
+        if abs(weights.sum() + rest - 1.0) > _ROUNDING:
+            raise ValueError(f"'topic_weights' and the rest sum to {weights.sum() + rest}, not to 1")
+        # no number is left out: K and M are those of the clusters and topics in use
+        if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
+            raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
         seating = Seating(cluster, topic, _document_start(corpus), weights, rest)
         seating.count()
         return self._state(corpus, seating, Concentrations(group, table, topic_concentration), log_joint)

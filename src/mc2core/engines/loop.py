@@ -129,7 +129,8 @@ def fit(
         run |= {"burn_in": burn_in, "thin": thin}
     if ahead:
         run |= {"snapshots": ahead}
-    stored = checkpoints.read(checkpoint, run) if checkpoint is not None else None
+    sizes = {"J": corpus.n_documents, "V": corpus.n_words}
+    stored = checkpoints.read(checkpoint, run, sizes) if checkpoint is not None else None
     if stored is not None and stored.iteration > iterations:
         raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
 
@@ -143,7 +144,10 @@ def fit(
         state = engine.init(corpus, seed)
         done = checkpoints.Checkpoint(run, 0, time.perf_counter() - started, state={})
     else:
-        state, done = engine.restore(corpus, stored.state), stored
+        try:
+            state, done = engine.restore(corpus, stored.state), stored
+        except ValueError as error:
+            raise ValueError(f"{checkpoint} cannot be gone on from: {error}") from error
         logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
     ahead = [moment for moment in ahead if not done.moments or moment > done.iteration + state.progress]
     saved = time.perf_counter()
@@ -273,10 +277,11 @@ def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[d
     with Path(path).open("a", encoding="utf-8") as stream:
 
         def append(row: dict[str, float]) -> None:
-            if stream.tell() == 0:
-                stream.write("\t".join(row) + "\n")
-            stream.write(line(row))
-            stream.flush()
+            with storage.naming(path):
+                if stream.tell() == 0:
+                    stream.write("\t".join(row) + "\n")
+                stream.write(line(row))
+                stream.flush()
 
         yield append
 

@@ -223,17 +223,18 @@ class SVI(Engine):
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts = StackedContexts(corpus, self.contexts)
-        shapes = {
-            "table_topic": (self.n_clusters, self.n_tables, self.n_topics),
-            "topic_words": (corpus.n_words, self.n_topics),
-            "natural": (self.n_clusters, contexts.dimension),
-            "cluster": (corpus.n_documents,),
+        sizes = {
+            "J": corpus.n_documents,
+            "V": corpus.n_words,
+            "K": self.n_clusters,
+            "T": self.n_tables,
+            "M": self.n_topics,
+            "D": contexts.dimension,
         }
-        for name, shape in shapes.items():
-            if name not in arrays or arrays[name].shape != shape:
-                found = arrays[name].shape if name in arrays else "missing"
-                raise ValueError(f"the state's {name} is {found}; the corpus and the settings ask for {shape}")
-        return Globals.from_arrays(arrays, self.topic_prior, contexts)
+        state = Globals.from_arrays(arrays, sizes, self.topic_prior, contexts)
+        if state.n_visited % (self.batch_size or corpus.n_documents):
+            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
+        return state
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma as array_digamma
@@ -17,6 +18,7 @@ from scipy.special import gammaln
 
 from mc2core import sticks
 from mc2core.compiling import kernel
+from mc2core.described import Stored, check
 from mc2core.engines.base import State
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
@@ -26,18 +28,24 @@ ROLES = ("group", "table", "topic")
 GROUP, TABLE, TOPIC = range(3)
 _SMALLEST_SHRINK = 1e-60
 _WORD_BLOCK = 1024
-_ARRAYS = (
-    "group_sticks",
-    "topic_sticks",
-    "table_sticks",
-    "table_topic",
-    "topic_words",
-    "natural",
-    "concentration_rates",
-    "cluster",
-    "n_m",
-)
-_NUMBERS = {"shrink": float, "n_updates": int, "n_visited": int, "evidence": float, "elbo": float}
+_DESCRIBED = {
+    "group_sticks": Stored("f", "2 K-1", above=0),
+    "topic_sticks": Stored("f", "2 M-1", above=0),
+    "table_sticks": Stored("f", "2 K T-1", above=0),
+    "table_topic": Stored("f", "K T M"),
+    "topic_words": Stored("f", "V M", least=0),
+    "natural": Stored("f", "K D"),
+    "concentration_rates": Stored("f", "3", above=0),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "n_m": Stored("f", "M", least=0),
+}
+_DESCRIBED_NUMBERS = {
+    "shrink": Stored("f", "", above=0, most=1),
+    "n_updates": Stored("i", "", least=0),
+    "n_visited": Stored("i", "", least=0, below="J"),
+    "evidence": Stored("f", ""),
+    "elbo": Stored("f", "", is_finite=False),
+}
 
 
 @dataclass
@@ -100,17 +108,22 @@ class Globals(State):
 
     def arrays(self) -> dict[str, np.ndarray]:
         # the shrinkage as it is: folding it in would change bits
-        return {name: np.asarray(getattr(self, name)) for name in (*_ARRAYS, *_NUMBERS)}
+        return {name: np.asarray(getattr(self, name)) for name in (*_DESCRIBED, *_DESCRIBED_NUMBERS)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray], topic_prior: float, contexts: StackedContexts) -> Globals:
-        """The inverse of :meth:`arrays`; KeyError where one is missing."""
-        return cls(
-            **{name: np.array(arrays[name]) for name in _ARRAYS},  # type: ignore[arg-type]
-            topic_prior=topic_prior,
-            contexts=contexts,
-            **{name: kind(arrays[name]) for name, kind in _NUMBERS.items()},
-        )
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], topic_prior: float, contexts: StackedContexts
+    ) -> Globals:
+        """The inverse of :meth:`arrays`; ValueError where they lack their ``sizes`` (J, V, K, T, M, D) or range."""
+        check(arrays, _DESCRIBED | _DESCRIBED_NUMBERS, sizes)
+        types = {"i": np.int32, "f": np.float64}
+        fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in _DESCRIBED.items()}
+        fields |= {name: arrays[name].item() for name in _DESCRIBED_NUMBERS}
+        state = cls(**fields, topic_prior=topic_prior, contexts=contexts)
+        with np.errstate(all="ignore"):
+            if not np.isfinite(contexts.kl(state.natural)).all():
+                raise ValueError("'natural' holds parameters of no distribution")
+        return state
 
     def fold(self) -> None:
         """Multiply ``shrink`` into the counts and take their totals anew."""
