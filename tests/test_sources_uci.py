@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core import memory
 from mc2core.sources import uci
 
 
@@ -92,4 +93,18 @@ def test_a_cut_gzip_is_refused(tmp_path):
     path = write(tmp_path, (1, 3, 1), [(1, 1, 1)], compressed=True)
     path.write_bytes(path.read_bytes()[:-6])
     with pytest.raises(ValueError, match=r"docword\.x\.txt\.gz is damaged or cut off"):
+        uci.read(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_sizes_that_nothing_follows_are_refused_before_they_are_allocated(tmp_path, monkeypatch, compressed):
+    """1,500,000,000 documents of one entry asked for 12 GB of row pointers, or took two minutes."""
+    path = write(tmp_path, (1_500_000_000, 3, 1), [(1, 1, 1)], compressed=compressed)
+    with pytest.raises(ValueError, match="announces 1500000000 documents but 1 entries; at most 10000000 documents"):
+        uci.read(path)
+    path = write(tmp_path, (2**31 - 1, 3, 2**31 - 1), [(1, 1, 1)], compressed=compressed)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**9)
+    with pytest.raises(
+        ValueError, match=r"announces would take (51\.5|120\.3) GB of memory, but 8\.0 GB are available"
+    ):
         uci.read(path)

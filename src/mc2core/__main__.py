@@ -35,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"mc2: error: {error}", file=sys.stderr)
         return 2
+    except MemoryError as error:
+        print(f"mc2: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("mc2: stopped; the same command goes on from the checkpoint", file=sys.stderr)
         return 130

@@ -104,11 +104,16 @@ class Engine(ABC):
 
 
 # -- checks that the constructors share ----------------------------------------------------------------------------
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """``value`` as an int; ValueError unless it is a whole number of at least ``least``."""
+#: most clusters or topics: their numbers are held in 32 bits
+MOST_LABELS = 2**31 - 1
+
+
+def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """``value`` as an int; ValueError unless it is a whole number from ``least`` to ``most``."""
     number = finite(name, value)
-    if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or number < least:
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}")
+    if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or not least <= number <= most:
+        limit = f" and at most {most}" if most < math.inf else ""
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}{limit}")
     return round(number)
 
 

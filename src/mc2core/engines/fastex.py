@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import rng
+from mc2core import memory, rng
 from mc2core.corpus import Corpus
 from mc2core.described import Stored, check
-from mc2core.engines.base import Engine, State, choice, whole
+from mc2core.engines.base import MOST_LABELS, Engine, State, choice, whole
 from mc2core.engines.fastex_baseline import BaselineState
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState, table_bytes
@@ -111,7 +111,7 @@ class FastEx(Engine):
         documents_per_round: int | None = None,
         threads: int = 1,
     ) -> None:
-        self.n_clusters = whole("n_clusters", n_clusters)
+        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
         self.word_prior = positive("word_prior", word_prior)
         self.weight_prior = positive("weight_prior", weight_prior)
         self.bits = whole("bits", bits)
@@ -160,6 +160,9 @@ class FastEx(Engine):
             return BaselineState(corpus, self._plan, cluster)
         if self.is_exact(corpus):
             return ExactState(corpus, self._plan, cluster)
+        # sums of coordinates, and what is kept of a cluster besides
+        n_bytes = self.n_clusters * (256 * n_signature_words(self.bits) + 64)
+        memory.need(n_bytes, f"hashing {self.n_clusters} clusters", "n_clusters or bits may be lower")
         return FastExState(corpus, self._plan, cluster, aim)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:

@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from mc2core import rng
+from mc2core import memory, rng
 from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.described import Stored, check
-from mc2core.engines.base import Engine, State, choice, context_families, whole
+from mc2core.engines.base import MOST_LABELS, Engine, State, choice, context_families, whole
 from mc2core.engines.gibbs_blocked import move_blocked
 from mc2core.engines.gibbs_clusters import sweep_clusters
 from mc2core.engines.gibbs_start import start_seating
@@ -50,6 +50,8 @@ _DESCRIBED_SCALARS = {
     "log_joint": Stored("f", ""),
 }
 _ROUNDING = 1e-6
+# counts are held in 32 bits
+_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass
@@ -186,8 +188,8 @@ class Gibbs(Engine):
         self.topic_prior = positive("topic_prior", topic_prior)
         self.contexts = context_families(contexts)
         self.kernel = choice("kernel", kernel, KERNELS)
-        self.start_topics = whole("start_topics", start_topics)
-        self.start_clusters = whole("start_clusters", start_clusters)
+        self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
+        self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
         if not isinstance(one_cluster_per_document, bool | np.bool_):
             raise ValueError(f"one_cluster_per_document is {one_cluster_per_document!r}; it must be true or false")
         self.one_cluster_per_document = bool(one_cluster_per_document)
@@ -197,6 +199,7 @@ class Gibbs(Engine):
     def init(self, corpus: Corpus, seed: int) -> GibbsState:
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
         n_clusters = None if self.one_cluster_per_document else self.start_clusters
+        self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
         seating = start_seating(corpus, n_clusters, self.start_topics, rng.generator(seed, "start"))
         state = self._state(corpus, seating, concentrations, 0.0)
         self._update_weights(state, seed, 0)
@@ -270,6 +273,16 @@ class Gibbs(Engine):
         return self._state(corpus, seating, Concentrations(group, table, topic_concentration), log_joint)
 
     # -- inside --------------------------------------------------------------------------------------------
+    def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
+        """ValueError where the start has more tokens than are counted, or takes more memory than there is."""
+        n_tokens, n_topics = corpus.n_tokens, self.start_topics
+        if n_tokens > _MOST_TOKENS:
+            raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
+        # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
+        n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
+        what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
+        memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
+
     def _state(self, corpus: Corpus, seating: Seating, concentrations: Concentrations, log_joint: float) -> GibbsState:
         content = corpus.content
         cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)

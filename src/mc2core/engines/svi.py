@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from mc2core import sticks
+from mc2core import memory, sticks
 from mc2core.corpus import Corpus
 from mc2core.engines import svi_init, svi_local, svi_statistics
-from mc2core.engines.base import Engine, choice, context_families, whole
+from mc2core.engines.base import MOST_LABELS, Engine, choice, context_families, whole
 from mc2core.engines.parallel import thread_budget
 from mc2core.engines.svi_state import (
     GROUP,
@@ -156,9 +156,9 @@ class SVI(Engine):
         initialisation: str = "seeded",
         threads: int = 1,
     ) -> None:
-        self.n_clusters = whole("n_clusters", n_clusters)
-        self.n_tables = whole("n_tables", n_tables)
-        self.n_topics = whole("n_topics", n_topics)
+        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.n_tables = whole("n_tables", n_tables, most=MOST_LABELS)
+        self.n_topics = whole("n_topics", n_topics, most=MOST_LABELS)
         self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
         usual_delay, usual_forgetting = SCHEDULES[self.schedule]
@@ -192,8 +192,14 @@ class SVI(Engine):
 
     # -- the contract --------------------------------------------------------------------------------------
     def init(self, corpus: Corpus, seed: int) -> Globals:
+        contexts = StackedContexts(corpus, self.contexts)
+        n_clusters, n_tables, n_topics = self.n_clusters, self.n_tables, self.n_topics
+        # at least three copies of each: parameters, and what a step makes of them
+        n_numbers = n_clusters * (n_tables * n_topics + contexts.dimension) + corpus.n_words * n_topics
+        what = f"an SVI run of {n_clusters} clusters of {n_tables} tables, {n_topics} topics and {corpus.n_words} words"
+        memory.need(24 * n_numbers, what, "n_clusters, n_tables and n_topics may be lower")
         with thread_budget(self.threads):
-            return svi_init.start(self, corpus, StackedContexts(corpus, self.contexts), seed)
+            return svi_init.start(self, corpus, contexts, seed)
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         row = None

@@ -39,7 +39,7 @@ def finite(name: str, value: Any, above: float = -np.inf) -> float:
         raise ValueError(f"{name} is {value!r}; it must be a number")
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise ValueError(f"{name} is {value!r}; it must be a number") from None
     if not np.isfinite(number) or number <= above:
         rule = "a finite number" if above == -np.inf else f"a finite number above {above:g}"

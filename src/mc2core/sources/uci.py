@@ -17,11 +17,15 @@ from typing import IO, cast
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core import memory
 from mc2core.corpus import Corpus
 from mc2core.sources.own import read_vocabulary
 
 _BLOCK_BYTES = 1 << 22
 _MAX_SIZE = 2**31 - 1
+_SHORTEST_ENTRY = 5  # bytes: "1 1 1"
+#: documents without a word, at most: a header may not claim any number of them
+MOST_EMPTY = 10_000_000
 # possessive: a block is matched without the state that giving back would need
 _ENTRIES = re.compile(rb"(?:[0-9]{1,10} [0-9]{1,10} [0-9]{1,10}[ \t]*\r?\n)*+")
 
@@ -37,8 +41,9 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
     Raises
     ------
     ValueError
-        One sentence with file and line: not three whole numbers, a document or word outside what the first lines say,
-        an entry given twice, another number of entries, a vocabulary of another length, a damaged gzip.
+        One sentence with file and line: not three whole numbers, more announced than the file or the memory can hold,
+        a document or word outside what the first lines say, an entry given twice, another number of entries, a
+        vocabulary of another length, a damaged gzip.
     """
     path = Path(path)
     if not path.is_file():
@@ -49,6 +54,7 @@ def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None
             n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
             if n_words != len(words):
                 raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
+            _check_sizes(path, stream, n_documents, n_entries)
             blocks: list[np.ndarray] = []
             n_read = 0
             for block in _entries(path, stream):
@@ -97,6 +103,19 @@ def _size(path: Path, stream: IO[bytes], line: int) -> int:
     if not re.fullmatch(rb"[0-9]{1,10}", found) or int(found) > _MAX_SIZE:
         raise ValueError(f"{path}, line {line} is {found[:40]!r}; one whole number up to {_MAX_SIZE} is needed")
     return int(found)
+
+
+def _check_sizes(path: Path, stream: IO[bytes], n_documents: int, n_entries: int) -> None:
+    """ValueError where the first lines announce more than can follow, or than there is memory for."""
+    if n_documents > n_entries + MOST_EMPTY:
+        raise ValueError(
+            f"{path} announces {n_documents} documents but {n_entries} entries; "
+            f"at most {MOST_EMPTY} documents may be empty"
+        )
+    if not isinstance(stream, gzip.GzipFile):
+        n_entries = min(n_entries, path.stat().st_size // _SHORTEST_ENTRY)
+    # row pointers and entries, and both again while they are put in order
+    memory.need(24 * n_documents + 32 * n_entries, f"the corpus that {path} announces", "it cannot be read here")
 
 
 def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:

@@ -1,0 +1,53 @@
+"""Is there memory for what is asked for? Told before it is allocated."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def available_bytes() -> int:
+    """Bytes that this process may still take: what is free, or the limit of its control group or of ``ulimit -v``."""
+    return min(_limits())
+
+
+def _limits() -> Iterator[int]:
+    # other systems than Linux do not say what is free
+    yield _free() or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if address_space != resource.RLIM_INFINITY:
+        yield address_space
+    for line in _lines(Path("/proc/self/cgroup")):
+        if line.startswith("0::/"):
+            group = Path("/sys/fs/cgroup", line.removeprefix("0::/"))
+            for folder in (group, *group.parents):
+                yield from (int(limit) for limit in _lines(folder / "memory.max") if limit.isdigit())
+
+
+def _free() -> int | None:
+    for line in _lines(Path("/proc/meminfo")):
+        if line.startswith("MemAvailable:"):
+            return 1024 * int(line.split()[1])
+    return None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+
+
+def need(n_bytes: int, what: str, remedy: str) -> None:
+    """ValueError unless ``n_bytes`` are available; ``what`` would take them, ``remedy`` says what takes less."""
+    available = available_bytes()
+    if n_bytes > available:
+        raise ValueError(
+            f"{what} would take {_readable(n_bytes)} of memory, but {_readable(available)} are available; {remedy}"
+        )
+
+
+def _readable(n_bytes: int) -> str:
+    return f"{1e-9 * n_bytes:,.1f} GB"
