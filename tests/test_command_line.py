@@ -3,13 +3,14 @@
 import csv
 import json
 import logging
+import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from mc2core import Corpus, Model
+from mc2core import Corpus, Model, checkpoint, locks
 from mc2core.__main__ import main
 
 
@@ -116,7 +117,7 @@ def test_help_names_every_command(capsys):
         main(["--help"])
     assert stopped.value.code == 0
     text = capsys.readouterr().out
-    assert all(f"mc2 {name}" in text for name in ("corpus", "fit", "evaluate", "topics", "clusters"))
+    assert all(f"mc2 {name}" in text for name in ("corpus", "fit", "evaluate", "topics", "clusters", "verify"))
 
 
 def test_a_reader_that_has_read_enough_is_no_error(fitted):
@@ -134,3 +135,31 @@ def test_contexts_that_a_fit_leaves_out_are_named_at_its_start(fitted, tmp_path,
         assert main([*command, *context, "--out", str(tmp_path / "x")]) == 0
         said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
         assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]
+
+
+def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, capsys):
+    corpus, model = tmp_path / "corpus", tmp_path / "model.npz"
+    shutil.copytree(fitted / "data/train", corpus)
+    shutil.copy(fitted / "fit/model.npz", model)
+    checkpoint.write(tmp_path / "c.npz", checkpoint.Checkpoint({}, 0, 0.0, {"cluster": np.zeros(2)}))
+    assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{corpus}: a whole corpus of {Corpus.load(corpus).n_documents} documents",
+        f"{model}: a whole model of 2 samples",
+        f"{tmp_path}/c.npz: a whole checkpoint, at iteration 0",
+    ]
+    names = (corpus / "context.author.names.txt").read_text()
+    (corpus / "context.author.names.txt").write_text(names.swapcase())
+    Corpus.load(corpus)
+    assert main(["verify", str(model), str(corpus)]) == 2
+    error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest is another"
+    assert capsys.readouterr().err == f"mc2: error: {error}\n"
+
+
+def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):
+    command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
+    with locks.only_one(tmp_path / "model.npz", "a test"):
+        assert main(command) == 2
+    error = f"mc2: error: {tmp_path}/model.npz is in use by another fit that has not ended; wait for it or write "
+    assert capsys.readouterr().err.startswith(error)
+    assert list(tmp_path.iterdir()) == []

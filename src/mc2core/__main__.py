@@ -7,6 +7,7 @@ mc2 fit data/nips/train --context author=dirichlet:0.1 --iterations 100 --out fi
 mc2 evaluate fits/nips/model.npz data/nips/test
 mc2 topics fits/nips/model.npz
 mc2 clusters fits/nips/model.npz data/nips/train
+mc2 verify data/nips/train fits/nips/model.npz
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ def _parser() -> argparse.ArgumentParser:
     topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first")
     topics.add_argument("model", type=Path, help="model.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
+
+    verify = _command(commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests")
+    verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
 
     clusters = _command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
     clusters.add_argument("model", type=Path, help="model.npz")
@@ -180,6 +184,22 @@ def _topics(options: argparse.Namespace) -> None:
     table = describe_topics(Model.load(options.model), options.words)
     for topic, weight, words in table.itertuples(index=False):
         print(f"{topic}\t{weight:.4f}\t{words}")
+
+
+def _verify(options: argparse.Namespace) -> None:
+    from mc2core import checkpoint, storage
+    from mc2core.corpus import Corpus
+    from mc2core.model import Model
+
+    for path in options.paths:
+        if path.is_dir():
+            corpus = Corpus.load(path, verify=True)
+            _ = corpus.vocabulary, corpus.documents
+            print(f"{path}: a whole corpus of {corpus.n_documents} documents")
+        elif checkpoint.is_one(storage.read_arrays(path)):
+            print(f"{path}: a whole checkpoint, at iteration {checkpoint.load(path).iteration}")
+        else:
+            print(f"{path}: a whole model of {len(Model.load(path).samples)} samples")
 
 
 def _clusters(options: argparse.Namespace) -> None:

@@ -102,6 +102,11 @@ def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -
         raise ValueError(f"{path} is not a checkpoint: {error}") from error
 
 
+def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether the arrays of a file are those of a checkpoint, not of a model."""
+    return any(name.startswith("state.") for name in arrays)
+
+
 def _check_meta(meta: Mapping[str, Any]) -> None:
     """ValueError unless progress, trace and numbers of samples belong together."""
     run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2core import clustering, rng, storage
+from mc2core import clustering, locks, rng, storage
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State, context_families
 from mc2core.engines.loop import fit
@@ -49,6 +49,7 @@ def fit_corpus(
     ``snapshots`` is written too, a model of the samples at ``moments`` (iterations), if there are any.
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
+    While it runs, a second fit that writes the same model is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
@@ -59,25 +60,26 @@ def fit_corpus(
     if ignored := sorted(set(corpus.contexts) - set(contexts)):
         logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
-    done = fit(
-        part,
-        make_engine(engine, settings, contexts, threads),
-        iterations=iterations,
-        seed=seed,
-        burn_in=burn_in,
-        thin=thin,
-        checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every,
-        trace=trace,
-        snapshots=moments,
-        progress=progress,
-        callback=_distance_to(corpus.labels) if follow_labels else None,
-    )
-    done.model.save(model)
-    if snapshots is not None and done.snapshots is not None:
-        done.snapshots.save(snapshots)
-    storage.write_json(evidence, done.evidence)
-    Path(checkpoint).unlink(missing_ok=True)
+    with locks.only_one(model, "another fit"):
+        done = fit(
+            part,
+            make_engine(engine, settings, contexts, threads),
+            iterations=iterations,
+            seed=seed,
+            burn_in=burn_in,
+            thin=thin,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            trace=trace,
+            snapshots=moments,
+            progress=progress,
+            callback=_distance_to(corpus.labels) if follow_labels else None,
+        )
+        done.model.save(model)
+        if snapshots is not None and done.snapshots is not None:
+            done.snapshots.save(snapshots)
+        storage.write_json(evidence, done.evidence)
+        Path(checkpoint).unlink(missing_ok=True)
     return done.evidence
 
 
