@@ -104,7 +104,7 @@ def test_the_papers_counts_use_the_names_of_the_datasheet():
     ("text", "message"),
     [
         ("", "the header must be dataset,quantity,count,source"),
-        ("dataset,quantity,count,source\nnips,words,3\n", "line 2 has 3 fields; 4 are needed"),
+        ("dataset,quantity,count,source\nnips,words,3\n", "line 2 has 3 fields, but the header has 4"),
         ("dataset,quantity,count,source\nnips,a,1,x\nnips,a,2,x\n", "line 3 gives nips, a a second time"),
     ],
 )

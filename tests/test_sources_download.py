@@ -322,8 +322,8 @@ def test_the_catalogue_is_read(tmp_path):
         (HEADER + "toy\tf\tm\t\tftp://a/x\t\n", "line 2: address 'ftp://a/x' must begin with http"),
         (HEADER + "toy\tf\t../m\t\thttp://a/x\t\n", "line 2: mirror '../m' must be a path inside"),
         (HEADER + "toy\t/f\tm\t\thttp://a/x\t\n", "line 2: file '/f' must be a path inside"),
-        (HEADER + "toy\tf\n", "line 2 does not have 6 fields"),
-        (HEADER + "toy\tf\tm\t\thttp://a/x\t\textra\n", "line 2 does not have 6 fields"),
+        (HEADER + "toy\tf\n", "line 2 has 2 fields, but the header has 6"),
+        (HEADER + "toy\tf\tm\t\thttp://a/x\t\textra\n", "line 2 has 7 fields, but the header has 6"),
     ],
 )
 def test_a_wrong_catalogue_is_refused(tmp_path, text, message):

@@ -181,3 +181,12 @@ def test_a_damaged_zip_is_refused(tmp_path):
     path.write_bytes(bytes(damaged))
     with pytest.raises(ValueError, match=r"NUS_WID_Tags\.zip is damaged or cut off|Tags1k|TagList1k"):
         read(folder)
+
+
+def test_a_zip_whose_parts_do_not_fit_is_refused_by_its_name(tmp_path):
+    """Found by mutation: bytes cut out move the members to before the start of the file, an OSError that names none."""
+    folder = write(tmp_path / "a", official(small()), zipped=True)
+    path = folder / "ImageList.zip"
+    path.write_bytes(path.read_bytes()[150:])
+    with pytest.raises(ValueError, match=r"ImageList\.zip is damaged or cut off"):
+        read(folder)

@@ -158,7 +158,7 @@ def test_experiments_look_everything_up_in_the_plan(tmp_path):
     [
         (HEADER.replace("engine", "engin"), "column 'engin' is not known; did you mean 'engine'?"),
         (HEADER.replace("engine\t", ""), "column 'engine' is missing"),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\n", "line 2 does not have 7 fields"),
+        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\n", "line 2 has 6 fields, but the header has 7"),
         (HEADER + "a\tt\tnips\tMC2\tgibbs\t\t\n" * 2, "line 3: run 'a' is the name of line 2 too"),
         (HEADER + "A b\tt\tnips\tMC2\tgibbs\t\t\n", "line 2: run 'A b' is not of the form"),
         (HEADER + "a\tt\tnisp\tMC2\tgibbs\t\t\n", "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class Dataset:
     read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
     roles : of ``files``, those that must be there. Shards are made by the workflow only.
     invented : the paper itself draws this data, so that "simulated" is no restriction.
+    drawn : contexts of a simulated corpus: ``{name: "number" or "bag"}``.
+    given : those of a corpus that is read, by the settings of its reader.
     """
 
     title: str
@@ -47,6 +49,8 @@ class Dataset:
     read: Reader | None = None
     roles: tuple[str, ...] = ("files",)
     invented: bool = False
+    drawn: Mapping[str, str] = field(default_factory=dict)
+    given: Callable[[Mapping[str, Any]], dict[str, str]] = lambda settings: {}
 
 
 def _shaped(name: str) -> Simulator:
@@ -90,17 +94,48 @@ def _folder_of(files: Files) -> Path:
     return path if path.is_dir() else path.parent
 
 
+def _nips_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
+    is_scanned = str(settings.get("file", "")).endswith(".tgz")
+    return {"year": "number"} if is_scanned else {"author": "bag", "title": "bag", "year": "number"}
+
+
+def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {name: "number" if name == "year" else "bag" for name in settings["contexts"]}
+
+
+def _own_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
+    columns = dict(importing.parse_context(text) for text in settings["contexts"] or ())
+    return {name: "number" if column.kind == "number" else "bag" for name, column in columns.items()}
+
+
+def _drawn(name: str) -> dict[str, str]:
+    contexts = simulated.SHAPES[name].contexts
+    return {one: "number" if isinstance(made, simulated.WholeNumber) else "bag" for one, made in contexts.items()}
+
+
+_SHARDS = ("shards",)
 DATASETS: dict[str, Dataset] = {
-    "letters": Dataset("letters", letters.simulate, invented=True),
-    "nips": Dataset("NIPS", _shaped("nips"), _read_nips),
-    "pnas": Dataset("PNAS", _shaped("pnas"), dumps.read_pubmed, roles=("shards",)),
-    "nuswide": Dataset("NUS-WIDE", _shaped("nuswide"), _read_nuswide),
-    "wikipedia": Dataset("Wikipedia", _shaped("wikipedia"), dumps.read_wikipedia, roles=("shards",)),
-    "pubmed": Dataset("PubMed", _shaped("pubmed"), dumps.read_pubmed, roles=("shards",)),
-    "aua": Dataset("AUA", _shaped("aua"), _read_usage),
-    "w100": Dataset("W100", _articles(categories.W100), dumps.read_categories, roles=("shards",)),
-    "w1000": Dataset("W1000", _articles(categories.W1000), dumps.read_categories, roles=("shards",)),
-    "mine": Dataset("own corpus", read=_read_own),
+    "letters": Dataset("letters", letters.simulate, invented=True, drawn={"number": "number"}),
+    "nips": Dataset("NIPS", _shaped("nips"), _read_nips, drawn=_drawn("nips"), given=_nips_contexts),
+    "pnas": Dataset("PNAS", _shaped("pnas"), dumps.read_pubmed, _SHARDS, drawn=_drawn("pnas"), given=_chosen_contexts),
+    "nuswide": Dataset(
+        "NUS-WIDE", _shaped("nuswide"), _read_nuswide, drawn=_drawn("nuswide"), given=lambda settings: {"tag": "bag"}
+    ),
+    "wikipedia": Dataset(
+        "Wikipedia",
+        _shaped("wikipedia"),
+        dumps.read_wikipedia,
+        _SHARDS,
+        drawn=_drawn("wikipedia"),
+        given=_chosen_contexts,
+    ),
+    "pubmed": Dataset(
+        "PubMed", _shaped("pubmed"), dumps.read_pubmed, _SHARDS, drawn=_drawn("pubmed"), given=_chosen_contexts
+    ),
+    "aua": Dataset("AUA", _shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
+    "w100": Dataset("W100", _articles(categories.W100), dumps.read_categories, _SHARDS),
+    "w1000": Dataset("W1000", _articles(categories.W1000), dumps.read_categories, _SHARDS),
+    "mine": Dataset("own corpus", read=_read_own, given=_own_contexts),
 }
 
 
@@ -191,6 +226,15 @@ def prepare(
         )
         storage.write_json(new / "source.json", about)
     return about
+
+
+def contexts_of(name: str, corpus: Mapping[str, Any]) -> dict[str, str]:
+    """Contexts that a dataset will have, ``{name: "number" or "bag"}``, known before anything is read or drawn.
+
+    corpus : its ``source`` and the settings of its reader, as a plan holds them. ValueError for no dataset.
+    """
+    dataset = _dataset(name)
+    return dict(dataset.drawn) if corpus["source"] == "simulated" else dataset.given(corpus)
 
 
 def known_settings(name: str) -> set[str]:

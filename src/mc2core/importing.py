@@ -189,7 +189,7 @@ def _earlier(pattern: Pattern, form: str, given: Mapping[str, Any]) -> dict[str,
     if not is_known:
         return {}
     earlier = {setting: value for setting, value in pattern.settings.items() if setting not in given}
-    contexts = [text for text in earlier.get("contexts", ()) if _context(text)[0] in pattern.columns]
+    contexts = [text for text in earlier.get("contexts", ()) if parse_context(text)[0] in pattern.columns]
     return earlier | {"contexts": contexts}
 
 
@@ -208,20 +208,20 @@ def _lacking(corpus: Corpus, earlier: Mapping[str, Any]) -> list[Dropped]:
 
 def _columns(settings: Mapping[str, Any]) -> set[str]:
     """Columns of contexts, label, id and kept ones."""
-    columns = {_context(text)[1].column for text in settings.get("contexts", ())}
+    columns = {parse_context(text)[1].column for text in settings.get("contexts", ())}
     return columns | {settings[name] for name in ("label", "id") if name in settings} | set(settings.get("keep", ()))
 
 
 def _contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
     contexts: dict[str, ContextColumn] = {}
-    for name, column in map(_context, texts):
+    for name, column in map(parse_context, texts):
         if name in contexts:
             raise ValueError(f"context {name!r} is given twice")
         contexts[name] = column
     return contexts
 
 
-def _context(text: str) -> tuple[str, ContextColumn]:
+def parse_context(text: str) -> tuple[str, ContextColumn]:
     """``"year=Publication year:number"`` as (name, column and kind); the name is the column's where it is left out."""
     from mc2core.sources.own import ContextColumn
 

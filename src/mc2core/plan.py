@@ -5,18 +5,19 @@ A validator of JSON Schema answers with the schema around a fault; here each fau
 
 from __future__ import annotations
 
-import csv
 import difflib
 import functools
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
+from mc2core import plain_yaml
+from mc2core.sources.records import csv_rows
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -32,11 +33,7 @@ def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping
     Reads ``properties``, ``additionalProperties`` and local ``$ref``; ``where`` begins the message.
     """
     root = _root or schema
-    while "$ref" in schema:
-        node: Any = root
-        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
-            node = node[part]
-        schema = node
+    schema = _resolved(schema, root)
     if not isinstance(value, Mapping):
         return
     known = schema.get("properties", {})
@@ -48,17 +45,74 @@ def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping
         check_keys(inner, known.get(key, rest or {}), inside, root)
 
 
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        node: Any = root
+        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
+            node = node[part]
+        schema = node
+    return schema
+
+
+def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any] | None = None) -> Any:
+    """``value`` with a number, in place, wherever the schema wants one and Snakemake left text such as "1e-2".
+
+    A whole number is an int where the schema asks for an integer: 3.0 is 3.
+    """
+    root = _root or schema
+    schema = _resolved(schema, root)
+    if isinstance(value, dict):
+        known, rest = schema.get("properties", {}), schema.get("additionalProperties") or {}
+        for key in value:
+            value[key] = read_numbers(value[key], known.get(key, rest), root)
+    elif isinstance(value, list):
+        value[:] = [read_numbers(one, schema.get("items", {}), root) for one in value]
+    else:
+        kinds = schema.get("type", [])
+        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+        if isinstance(value, str) and kinds & {"number", "integer"} and "string" not in kinds:
+            found = plain_yaml.parse(value, repr(value)) if re.fullmatch(r"[-+.0-9eE]+", value) else None
+            value = found if isinstance(found, int | float) else value
+        if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+            value = int(value)
+    return value
+
+
 def check_values(value: Any, schema: Mapping[str, Any], where: str) -> None:
     """ValueError for the value that breaks the JSON Schema most plainly: its key, what was found, what is allowed."""
     import jsonschema
 
-    fault = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(value))
+    for place, text in _texts(value):
+        if character := _control_character(text):
+            raise ValueError(f"{where}: {', '.join(map(str, place))}: {text!r} holds {character}")
+    standard = jsonschema.Draft202012Validator
+    # every comparison with NaN is false, so bounds let it pass
+    finite = standard.TYPE_CHECKER.redefine(
+        "number", lambda checker, one: standard.TYPE_CHECKER.is_type(one, "number") and math.isfinite(one)
+    )
+    validator = jsonschema.validators.extend(standard, type_checker=finite)(schema)
+    fault = jsonschema.exceptions.best_match(validator.iter_errors(value))
     if fault is None:
         return
     keys = ", ".join(map(str, fault.absolute_path))
     about = str(fault.schema.get("description", "")) if isinstance(fault.schema, Mapping) else ""
     allowed = f" ({' '.join(about.split())})" if about else ""
     raise ValueError(f"{where}: {keys + ': ' if keys else ''}{' '.join(fault.message.split())}{allowed}")
+
+
+def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Every text inside, with the keys that lead to it."""
+    if isinstance(value, str):
+        yield keys, value
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _texts(inner, (*keys, key))
+
+
+def _control_character(text: str) -> str:
+    """What no name, path or title may hold, such as a line break or NUL; "" if there is none."""
+    found = re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", text)
+    return f"the character U+{ord(found[0]):04X}; text is of printable characters, on one line" if found else ""
 
 
 def check_mirror(config: Mapping[str, Any]) -> None:
@@ -72,10 +126,26 @@ def check_mirror(config: Mapping[str, Any]) -> None:
 
 def read_yaml(path: str | os.PathLike[str]) -> Any:
     """The content of a YAML file; ValueError naming the file and the place for one that cannot be read."""
-    try:
-        return yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not readable YAML: {' '.join(str(error).split())}") from error
+    return plain_yaml.read(path)
+
+
+def check_config_files(arguments: Iterable[str]) -> None:
+    """SystemExit with one sentence for a file after ``--configfile`` or ``--configfiles`` that cannot be read.
+
+    For the profile that Snakemake reads first: itself it answers with a traceback, or names no file.
+    """
+    is_file = False
+    for argument in arguments:
+        option, _, value = argument.partition("=")
+        if argument.startswith("-"):
+            is_file = option in ("--configfile", "--configfiles")
+            argument = value
+        if is_file and argument:
+            try:
+                if not isinstance(read_yaml(argument), Mapping):
+                    raise ValueError(f"{argument} has no keys at its top level")
+            except (ValueError, OSError) as error:
+                raise SystemExit(f"configuration: {error}") from None
 
 
 def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
@@ -89,37 +159,41 @@ def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
     Raises
     ------
     ValueError
-        The file or a column is missing, a column is unknown, a row is too short or too long, or a name occurs twice.
+        The file, a column or every row is missing, a column is unknown, a row is too short or too long, a field is not
+        of its form or holds a control character, or a name occurs twice.
     """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"{path} is missing")
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream, delimiter="\t", restkey="")
-        columns = list(rows.fieldnames or ())
-        for column in columns:
-            if column not in schema["properties"]:
-                raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
-        for column in schema.get("required", ()):
-            if column not in columns:
-                raise ValueError(f"{path}: column {column!r} is missing")
-        seen: dict[str, int] = {}
-        table = []
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if "" in row or None in row.values():
-                raise ValueError(f"{where} does not have {len(columns)} fields")
-            if row[key] in seen:
-                raise ValueError(f"{where}: {key} {row[key]!r} is the name of line {seen[row[key]]} too")
-            seen[row[key]] = rows.line_num
-            for column, rule in schema["properties"].items():
-                pattern = rule.get("pattern", ".+" if rule.get("minLength") else "")
-                if not re.search(pattern, row.get(column, "")):
-                    raise ValueError(
-                        f"{where}: {column} {row.get(column, '')!r} is not of the form {pattern} "
-                        f"({rule['description'].rstrip('.')})"
-                    )
-            table.append(dict(row))
+    rows = csv_rows(path, "\t")
+    _, columns = next(rows, (0, []))
+    for place, column in enumerate(columns):
+        if column not in schema["properties"]:
+            raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
+        if column in columns[:place]:
+            raise ValueError(f"{path}: column {column!r} is there twice")
+    for column in schema.get("required", ()):
+        if column not in columns:
+            raise ValueError(f"{path}: column {column!r} is missing")
+    seen: dict[str, int] = {}
+    table = []
+    for line, fields in rows:
+        where, row = f"{path}, line {line}", dict(zip(columns, fields, strict=True))
+        for column, rule in schema["properties"].items():
+            field = row.get(column, "")
+            pattern = rule.get("pattern", ".+" if rule.get("minLength") else ".*")
+            if character := _control_character(field):
+                raise ValueError(f"{where}: {column} {field!r} holds {character}")
+            if not re.fullmatch(pattern, field):
+                raise ValueError(
+                    f"{where}: {column} {field!r} is not of the form {pattern} ({rule['description'].rstrip('.')})"
+                )
+        if row[key] in seen:
+            raise ValueError(f"{where}: {key} {row[key]!r} is the name of line {seen[row[key]]} too")
+        seen[row[key]] = line
+        table.append(row)
+    if not table:
+        raise ValueError(f"{path} has no row below its header")
     return table
 
 
@@ -132,17 +206,19 @@ def parse_settings(text: str, where: str) -> dict[str, Any]:
             raise ValueError(f"{where}: {part!r} must have the form name=value")
         if name in settings:
             raise ValueError(f"{where}: {name!r} is set twice")
-        settings[name] = yaml.safe_load(value)
+        settings[name] = plain_yaml.parse(value, f"{where}: the value of {name!r}, {value!r},")
     return settings
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:
-    """The ``datasets`` of a configuration, a list or text with commas; ValueError for one it has no corpus for."""
+    """The ``datasets`` of a configuration, a list or text with commas; ValueError for one unknown or named twice."""
     chosen = config["datasets"]
     names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
     for name in names:
         if name not in config["corpora"]:
             raise ValueError(f"configuration: datasets: {name!r} is not known{nearest(name, config['corpora'])}")
+        if names.count(name) > 1:
+            raise ValueError(f"configuration: datasets: {name!r} is named twice")
     return names
 
 
@@ -201,11 +277,8 @@ def read_experiments(
         ):
             if name not in known:
                 raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
-        chosen_contexts = config["corpora"][row["dataset"]].get("contexts")  # names, or "[NAME=]COLUMN:KIND"
-        offered = [text.partition(":")[0].partition("=")[0] for text in chosen_contexts or ()]
-        for name in contexts:
-            if chosen_contexts is not None and name not in offered:
-                raise ValueError(f"{where}: context {name!r} is not among those of corpora.{row['dataset']}: {offered}")
+        if len(set(contexts)) < len(contexts):
+            raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
         settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
         for name, value in parse_settings(row["settings"], where).items():
             if name not in settings and name not in length:

@@ -1,4 +1,4 @@
-"""Fuzz the readers of tables, bags of words, NIPS, NUS-WIDE, AnnData and archives: ``harness.py`` says what a case is.
+"""Fuzz the readers of tables, word lists, bags of words, NIPS, NUS-WIDE, AnnData and archives (see ``harness.py``).
 
 python tests/fuzz/sources_files.py --seconds 60 --seed 1 [--mirror ../shared/mirror]
 """
@@ -9,9 +9,12 @@ import gzip
 import io
 import json
 import lzma
+import os
+import shutil
 import sys
 import tarfile
 import tempfile
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +29,21 @@ import test_sources_nips
 import test_sources_nuswide
 import test_sources_sevenzip
 
-from mc2core.sources import annotated, archives, matlab, nips, nuswide, own, uci, usage, xmlstream
+from mc2core.sources import (
+    annotated,
+    archives,
+    datasheet,
+    download,
+    matlab,
+    nips,
+    nuswide,
+    own,
+    rar,
+    uci,
+    usage,
+    vocabulary,
+    xmlstream,
+)
 from mc2core.sources.own import ContextColumn, Layout
 
 LAYOUT = Layout(
@@ -80,7 +97,39 @@ def read_nuswide(folder: Path, target: Path) -> None:
 
 
 def read_annotated(folder: Path, target: Path) -> None:
-    annotated.read(_by_suffix(folder), test_sources_annotated.CONTEXTS, "donor", "counts")
+    """In another process first, as :func:`annotated.rehearse` does it, but forked: to start Python takes long."""
+    arguments = (_by_suffix(folder), test_sources_annotated.CONTEXTS, "donor", "counts")
+    process = os.fork()
+    if process == 0:
+        try:
+            annotated.read(*arguments)
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(process, 0)
+    if os.WIFSIGNALED(status):
+        raise ValueError(f"reading it kills the HDF5 library (signal {os.WTERMSIG(status)})")
+    annotated.read(*arguments)
+
+
+def read_words(folder: Path, target: Path) -> None:
+    path = _by_suffix(folder)
+    refused = []
+    for read in (own.read_vocabulary, vocabulary.read_vocabulary):
+        try:
+            read(path)
+        except ValueError as error:
+            refused.append(error)
+    if refused:
+        raise refused[0]
+
+
+def read_catalogue(folder: Path, target: Path) -> None:
+    download.read_catalogue(folder / "datasets.tsv")
+    datasheet.read_paper_counts(folder / "datasets.csv", "nips")
+
+
+def read_rar(folder: Path, target: Path) -> None:
+    rar.unpack(_by_suffix(folder), [target.with_name("BoW_Train_int.dat")])
 
 
 def read_matlab(folder: Path, target: Path) -> None:
@@ -121,6 +170,23 @@ def _written(write: Callable[[Path], object]) -> bytes:
         return path.read_bytes()
 
 
+def _zip(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def _zipped_images(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The official files, all but the features in archives."""
+    groups: dict[str, dict[str, bytes]] = {}
+    for name, content in files.items():
+        groups.setdefault(name.partition("/")[0], {})[name] = content
+    plain = {Path(name).name: content for name, content in groups.pop("Low_Level_Features").items()}
+    return plain | {f"{group}.zip": _zip(members) for group, members in groups.items()}
+
+
 def _tar(files: dict[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -159,7 +225,19 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         buffer = io.BytesIO()
         test_sources_nips.write_mat(buffer, variables, compressed)
         matlab_files.append({"x.mat": buffer.getvalue()})
-    cells = _written(lambda path: test_sources_annotated.write(path, np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])))
+    counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
+    cells = [
+        {"x.h5ad": _written(lambda path, kind=kind: test_sources_annotated.write(path, counts, kind))}
+        for kind in ("csr_matrix", "csc_matrix", "array")
+    ]
+    checkout = Path(__file__).parents[2]
+    catalogue = {
+        "datasets.tsv": b"".join((checkout / "config/datasets.tsv").read_bytes().splitlines(keepends=True)[:5]),
+        "datasets.csv": (checkout / "workflow/paper/datasets.csv").read_bytes(),
+    }
+    lists = [{"words.txt": b"ant\nbee\ncat\n"}, {"words.txt": b"ant\r\nbee\r\nNone"}]
+    features = {"BoW_Train_int.dat": b"1 2 3\n" * 40, "x/other.dat": bytes(500)}
+    rars = [{"x.rar": _tar(features)}, {"x.rar": _zip(features)}]  # bsdtar reads any format, and writes none of RAR
     sevenzips = [
         {"x.7z": test_sources_sevenzip.pack(b"<r/>" * 300, method)} for method in test_sources_sevenzip.METHODS
     ]
@@ -184,7 +262,15 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
             [{Path(name).name: content for name, content in one.items()} for one in (plain, whole)],
             [b"\n", b"\\", b" ", b"\t", b"1", b"99999999999", b"cat\\0001_1.jpg\n", b"\xff", b"\x00"],
         ),
-        "annotated": Parser(read_annotated, [{"x.h5ad": cells}]),
+        "nuswide zip": Parser(
+            read_nuswide,
+            [_zipped_images(one) for one in (plain, whole)],
+            [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff"],
+        ),
+        "annotated": Parser(read_annotated, cells),
+        "word list": Parser(read_words, lists, [*TABLE_TOKENS, b"\x85", b"\x0b", b"bee\n"]),
+        "catalogue": Parser(read_catalogue, [catalogue], [*TABLE_TOKENS, b"http://", b"../", b"nips,"]),
+        **({"rar": Parser(read_rar, rars)} if shutil.which("bsdtar") else {}),
         "matlab": Parser(read_matlab, matlab_files),
         "nips": Parser(read_nips_members, [members], [b"\r\n", b":", b" ", b"=", b"-1", b"9" * 20, b"\xff", b"\x00"]),
         "nips raw": Parser(read_nips_raw, [papers], [b"-\n", b"\xad", b"\xff", b"\x00"]),

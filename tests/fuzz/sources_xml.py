@@ -9,13 +9,20 @@ too. What a case is: ``harness.py``.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import re
+import sys
+import tempfile
 from pathlib import Path
 
 from harness import Parser, main
 
-from mc2core.sources import categorygraph, pubmed, shards, vocabulary, wikipedia, wikitext, wordcount
+sys.path.insert(0, str(Path(__file__).parents[1]))
+import test_sources_eutilities
+import test_sources_wikipedia
+
+from mc2core.sources import categorygraph, eutilities, pubmed, shards, vocabulary, wikipedia, wikitext, wordcount
 
 TOKENS = [
     b"<page>", b"</page>", b"<text>", b"</text>", b"<revision>", b"&amp;", b"&lol;", b"<![CDATA[", b"]]>",
@@ -62,6 +69,32 @@ def read_sql(folder: Path, target: Path) -> None:
         pass
 
 
+def read_links(folder: Path, target: Path) -> None:
+    links = folder / "links.sql"
+    targets = categorygraph.read_targets(folder / "targets.sql") if (folder / "targets.sql").is_file() else None
+    found = categorygraph.read_links(links, {101: "Science", 103: "Physics", 105: "Optics"}, targets)
+    categorygraph.nearest_tops(found, "Main topics")
+
+
+def read_streams(folder: Path, target: Path) -> None:
+    """A multistream dump by its index, in parts."""
+    dump = folder / "multistream.xml.bz2"
+    for start, stop in wikipedia.multistream_ranges(folder / "index.txt.bz2", dump, 3):
+        wikipedia.parse_pages(dump, target, start=start, stop=stop)
+
+
+def read_answers(folder: Path, target: Path) -> None:
+    """What E-utilities answer to a search and to a batch of citations, as a year is fetched."""
+    with contextlib.suppress(eutilities.DamagedInput):  # asked for anew
+        eutilities._found_keys(folder / "search.xml")
+    eutilities._check_citations(folder / "batch.xml")
+    packed = target.with_suffix(".xml.gz")
+    root = pubmed.ROOT.encode()
+    inside = eutilities._inside_root((folder / "batch.xml").read_bytes())
+    packed.write_bytes(gzip.compress(b"<%s>%s</%s>" % (root, inside, root), 1))
+    pubmed.parse_citations(packed, target, pubmed.Selection(abstract=False))
+
+
 def parsers(mirror: Path | None) -> dict[str, Parser]:
     page = (
         "<page><title>T</title><ns>0</ns><id>1</id><revision><id>2</id><timestamp>2020</timestamp><contributor>"
@@ -78,6 +111,34 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     dumps = [f"<mediawiki>{page * 3}</mediawiki>".encode()]
     citations = [f"<PubmedArticleSet>{cite * 3}</PubmedArticleSet>".encode()]
     histories, links = list(dumps), [(table + rows).encode()]
+    columns = "  `cl_from` int,\n  `cl_sortkey` int,\n  `cl_type` int,\n  `{}` int\n".format
+    end = ") ENGINE=InnoDB;\nINSERT INTO `{}` VALUES {};\n-- Dump completed\n".format
+    by_name = (
+        "(101,'S','subcat','Main_topics'),(103,'P','subcat','Science'),(105,'O','subcat','Physics'),(7,'x','page','A')"
+    )
+    by_number = "(101,'S','subcat',1),(103,'P','subcat',2),(105,'O\\'s','subcat',4),(7,'x','page',2)"
+    numbers = "(1,14,'Main_topics'),(2,14,'Science'),(4,14,'Physics'),(77,0,'An_article')"
+    linked = [
+        {
+            "links.sql": f"CREATE TABLE `categorylinks` (\n{columns('cl_to')}{end('categorylinks', by_name)}".encode(),
+        },
+        {
+            "links.sql": (
+                f"CREATE TABLE `categorylinks` (\n{columns('cl_target_id')}{end('categorylinks', by_number)}".encode()
+            ),
+            "targets.sql": (
+                "CREATE TABLE `linktarget` (\n  `lt_id` int,\n  `lt_namespace` int,\n  `lt_title` int\n"
+                f"{end('linktarget', numbers)}".encode()
+            ),
+        },
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        streams = {path.name: path.read_bytes() for path in test_sources_wikipedia.multistream(Path(folder))}
+    index = bz2.decompress(streams["index.txt.bz2"])
+    answers = {
+        "search.xml": test_sources_eutilities.search(test_sources_eutilities.KEYS),
+        "batch.xml": f"<PubmedArticleSet>{cite * 3}</PubmedArticleSet>".encode(),
+    }
     if mirror is not None:
         with bz2.open(mirror / "wikipedia/enwiki-minidump-2021_wiki.xml.bz2") as stream:
             content = stream.read()
@@ -103,6 +164,11 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         "citations": parser(read_citations, citations, packed),
         "mark-up": parser(read_markup, dumps, [bytes]),
         "sql": parser(read_sql, links, packed[::2]),
+        "links": Parser(
+            read_links, linked, [*TOKENS, b"`cl_target_id`", b"'subcat'", b"NULL", b"-1", b"1.5"], packed[::2]
+        ),
+        "streams": Parser(read_streams, [streams, streams | {"index.txt.bz2": index}], [b"0:1:A\n", b":", b"9" * 16]),
+        "answers": Parser(read_answers, [answers], [*TOKENS, b"<Id>", b"</Id>", b"<Count>9</Count>", b"-1"]),
     }
 
 

@@ -9,41 +9,12 @@ from mc2core import plan
 from mc2core.sources.download import read_catalogue
 
 SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
+EXPERIMENTS = "config/experiments.tsv"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
 
 # datasets that are parts of another one's files
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
-try:
-    plan.check_keys(config, CONFIG_SCHEMA, "configuration")
-    plan.check_values(config, CONFIG_SCHEMA, "configuration")
-    plan.check_mirror(config)
-    CHOSEN = plan.choose_datasets(config)
-    SOURCES = plan.read_sheet(
-        "config/datasets.tsv",
-        plan.read_yaml(SCHEMAS / "datasets.schema.yaml"),
-        key="file",
-    )
-    RUNS = plan.read_experiments(
-        "config/experiments.tsv",
-        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
-        config,
-        CHOSEN,
-    )
-    plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
-except ValueError as error:
-    # one sentence instead of a traceback
-    raise WorkflowError(str(error)) from None
-
-SEEDS = range(config["seeds"])
-NIPS2012_SEEDS = range(config["nips2012"]["seeds"])
-# threads of a job that wants the machine to itself; on a cluster, where no number of cores is given, its own core
-ALONE = workflow.resource_settings.cores or 1
-FIGURE7_CELLS = [
-    f"{axis}-{size}"
-    for axis in ("n_tokens", "n_documents")
-    for size in config["figure7"][axis]
-]
 # what each target draws on: any one of these datasets, or none at all
 TARGETS = {
     "icml2014_figure1": (),
@@ -59,6 +30,49 @@ TARGETS = {
     "nips2012_table1": (),
     "nips2012_table2": ("w100", "w1000", "nips"),
 }
+
+try:
+    if workflow.is_main_process:
+        for file in workflow.configfiles:
+            plan.read_yaml(
+                file
+            )  # stricter than Snakemake, which overlooks a key that comes twice
+    plan.check_keys(config, CONFIG_SCHEMA, "configuration")
+    plan.read_numbers(config, CONFIG_SCHEMA)
+    plan.check_values(config, CONFIG_SCHEMA, "configuration")
+    plan.check_mirror(config)
+    CHOSEN = plan.choose_datasets(config)
+    SOURCES = plan.read_sheet(
+        "config/datasets.tsv",
+        plan.read_yaml(SCHEMAS / "datasets.schema.yaml"),
+        key="file",
+    )
+    SHEET = plan.read_experiments(
+        EXPERIMENTS,
+        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+        config,
+        config["corpora"],
+    )
+    if workflow.is_main_process:
+        # once, not in each job: engines take a second to load
+        from mc2core.plan_runs import check_runs
+
+        check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, TARGETS)
+    plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
+except ValueError as error:
+    # one sentence instead of a traceback
+    raise WorkflowError(str(error)) from None
+
+RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
+SEEDS = range(config["seeds"])
+NIPS2012_SEEDS = range(config["nips2012"]["seeds"])
+# threads of a job that wants the machine to itself; on a cluster, where no number of cores is given, its own core
+ALONE = workflow.resource_settings.cores or 1
+FIGURE7_CELLS = [
+    f"{axis}-{size}"
+    for axis in ("n_tokens", "n_documents")
+    for size in config["figure7"][axis]
+]
 # those whose numbers are held against what the paper claims
 CLAIMING = (
     "icml2014_figure2",

@@ -127,6 +127,18 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     return value
 
 
+def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
+    """The three as ints, ``burn_in`` None being half of ``iterations``; ValueError where they leave no sample."""
+    iterations, thin = whole("iterations", iterations), whole("thin", thin)
+    burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
+    if engine.keeps_samples and burn_in + thin > iterations:
+        raise ValueError(
+            f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
+            "burn_in + thin must not exceed iterations"
+        )
+    return iterations, burn_in, thin
+
+
 def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:
     """Checked copy of a ``contexts`` argument: families, or their settings as a configuration file holds them."""
     families: dict[str, Family] = {}

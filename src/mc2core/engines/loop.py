@@ -26,7 +26,7 @@ from tqdm import tqdm
 from mc2core import checkpoint as checkpoints
 from mc2core import storage
 from mc2core.corpus import Corpus
-from mc2core.engines.base import Engine, State, whole
+from mc2core.engines.base import Engine, State, run_length, whole
 from mc2core.families.base import finite
 from mc2core.model import Model
 
@@ -111,16 +111,9 @@ def fit(
     KeyboardInterrupt, SystemExit
         Stopped by SIGINT, or by SIGTERM (exit code 143), after the checkpoint was written.
     """
-    iterations = whole("iterations", iterations)
-    thin = whole("thin", thin)
+    iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every = whole("checkpoint_every", checkpoint_every)
     seed = whole("seed", seed, least=0)
-    burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
-    if engine.keeps_samples and burn_in + thin > iterations:
-        raise ValueError(
-            f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
-            "burn_in + thin must not exceed iterations"
-        )
     ahead = sorted(finite("snapshots", moment) for moment in snapshots)
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")

@@ -8,6 +8,7 @@ reading stops at the limit.
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
 import os
@@ -44,6 +45,17 @@ _DAMAGE = (
 
 class ArchiveError(ValueError):
     """An archive that is damaged, unsafe or too large; the message is one sentence naming the file."""
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """ArchiveError naming ``path`` for all that a damaged archive makes the libraries raise."""
+    try:
+        yield
+    except ArchiveError:
+        raise
+    except _DAMAGE as error:
+        raise ArchiveError(f"{path} is damaged or cut off: {_reason(error)}") from error
 
 
 class _TarInput:
@@ -96,7 +108,7 @@ def iterate_members(
     walk = _zip_members(path) if _starts_with(path, b"PK") else _tar_members(path, max_total_bytes)
     seen: set[str] = set()
     total = 0
-    try:
+    with reading(path):
         for number, (name, read) in enumerate(walk):
             if number >= max_members:
                 raise ArchiveError(f"{path} has more than {max_members} members, the most that is allowed")
@@ -113,10 +125,6 @@ def iterate_members(
                     if total > max_total_bytes:
                         raise _too_large(str(path), max_total_bytes)
                     yield name, content
-    except ArchiveError:
-        raise
-    except _DAMAGE as error:
-        raise ArchiveError(f"{path} is damaged or cut off: {_reason(error)}") from error
 
 
 def read_members(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 
 from mc2core import storage
 from mc2core.corpus import Corpus
+from mc2core.sources.records import csv_rows
 
 #: names of words and of values that a sheet shows
 _MOST_FREQUENT = 10
@@ -43,18 +43,14 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
     """
     path = Path(path)
     found: dict[str, PaperCount] = {}
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = csv.reader(stream, strict=True)
-        if tuple(next(rows, ())) != PAPER_COLUMNS:
-            raise ValueError(f"{path}: the header must be {','.join(PAPER_COLUMNS)}")
-        for row in rows:
-            if len(row) != len(PAPER_COLUMNS):
-                raise ValueError(f"{path}, line {rows.line_num} has {len(row)} fields; {len(PAPER_COLUMNS)} are needed")
-            name, quantity, count, source = row
-            if name == dataset:
-                if quantity in found:
-                    raise ValueError(f"{path}, line {rows.line_num} gives {dataset}, {quantity} a second time")
-                found[quantity] = PaperCount(count, source)
+    rows = csv_rows(path)
+    if tuple(next(rows, (0, []))[1]) != PAPER_COLUMNS:
+        raise ValueError(f"{path}: the header must be {','.join(PAPER_COLUMNS)}")
+    for line, (name, quantity, count, source) in rows:
+        if name == dataset:
+            if quantity in found:
+                raise ValueError(f"{path}, line {line} gives {dataset}, {quantity} a second time")
+            found[quantity] = PaperCount(count, source)
     return found
 
 

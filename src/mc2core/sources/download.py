@@ -9,7 +9,6 @@ checksum allows it.
 from __future__ import annotations
 
 import contextlib
-import csv
 import email.utils
 import hashlib
 import os
@@ -26,6 +25,7 @@ import urllib3
 from tqdm import tqdm
 
 from mc2core import storage
+from mc2core.sources.records import csv_rows
 
 _CHUNK = 1 << 18
 _WORTH_RETRYING = {
@@ -98,27 +98,23 @@ def read_catalogue(path: str | os.PathLike[str]) -> list[SourceFile]:
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     files: list[SourceFile] = []
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = csv.DictReader(stream, delimiter="\t", restkey="more")
-        missing = [name for name in _COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(_COLUMNS)}")
-        for row in rows:
-            where = f"{path}, line {rows.line_num}"
-            if "more" in row or None in row.values():
-                raise ValueError(f"{where} does not have {len(rows.fieldnames or ())} fields")
-            sha256, addresses = row["sha256"].lower(), tuple(row["addresses"].split())
-            if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
-                raise ValueError(f"{where}: sha256 {sha256!r} is not 64 hexadecimal digits")
-            for address in addresses:
-                if not re.match("https?://[^/]", address):
-                    raise ValueError(f"{where}: address {address!r} must begin with http:// or https://")
-            for field in ("file", "mirror"):
-                if not row[field] or row[field].startswith("/") or ".." in row[field].split("/"):
-                    raise ValueError(f"{where}: {field} {row[field]!r} must be a path inside its folder")
-            files.append(
-                SourceFile(row["dataset"], row["file"], row["mirror"], addresses, sha256 or None, row["licence"])
-            )
+    rows = csv_rows(path, "\t")
+    _, header = next(rows, (0, []))
+    missing = [name for name in _COLUMNS if name not in header]
+    if missing:
+        raise ValueError(f"{path} has no column {missing[0]!r}; its columns are {', '.join(_COLUMNS)}")
+    for line, fields in rows:
+        where, row = f"{path}, line {line}", dict(zip(header, fields, strict=True))
+        sha256, addresses = row["sha256"].lower(), tuple(row["addresses"].split())
+        if sha256 and not re.fullmatch("[0-9a-f]{64}", sha256):
+            raise ValueError(f"{where}: sha256 {sha256!r} is not 64 hexadecimal digits")
+        for address in addresses:
+            if not re.match("https?://[^/]", address):
+                raise ValueError(f"{where}: address {address!r} must begin with http:// or https://")
+        for field in ("file", "mirror"):
+            if not row[field] or row[field].startswith("/") or ".." in row[field].split("/"):
+                raise ValueError(f"{where}: {field} {row[field]!r} must be a path inside its folder")
+        files.append(SourceFile(row["dataset"], row["file"], row["mirror"], addresses, sha256 or None, row["licence"]))
     return files
 
 

@@ -20,7 +20,6 @@ import difflib
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,11 +114,8 @@ class _Files:
         self._places: dict[str, tuple[Path, str]] = {}
         for path in sorted(folder.rglob("*")):
             if path.suffix == ".zip":
-                try:
-                    with zipfile.ZipFile(path) as archive:
-                        members = archive.namelist()
-                except (zipfile.BadZipFile, OSError, ValueError) as error:
-                    raise ValueError(f"{path} is damaged or cut off: {error}") from error
+                with archives.reading(path), zipfile.ZipFile(path) as archive:
+                    members = archive.namelist()
                 for member in members:
                     self._places.setdefault(member.rpartition("/")[2], (path, member))
             elif path.is_file():
@@ -134,29 +130,26 @@ class _Files:
             hint = " (unpack NUS_WID_Low_Level_Features.rar there)" if name.startswith("BoW") else ""
             raise ValueError(f"{self.folder} has no file {name}{hint}")
         path, member = self._places[name]
-        try:
-            with contextlib.ExitStack() as stack:
-                if member:
-                    archive = stack.enter_context(zipfile.ZipFile(path))
-                    stream: IO[bytes] = stack.enter_context(archive.open(member))
-                else:
-                    stream = stack.enter_context(path.open("rb"))
+        with archives.reading(path), contextlib.ExitStack() as stack:
+            if member:
+                archive = stack.enter_context(zipfile.ZipFile(path))
+                stream: IO[bytes] = stack.enter_context(archive.open(member))
+            else:
+                stream = stack.enter_context(path.open("rb"))
+            n_blank = 0
+            while line := stream.readline(_MAX_LINE_BYTES + 1):
+                if len(line) > _MAX_LINE_BYTES:
+                    raise archives.ArchiveError(f"{name} has a line of more than {_MAX_LINE_BYTES} bytes")
+                line = line.rstrip(b"\r\n\t ")
+                if not line:
+                    n_blank += 1
+                    if n_blank > _MAX_IMAGES:
+                        raise archives.ArchiveError(f"{name} has more than {_MAX_IMAGES} blank lines")
+                    continue
+                for _ in range(n_blank):
+                    yield b""
                 n_blank = 0
-                while line := stream.readline(_MAX_LINE_BYTES + 1):
-                    if len(line) > _MAX_LINE_BYTES:
-                        raise ValueError(f"{name} has a line of more than {_MAX_LINE_BYTES} bytes")
-                    line = line.rstrip(b"\r\n\t ")
-                    if not line:
-                        n_blank += 1
-                        if n_blank > _MAX_IMAGES:
-                            raise ValueError(f"{name} has more than {_MAX_IMAGES} blank lines")
-                        continue
-                    for _ in range(n_blank):
-                        yield b""
-                    n_blank = 0
-                    yield line
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-            raise archives.ArchiveError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
+                yield line
 
 
 def _image_list(files: _Files, name: str, part: str) -> Iterator[_Image]:

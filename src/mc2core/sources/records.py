@@ -45,7 +45,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     path = Path(path)
     kind = _kind(path)
     if kind in _SEPARATORS:
-        return _header(_csv_lines(path, _SEPARATORS[kind]))
+        return _header(csv_rows(path, _SEPARATORS[kind]))
     if kind == ".parquet":
         import pyarrow.parquet as pq
 
@@ -120,14 +120,9 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    rows = _csv_lines(path, _SEPARATORS[path.suffix.lower()])
-    header = _header(rows)
-    places = _find_columns(path, header, columns)
+    rows = csv_rows(path, _SEPARATORS[path.suffix.lower()])
+    places = _find_columns(path, _header(rows), columns)
     for line, row in rows:
-        if not row:
-            continue
-        if len(row) != len(header):
-            raise ValueError(f"{path}, line {line} has {len(row)} fields, but the header has {len(header)}")
         yield line, [row[place] for place in places]
 
 
@@ -136,13 +131,22 @@ def _header(rows: Iterator[Row]) -> list[str]:
     return [name.strip() for name in names]
 
 
-def _csv_lines(path: Path, separator: str) -> Iterator[Row]:
-    """(line on which it ends, fields) of each row, the header's first."""
+def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """(line on which it ends, fields) of each row of a CSV file, the header first; blank lines are skipped.
+
+    ValueError: not UTF-8, unfinished quotes, or a row of another length than the header.
+    """
     # the limit is one for the whole process, and its default (128 KiB) is less than a long document
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    rows = csv.reader((line for _, line in lines_of(path)), delimiter=separator, strict=True)
+    rows = csv.reader((line for _, line in lines_of(path)), delimiter=delimiter, strict=True)
+    n_fields = 0
     try:
         for row in rows:
+            if not row:
+                continue
+            n_fields = n_fields or len(row)
+            if len(row) != n_fields:
+                raise ValueError(f"{path}, line {rows.line_num} has {len(row)} fields, but the header has {n_fields}")
             yield rows.line_num, row
     except csv.Error as error:
         raise ValueError(f"{path}, line {rows.line_num} is not CSV: {error}") from None

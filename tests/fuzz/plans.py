@@ -1,0 +1,80 @@
+"""Fuzz what a user writes by hand: plans, the two sheets, ``--set``. ``harness.py`` says what a case is.
+
+python tests/fuzz/plans.py --seconds 60 --seed 1
+"""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+from harness import Parser, main
+
+from mc2core import plan
+from mc2core.plan_runs import check_runs
+
+CHECKOUT = Path(__file__).parents[2]
+SCHEMAS = {path.name.partition(".")[0]: plan.read_yaml(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
+TARGETS = ("icml2014_table1", "icml2014_figure3", "uai2016_figure3", "uai2016_table1", "nips2012_table2")
+USUAL = plan.read_yaml(CHECKOUT / "config/config.yaml")
+TOKENS = [
+    b": ", b"\n", b"\n  ", b"- ", b"[", b"]", b"{", b"}", b"&a ", b"*a", b"<<: *a", b"!!python/name:os.system ",
+    b"!!set ",
+    b"'", b'"', b"|\n", b"? ", b"#", b"%", b"\t", b"\r", b"\x00", b"\xff", b"\xef\xbb\xbf", b"\x85", b".nan", b".inf",
+    b"-1", b"0", b"1e-2", b"1e999", b"9" * 30, b"2020-13-45", b"1:30", b"null", b"~", b"true", b"nips", b"kernel=",
+    b"=",
+    b" iterations=0", b"seeds: 1\n", b"+", b",",
+]  # fmt: skip
+
+
+def read_plan(folder: Path, target: Path) -> None:
+    """All that Snakemake's main process does before the first job."""
+    whole = copy.deepcopy(USUAL)
+    changes = plan.read_yaml(folder / "plan.yaml")
+    if not isinstance(changes, dict):
+        raise ValueError("Snakemake refuses a plan without keys")
+    plan.check_keys(changes, SCHEMAS["config"], "configuration")
+    _update(whole, changes)
+    plan.read_numbers(whole, SCHEMAS["config"])
+    plan.check_values(whole, SCHEMAS["config"], "configuration")
+    plan.check_mirror(whole)
+    chosen = plan.choose_datasets(whole)
+    sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")
+    path = folder / "experiments.tsv"
+    runs = plan.read_experiments(path, SCHEMAS["experiments"], whole, whole["corpora"])
+    check_runs(path, runs, whole, SCHEMAS["config"], TARGETS)
+    plan.check_files(whole, sources, chosen, {})
+
+
+def _update(old: dict, new: dict) -> None:
+    """As Snakemake joins plans."""
+    for key, value in new.items():
+        if isinstance(value, dict) and isinstance(old.get(key), dict):
+            _update(old[key], value)
+        else:
+            old[key] = value
+
+
+def read_settings(folder: Path, target: Path) -> None:
+    plan.parse_settings((folder / "settings").read_text(encoding="utf-8", errors="surrogateescape"), "--set")
+
+
+def _first(path: Path, n: int) -> bytes:
+    return b"".join(path.read_bytes().splitlines(keepends=True)[:n])
+
+
+def parsers(mirror: Path | None) -> dict[str, Parser]:
+    config = CHECKOUT / "config"
+    sheets = {
+        "experiments.tsv": _first(config / "experiments.tsv", 12).replace(
+            b"icml2014_figure2 icml2014_figure7", b"fits"
+        ),
+        "datasets.tsv": _first(config / "datasets.tsv", 6),
+    }
+    plans = [{"plan.yaml": (config / name).read_bytes(), **sheets} for name in ("test.yaml", "config.yaml")]
+    settings = [{"settings": b"kernel=collapsed iterations=10 topic_prior=1e-2 learn_concentrations=[group,table]"}]
+    return {"plan": Parser(read_plan, plans, TOKENS), "settings": Parser(read_settings, settings, TOKENS)}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(__doc__ or "", parsers))
