@@ -8,22 +8,21 @@ number. Each parser runs in a process of its own, so that a crash of a library i
 from __future__ import annotations
 
 import argparse
-import itertools
-import multiprocessing
 import shutil
+import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from reliability.children import Outcome, outcomes
+
 LONGEST_SECONDS = 10.0
-#: of the clock: a case of which nothing is heard for so long hangs
-LONGEST_SILENCE_SECONDS = 300.0
 #: after so many a parser is left alone
 MOST_FAILURES = 5
 Input = Mapping[str, bytes]
@@ -87,84 +86,46 @@ def damaged(parser: Parser, draw: np.random.Generator) -> dict[str, bytes]:
     return files
 
 
-def try_case(name: str, parser: Parser, seed: int, case: int, scratch: Path) -> tuple[bool, float, str]:
-    """(was it refused, seconds of processor, what is wrong or ""); the input stays in ``scratch / "input"``."""
+def try_case(name: str, parser: Parser, seed: int, case: int, scratch: Path) -> Outcome:
+    """Try one case; its input is in ``scratch / "input"``, and stays in another folder there if it failed."""
     write(scratch / "input", damaged(parser, np.random.default_rng([seed, case, *name.encode()])))
-    refused, wrong = False, ""
+    outcome = Outcome()
     began = time.process_time()
     try:
         parser.read(scratch / "input", scratch / "result")
     except ValueError as error:
-        refused = True
+        outcome.counts.append("refused")
         if len(str(error).splitlines()) != 1:
-            wrong = f"a message that is not one line: {error!r}"
+            outcome.wrong = f"a message that is not one line: {error!r}"
     except Exception:
-        wrong = traceback.format_exc()
-    spent = time.process_time() - began
-    if spent > LONGEST_SECONDS:
-        wrong = wrong or f"it took {spent:.1f} s"
-    return refused, spent, wrong
+        outcome.wrong = traceback.format_exc()
+    outcome.seconds = time.process_time() - began
+    if outcome.seconds > LONGEST_SECONDS:
+        outcome.wrong = outcome.wrong or f"it took {outcome.seconds:.1f} s"
+    if outcome.wrong:
+        shutil.copytree(scratch / "input", scratch / f"case {case}", dirs_exist_ok=True)
+    return outcome
 
 
-def fuzz(name: str, parser: Parser, seconds: float, seed: int, scratch: Path, kept: Path) -> Result:
-    """Try case after case for some seconds; inputs that failed are left in the folder ``kept``."""
+def fuzz(name: str, parser: Parser, seconds: float, seed: int, scratch: Path) -> Result:
+    """Try case after case for some seconds; inputs that failed stay in ``scratch``."""
+
+    def prepare() -> None:  # compiled code is made or loaded before a clock runs
+        write(scratch / "input", parser.inputs[0])
+        parser.read(scratch / "input", scratch / "result")
+
     result = Result()
-    left = seconds
-    while left > 0 and len(result.failures) < MOST_FAILURES:
-        receiver, sender = multiprocessing.Pipe(duplex=False)
-        arguments = (name, parser, seed, result.cases, left, scratch, kept, sender)
-        process = multiprocessing.get_context("fork").Process(target=_try_cases, args=arguments)
-        process.start()
-        sender.close()  # so that the end of the process is the end of the pipe
-        began, is_heard = time.monotonic(), True
-        while len(result.failures) < MOST_FAILURES and (is_heard := receiver.poll(LONGEST_SILENCE_SECONDS)):
-            try:
-                answer = receiver.recv()
-            except EOFError:
-                break
-            if answer is None:  # compiled code is made or loaded before a clock runs
-                began = time.monotonic()
-                continue
-            refused, spent, wrong = answer
-            if wrong:
-                result.failures.append(f"{name}, seed {seed}, case {result.cases}: {wrong}")
-            result.cases += 1
-            result.refused += refused
-            result.slowest = max(result.slowest, spent)
-        else:
-            process.kill()
-        process.join()
-        left -= time.monotonic() - began
-        if process.exitcode == 0:
+    tried = outcomes(lambda case: try_case(name, parser, seed, case, scratch), seconds, prepare=prepare)
+    for case, outcome in tried:
+        result.cases += 1
+        result.refused += "refused" in outcome.counts
+        result.slowest = max(result.slowest, outcome.seconds)
+        if outcome.wrong:
+            result.failures.append(f"{name}, seed {seed}, case {case}: {outcome.wrong}")
+        if len(result.failures) == MOST_FAILURES:
             break
-        if len(result.failures) < MOST_FAILURES:
-            wrong = f"it crashed (exit code {process.exitcode})" if is_heard else "it hangs"
-            result.failures.append(f"{name}, seed {seed}, case {result.cases}: {wrong}")
-            _keep(name, seed, result.cases, scratch, kept)
-            result.cases += 1
+    tried.close()
     return result
-
-
-def _try_cases(
-    name: str, parser: Parser, seed: int, first: int, seconds: float, scratch: Path, kept: Path, sender: Connection
-) -> None:
-    write(scratch / "input", parser.inputs[0])
-    parser.read(scratch / "input", scratch / "result")
-    sender.send(None)
-    end = time.monotonic() + seconds
-    for case in itertools.count(first):
-        if time.monotonic() > end:
-            return
-        refused, spent, wrong = try_case(name, parser, seed, case, scratch)
-        if wrong:
-            _keep(name, seed, case, scratch, kept)
-        sender.send((refused, spent, wrong))
-
-
-def _keep(name: str, seed: int, case: int, scratch: Path, kept: Path) -> None:
-    """Copy the input of a case that failed."""
-    target = kept / f"fuzz-{name.replace(' ', '-')}-{seed}-{case}"
-    shutil.copytree(scratch / "input", target, dirs_exist_ok=True)
 
 
 def write(folder: Path, files: Input) -> None:
@@ -175,29 +136,34 @@ def write(folder: Path, files: Input) -> None:
 
 
 def main(description: str, parsers_of: Callable[[Path | None], Mapping[str, Parser]]) -> int:
-    """Fuzz each parser for some time; inputs that failed are kept in the working folder."""
+    """Fuzz each parser for some time, or repeat one case and leave its input in the working folder.
+
+    Archives hold the time of their writing, so that a repeated case may differ in a few bytes from the one that failed.
+    """
     options_of = argparse.ArgumentParser(description=description.split("\n")[0])
     options_of.add_argument("--seconds", type=float, default=60.0, help="for each parser")
     options_of.add_argument("--seed", type=int, default=0)
     options_of.add_argument("--mirror", type=Path, help="folder with real files, damaged as well as written ones")
     options_of.add_argument("--only", nargs="*", help="parsers to run; all by default")
-    options_of.add_argument("--case", type=int, help="run this case alone, of the parsers of --only")
+    options_of.add_argument("--case", type=int, help="this case alone, of the parsers of --only")
     options = options_of.parse_args()
     failures = 0
     for name, parser in parsers_of(options.mirror).items():
         if options.only and name not in options.only:
             continue
-        with tempfile.TemporaryDirectory() as scratch:
-            if options.case is not None:
-                print(name, *try_case(name, parser, options.seed, options.case, Path(scratch)))
-                continue
-            result = fuzz(name, parser, options.seconds, options.seed, Path(scratch), Path.cwd())
+        if options.case is not None:
+            print(name, try_case(name, parser, options.seed, options.case, Path(f"fuzz-{name}-{options.case}")))
+            continue
+        scratch = Path(tempfile.mkdtemp())
+        result = fuzz(name, parser, options.seconds, options.seed, scratch)
         print(
             f"{name}: {result.cases} cases, {result.refused} refused, slowest {result.slowest:.2f} s, "
             f"{len(result.failures)} failed (seed {options.seed})",
             flush=True,
         )
         for failure in result.failures:
-            print(failure, flush=True)
+            print(f"{failure} (input in {scratch})", flush=True)
+        if not result.failures:
+            shutil.rmtree(scratch)
         failures += len(result.failures)
     return int(failures > 0)

@@ -1,0 +1,150 @@
+"""Log joints from assignments alone, written out from the models: they share no code with the engines.
+
+Each function returns (log joint, sum of the absolute values of its terms): the second says how many digits of the first
+rounding leaves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from math import lgamma, log
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core import Corpus
+from mc2core.families import DirichletCategorical, Family, GammaPoisson, NormalGamma
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+def log_joint_of_mc2(
+    corpus: Corpus,
+    cluster: np.ndarray,
+    topic: np.ndarray,
+    topic_weights: np.ndarray,
+    *,
+    alpha: float | None,
+    v: float,
+    s: float,
+    families: Mapping[str, Family],
+) -> tuple[float, float]:
+    """ln p(w, x, z, l | epsilon, alpha, v) with tau, psi, phi and pi integrated out (ICML14); alpha None: z is given.
+
+    ``topic``: of each token, tokens in CSR order, a count of c giving c tokens in a row.
+    """
+    content = corpus.content
+    words = np.repeat(content.indices, content.data)
+    document = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
+    document = np.repeat(document, content.data)
+    return _summed(_terms_of_mc2(corpus, cluster, topic, topic_weights, alpha, v, s, families, words, document))
+
+
+def _terms_of_mc2(corpus, cluster, topic, topic_weights, alpha, v, s, families, words, document) -> Iterator[float]:  # type: ignore[no-untyped-def]
+    sizes = Counter(cluster.tolist())
+    if alpha is not None:
+        yield len(sizes) * log(alpha)
+        yield from (lgamma(size) for size in sizes.values())
+        yield lgamma(alpha)
+        yield -lgamma(alpha + len(cluster))
+    in_cluster = cluster[document].tolist()
+    for (_, m), n in Counter(zip(in_cluster, topic.tolist(), strict=True)).items():
+        prior = v * topic_weights[m]
+        yield lgamma(prior + n)
+        yield -lgamma(prior)
+    for n in Counter(in_cluster).values():
+        yield lgamma(v)
+        yield -lgamma(v + n)
+    for n in Counter(zip(topic.tolist(), words.tolist(), strict=True)).values():
+        yield lgamma(s + n)
+        yield -lgamma(s)
+    for n in Counter(topic.tolist()).values():
+        yield lgamma(s * corpus.n_words)
+        yield -lgamma(s * corpus.n_words + n)
+    for name, family in families.items():
+        values = corpus.contexts[name]
+        for k in sizes:
+            yield from _terms_of_context(family, values[np.flatnonzero(cluster == k)])
+
+
+def _terms_of_context(family: Family, values: np.ndarray | sp.csr_matrix) -> Iterator[float]:
+    """Of ln of the marginal likelihood of the observations of one cluster."""
+    if isinstance(family, DirichletCategorical):
+        a, counts = family.concentration, np.asarray(values.sum(axis=0)).ravel()
+        for n in counts[counts > 0].tolist():
+            yield lgamma(a + n)
+            yield -lgamma(a)
+        yield lgamma(a * len(counts))
+        yield -lgamma(a * len(counts) + counts.sum())
+        return
+    seen = values[~np.isnan(values)]
+    n = len(seen)
+    if isinstance(family, GammaPoisson):
+        total = float(seen.sum())
+        yield lgamma(family.a0 + total)
+        yield -lgamma(family.a0)
+        yield family.a0 * log(family.b0)
+        yield -(family.a0 + total) * log(family.b0 + n)
+        yield from (-lgamma(x + 1.0) for x in seen.tolist())
+    elif n:
+        assert isinstance(family, NormalGamma)
+        mean = float(seen.mean())
+        a, kappa = family.a0 + n / 2, family.kappa0 + n
+        b = family.b0 + float(((seen - mean) ** 2).sum()) / 2
+        b += family.kappa0 * n * (mean - family.mu0) ** 2 / (2 * kappa)
+        yield lgamma(a)
+        yield -lgamma(family.a0)
+        yield family.a0 * log(family.b0)
+        yield -a * log(b)
+        yield (log(family.kappa0) - log(kappa)) / 2
+        yield -n / 2 * LOG_2PI
+
+
+def log_joint_of_mixture(
+    corpus: Corpus,
+    cluster: np.ndarray,
+    *,
+    n_clusters: int,
+    component: str,
+    word_prior: float,
+    weight_prior: float,
+    rate_prior: float,
+) -> tuple[float, float]:
+    """ln p(x, z) of the finite mixture (NIPS12) with all else integrated out, without ln x! of the count models."""
+    return _summed(_terms_of_mixture(corpus, cluster, n_clusters, component, word_prior, weight_prior, rate_prior))
+
+
+def _terms_of_mixture(corpus, cluster, n_clusters, component, a, weight_prior, rate) -> Iterator[float]:  # type: ignore[no-untyped-def]
+    n_words = corpus.n_words
+    yield lgamma(n_clusters * weight_prior)
+    yield -lgamma(n_clusters * weight_prior + len(cluster))
+    for k, size in Counter(cluster.tolist()).items():
+        yield lgamma(size + weight_prior)
+        yield -lgamma(weight_prior)
+        rows = corpus.content[np.flatnonzero(cluster == k)].toarray().astype(float)
+        counts = rows.sum(axis=0)
+        if component == "gaussian":
+            shape = 1.0 + size * n_words / 2
+            spread = ((rows - counts / size) ** 2).sum() + (counts**2).sum() * a / (size * (a + size))
+            yield lgamma(shape)
+            yield log(rate)
+            yield -shape * log(rate + spread / 2)
+            yield n_words / 2 * (log(a) - log(a + size))
+            yield -size * n_words / 2 * LOG_2PI
+            continue
+        for n in counts[counts > 0].tolist():
+            yield lgamma(a + n)
+            yield -lgamma(a)
+        if component == "multinomial":
+            yield lgamma(a * n_words)
+            yield -lgamma(a * n_words + counts.sum())
+        else:
+            yield a * n_words * (log(rate) - log(rate + size))
+            yield -counts.sum() * log(rate + size)
+
+
+def _summed(terms: Iterator[float]) -> tuple[float, float]:
+    listed = list(terms)
+    return math.fsum(listed), math.fsum(map(abs, listed))

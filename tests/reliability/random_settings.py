@@ -1,0 +1,248 @@
+"""Random engines on random small corpora: what a fit gives must be a model, and its log joint that of its state.
+
+A case is plain (settings between 0.001 and 1,000, an ordinary corpus), extreme (settings down to 1e-300 and up to
+1e300, sizes of 1, huge counts) or has one setting that no engine can use. A plain case must give a model; the others
+may be refused instead, by a ValueError of one line. Nothing may warn of a division or an overflow, nothing may crash.
+"""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mc2core
+from mc2core import Corpus, Model
+from mc2core.engines import SVI, FastEx, Gibbs
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+
+from .children import Outcome, outcomes
+from .corpora import draw_corpus
+from .plain import log_joint_of_mc2, log_joint_of_mixture
+from .report import Report
+
+KINDS = ("plain", "extreme", "unusable")
+ENGINES = {"gibbs": Gibbs, "svi": SVI, "fastex": FastEx}
+EXTREMES = (1e-300, 1e-30, 1e-9, 1e-5, 1e5, 1e9, 1e30, 1e300)
+UNUSABLE = (float("nan"), float("inf"), -1.0, 0.0, "x", None, [], {}, True, 10**12, 2**63, 0.5, -(10**30))
+ROLES = ("group", "table", "topic")
+SILENCE_SECONDS = 120.0
+
+
+@dataclass
+class Case:
+    """``engine`` with ``settings`` for ``iterations`` on ``corpus``."""
+
+    kind: str
+    engine: str
+    settings: dict[str, Any]
+    iterations: int
+    corpus: Corpus
+
+    def __str__(self) -> str:
+        contexts = ", ".join(self.corpus.contexts) or "no contexts"
+        return (
+            f"{self.kind} {ENGINES[self.engine].__name__}({self.settings}), {self.iterations} iterations on "
+            f"{self.corpus.n_documents} x {self.corpus.n_words}, {self.corpus.n_tokens} tokens, {contexts}"
+        )
+
+
+def draw_case(seed: int, number: int) -> Case:
+    """The case of this number: the same for the same seed."""
+    draw = np.random.default_rng([seed, number])
+    kind = str(draw.choice(KINDS, p=(0.5, 0.35, 0.15)))
+    name = str(draw.choice(list(ENGINES)))
+    corpus = draw_corpus(draw, most_documents=25, most_words=20, extreme=kind == "extreme")
+
+    def positive() -> float:
+        if kind == "extreme" and draw.random() < 0.3:
+            return float(draw.choice(EXTREMES))
+        return float(10 ** draw.uniform(-3, 3))
+
+    def pick(*values: Any) -> Any:
+        return values[draw.integers(len(values))]
+
+    settings: dict[str, Any] = {"threads": pick(1, 2)}
+    if name == "fastex":
+        settings |= {
+            "n_clusters": int(draw.integers(1, 40)),
+            "proposal": pick("hash", "exact", "auto", "baseline"),
+            "component": pick("multinomial", "poisson", "gaussian"),
+            "projection": pick("balanced", "paper"),
+            "bits": pick(8, 16, 32, 64, 128, 256),
+            "flatness": pick(0.1, 0.8, 1.0),
+            "failure_probability": pick(None, 0.01, 0.5),
+            "documents_per_round": pick(1, 3, 1000),
+            "word_prior": positive(),
+            "weight_prior": positive(),
+            "rate_prior": positive(),
+        }
+    else:
+        settings |= {f"{role}_concentration": positive() for role in ROLES}
+        settings |= {
+            "topic_prior": positive(),
+            "learn_concentrations": pick(True, False, ["table"]),
+            "concentration_priors": {role: [positive(), positive()] for role in ROLES if draw.random() < 0.3},
+            "contexts": {
+                context: _family(context, positive, draw) for context in corpus.contexts if draw.random() < 0.8
+            },
+        }
+    if name == "gibbs":
+        settings |= {
+            "kernel": pick("collapsed", "blocked", "interleaved"),
+            "start_topics": int(draw.integers(1, 30)),
+            "start_clusters": int(draw.integers(1, 30)),
+            "one_cluster_per_document": bool(draw.random() < 0.15),
+        }
+    if name == "svi":
+        settings |= {
+            "n_clusters": int(draw.integers(1, 12)),
+            "n_tables": int(draw.integers(1, 8)),
+            "n_topics": int(draw.integers(1, 15)),
+            "batch_size": pick(None, 1, 3, 50),
+            "schedule": pick("default", "paper"),
+            "initialisation": pick("seeded", "gibbs", "random"),
+        }
+    if kind == "unusable":
+        wrong = str(draw.choice([one for one in settings if one != "contexts"]))
+        settings[wrong] = UNUSABLE[draw.integers(len(UNUSABLE))]
+    return Case(kind, name, settings, int(draw.integers(1, 5)), corpus)
+
+
+def _family(context: str, positive: Any, draw: np.random.Generator) -> Any:
+    if context == "tag":
+        return DirichletCategorical(positive())
+    if context == "hits" and draw.random() < 0.7:
+        return GammaPoisson(positive(), positive())
+    return NormalGamma(float(draw.normal()), positive(), positive(), positive())
+
+
+def run(seconds: float, seed: int, scratch: Path) -> Report:
+    """Try random cases for some seconds."""
+    report = Report("random settings")
+    scratch.mkdir(parents=True, exist_ok=True)
+    for number, outcome in outcomes(lambda one: try_case(seed, one, scratch), seconds, silence=SILENCE_SECONDS):
+        case = draw_case(seed, number)
+        report.tried += 1
+        for what in (case.kind, *outcome.counts):
+            report.count(what)
+        if outcome.wrong:
+            report.failures.append(f"random_settings, seed {seed}, case {number}: {case}: {outcome.wrong}")
+    return report
+
+
+def try_case(seed: int, number: int, scratch: Path) -> Outcome:
+    """Fit, look at everything, save, load and look again."""
+    case = draw_case(seed, number)
+    outcome = Outcome()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            engine = ENGINES[case.engine](**case.settings)
+            fit = mc2core.fit(case.corpus, engine, iterations=case.iterations, burn_in=0, seed=number, progress=False)
+            outcome.wrong = "; ".join(faults(case, fit, scratch / "model.npz"))
+    except ValueError as error:
+        outcome.counts.append("refused")
+        if len(str(error).splitlines()) != 1:
+            outcome.wrong = f"a message that is not one line: {error!r}"
+        elif case.kind == "plain":
+            outcome.wrong = f"refused: {error}"
+    except Exception as error:
+        at = traceback.extract_tb(error.__traceback__)[-1]
+        outcome.wrong = f"{type(error).__name__}: {error} ({Path(at.filename).name}, line {at.lineno})"
+    return outcome
+
+
+def faults(case: Case, fit: Any, path: Path) -> list[str]:
+    """What is wrong with a finished fit, in a few words each."""
+    found: list[str] = []
+    model: Model = fit.model
+    for sample in model.samples:
+        for name in ("cluster_weights", "new_topic_weight", "topic_weights", "natural", "log_joint"):
+            if not np.all(np.isfinite(getattr(sample, name))):
+                found.append(f"{name} is not finite")
+        found += [
+            f"rows of {name} sum to {np.ravel(rows.sum(axis=-1))[:3]}"
+            for name, rows in (
+                ("cluster_weights", sample.cluster_weights),
+                ("topic_given_cluster", np.asarray(sample.topic_given_cluster @ np.eye(sample.n_topics))),
+                ("word_given_topic", sample.word_given_topic),
+                ("word_given_cluster", sample.word_given_cluster),
+            )
+            if not np.allclose(rows.sum(axis=-1), 1.0, rtol=0, atol=1e-9) or not (rows >= 0).all()
+        ]
+        if (sample.cluster >= sample.n_clusters).any() or (sample.cluster < -1).any():
+            found.append("a document is in a cluster that is not there")
+    joint = "elbo" if case.engine == "svi" else "log_joint"
+    if not np.isfinite(fit.trace[joint]).all():
+        found.append(f"{joint} is {fit.trace[joint].tolist()}")
+    found += {"gibbs": _faults_of_gibbs, "svi": _faults_of_svi, "fastex": _faults_of_fastex}[case.engine](case, fit)
+    if found:
+        return found
+    probability = model.predict(case.corpus)
+    if not np.allclose(probability.sum(axis=1), 1.0, rtol=0, atol=1e-9):
+        found.append("rows of predict do not sum to 1")
+    if not np.isfinite(likelihood := model.log_likelihood(case.corpus)).all():
+        found.append("log_likelihood is not finite")
+    elif (likelihood > 1e-9).any():
+        found.append("a document is likelier than certain")
+    model.save(path)
+    again = Model.load(path)
+    if not (np.array_equal(again.predict(case.corpus), probability) and again.perplexity(case.corpus) >= 1.0 - 1e-9):
+        found.append("the model is another one after it was saved and loaded")
+    return found
+
+
+def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
+    found = []
+    state, seating = fit.state, fit.state.seating
+    n_km, n_k, m = seating.n_km.copy(), seating.n_k.copy(), len(seating.topic_weights)
+    seating.count()
+    if not (np.array_equal(n_km, seating.n_km) and np.array_equal(n_k, seating.n_k)):
+        found.append("counts are not those of the assignments")
+    if abs(seating.topic_weights.sum() + seating.rest - 1.0) > 1e-9 or (seating.topic_weights <= 0).any():
+        found.append(f"topic weights sum to {seating.topic_weights.sum() + seating.rest}, of {m}")
+    if case.kind == "plain":
+        engine = ENGINES["gibbs"](**case.settings)
+        value, size = log_joint_of_mc2(
+            case.corpus,
+            state.cluster,
+            state.topic,
+            seating.topic_weights,
+            alpha=None if engine.one_cluster_per_document else state.concentrations.group,
+            v=state.concentrations.table,
+            s=engine.topic_prior,
+            families=engine.contexts,
+        )
+        found += _another(state.log_joint, value, size, 1e-11)
+    return found
+
+
+def _faults_of_svi(case: Case, fit: Any) -> list[str]:
+    elbo = fit.trace["elbo"].to_numpy()
+    is_full = case.settings["batch_size"] is None and case.kind == "plain"
+    return (
+        ["the ELBO falls: " + str(elbo.tolist())] if is_full and (np.diff(elbo) < -1e-8 * abs(elbo[1:])).any() else []
+    )
+
+
+def _faults_of_fastex(case: Case, fit: Any) -> list[str]:
+    found = []
+    if not np.array_equal(fit.state.sizes, np.bincount(fit.state.cluster, minlength=len(fit.state.sizes))):
+        found.append("sizes are not those of the assignments")
+    if case.kind == "plain":
+        names = ("n_clusters", "component", "word_prior", "weight_prior", "rate_prior")
+        chosen = {name: case.settings[name] for name in names}
+        value, size = log_joint_of_mixture(case.corpus, fit.state.cluster, **chosen)
+        # the hashed state sums its terms in units of 2**-20
+        found += _another(fit.state.log_joint, value, size, 1e-11, 1e-3)
+    return found
+
+
+def _another(found: float, plain: float, size: float, relative: float, absolute: float = 1e-8) -> list[str]:
+    is_near = abs(found - plain) <= relative * size + absolute
+    return [] if is_near else [f"log_joint is {found!r}, but of the state {plain!r}"]
