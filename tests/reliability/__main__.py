@@ -33,17 +33,23 @@ def main() -> int:
     options_of.add_argument("--minutes", type=float, default=60.0, help="of all harnesses together (default 60)")
     options_of.add_argument("--seed", type=int, default=0, help="the same seed tries the same cases (default 0)")
     options_of.add_argument("--only", nargs="+", choices=present, default=present, help="harnesses to run")
-    options_of.add_argument("--case", type=int, help="repeat this case alone, of random_settings or killed_fits")
+    options_of.add_argument(
+        "--case", type=int, nargs="+", default=[], help="repeat these cases alone, of random_settings or killed_fits"
+    )
     options = options_of.parse_args()
-    rows, failures = [], []
+    rows: list[tuple[str, int, int, int, float, str]] = []
+    failures: list[str] = []
     for name in options.only:
         harness = importlib.import_module(f"reliability.{name}")
         with tempfile.TemporaryDirectory(prefix=f"{name}-") as scratch:
-            if options.case is not None:
-                print(harness.try_case(options.seed, options.case, Path(scratch) / "case"))
+            for case in options.case:
+                outcome = harness.try_case(options.seed, case, Path(scratch))
+                print(f"{name}, seed {options.seed}, case {case}: {outcome.wrong or 'held'}")
+                failures += [outcome.wrong] if outcome.wrong else []
+            if options.case:
                 continue
             began = time.monotonic()
-            report = harness.run(60 * options.minutes / len(options.only), options.seed, Path(scratch) / "run")
+            report = harness.run(60 * options.minutes / len(options.only), options.seed, Path(scratch))
         failures += report.failures
         counts = ", ".join(f"{what} {n:,}" for what, n in sorted(report.counts.items()))
         rows.append((report.name, report.tried, report.held, len(report.failures), time.monotonic() - began, counts))
@@ -54,8 +60,8 @@ def main() -> int:
         )
         for what, tried, held, failed, seconds, counts in rows:
             print(f"| {what} | {tried:,} | {held:,} | {failed:,} | {seconds / 60:.1f} | {counts} |")
-    for failure in failures:
-        print(f"\nfailed: {failure}")
+        for failure in failures:
+            print(f"\nfailed: {failure}")
     return int(bool(failures))
 
 

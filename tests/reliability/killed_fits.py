@@ -8,6 +8,7 @@ the fit and not the start of Python.
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -141,10 +142,14 @@ def _fit(folder: Path, arguments: dict[str, Any]) -> None:
 
 def _run_child(folder: Path, arguments: dict[str, Any], number: signal.Signals | None, delay: float) -> int:
     """Exit code of a fit in a child that gets a signal after ``delay`` seconds; less than 0 if a signal ended it."""
+    both = (signal.SIGINT, signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, both)  # Python swallows a KeyboardInterrupt within its own fork
     child = os.fork()
     if child == 0:
         code = 3
         try:
+            logging.disable()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
             _fit(folder, arguments)
             code = 0
         except KeyboardInterrupt:
@@ -155,6 +160,7 @@ def _run_child(folder: Path, arguments: dict[str, Any], number: signal.Signals |
             (folder / "error.txt").write_text(traceback.format_exc())
         finally:
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
     if number is not None:
         time.sleep(delay)
         os.kill(child, number)  # one that has ended stays until it is waited for
