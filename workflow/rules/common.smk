@@ -66,8 +66,10 @@ except ValueError as error:
 RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
 SEEDS = range(config["seeds"])
 NIPS2012_SEEDS = range(config["nips2012"]["seeds"])
-# threads of a job that wants the machine to itself; on a cluster, where no number of cores is given, its own core
-ALONE = workflow.resource_settings.cores or 1
+# Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their
+# number has to be the same within a job of a cluster.
+MACHINE = 1000
+workflow.register_resource("machine", MACHINE)
 FIGURE7_CELLS = [
     f"{axis}-{size}"
     for axis in ("n_tokens", "n_documents")
@@ -88,12 +90,30 @@ CLAIMING = (
 OVER_TIME = {"nips2012_figure1", "nips2012_table2"}
 
 
+# a limit on this machine, none on all jobs of a cluster together
+resource_scopes:
+    machine="local",
+
+
 wildcard_constraints:
     dataset="|".join(config["corpora"]),
     run="|".join(RUNS) or "none",
     seed=r"\d+",
     engine="|".join(config["engines"]),
     cell="|".join(FIGURE7_CELLS),
+
+
+def takes(mem_mb, alone=False):
+    """Resources of a job: MB, a number or by wildcards, doubled at each further attempt; a machine of its own or not."""
+
+    def memory(wildcards, attempt):
+        first = mem_mb(wildcards) if callable(mem_mb) else mem_mb
+        return first * 2 ** (attempt - 1)
+
+    share = (
+        {"machine": MACHINE, "slurm_extra": "--exclusive"} if alone else {"machine": 1}
+    )
+    return {"mem_mb": memory} | share
 
 
 def possible(prefix=""):

@@ -12,7 +12,7 @@ rule fetch:
     wildcard_constraints:
         file="|".join(re.escape(row["file"]) for row in SOURCES),
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         catalogue="config/datasets.tsv",
     message:
@@ -28,7 +28,7 @@ checkpoint list_baseline:
     log:
         "results/logs/fetch/pubmed/baseline.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     message:
         "Listing the baseline of PubMed"
     script:
@@ -60,7 +60,7 @@ rule fetch_year:
     wildcard_constraints:
         year=r"\d{4}",
     resources:
-        mem_mb=500,
+        **takes(500),
     message:
         "Fetching the citations of PNAS in {wildcards.year}"
     script:
@@ -76,7 +76,7 @@ rule unpack_features:
     log:
         "results/logs/fetch/nuswide/unpack.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     message:
         "Unpacking the visual words of NUS-WIDE"
     script:
@@ -95,7 +95,7 @@ rule dump_ranges:
         stem="[^/]+",
         parts=r"\d+",
     resources:
-        mem_mb=1000,
+        **takes(1000),
     message:
         "Cutting {wildcards.stem} into {wildcards.parts} parts"
     script:
@@ -116,7 +116,7 @@ rule parse_dump:
         part=r"\d+",
         parts=r"\d+",
     resources:
-        mem_mb=1000,
+        **takes(1000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
         code=plan.code_digest("mc2core.sources.wikipedia"),
@@ -136,7 +136,7 @@ rule first_writers:
     wildcard_constraints:
         file="[^/]+",
     resources:
-        mem_mb=2000,
+        **takes(2000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
         code=plan.code_digest("mc2core.sources.wikipedia"),
@@ -157,7 +157,7 @@ rule parse_citations:
         citations="pubmed|pnas",
         file="[^/]+",
     resources:
-        mem_mb=1000,
+        **takes(1000),
     params:
         selection=citation_selection,
         allow_truncated=lambda wildcards: config["corpora"][wildcards.citations][
@@ -178,7 +178,7 @@ rule corpus:
     log:
         "results/logs/corpora/{dataset}.log",
     resources:
-        mem_mb=corpus_memory,
+        **takes(corpus_memory),
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
         code=plan.code_digest("mc2core.datasets"),

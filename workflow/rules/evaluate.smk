@@ -12,7 +12,7 @@ rule score:
         "results/logs/scores/{run}.log",
     threads: config["threads"]
     resources:
-        mem_mb=4000,
+        **takes(4000),
     params:
         method=lambda wildcards: RUNS[wildcards.run]["method"],
         contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
@@ -34,7 +34,7 @@ rule curves:
         "results/logs/curves/{dataset}.log",
     threads: config["threads"]
     resources:
-        mem_mb=4000,
+        **takes(4000),
     params:
         estimator=config["estimators"][0],
         code=plan.code_digest("mc2core.curves", "mc2core.datasets"),
@@ -53,7 +53,7 @@ rule letters_sizes:
         "results/logs/sizes/{cell}.log",
     threads: config["threads"]
     resources:
-        mem_mb=1000,
+        **takes(1000),
     params:
         figure=config["figure7"],
         fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
@@ -76,9 +76,8 @@ rule nips2012_times:
         "results/times/nips2012.csv",
     log:
         "results/logs/times/nips2012.log",
-    threads: ALONE
     resources:
-        mem_mb=2000,
+        **takes(2000, alone=True),
     params:
         settings=config["engines"]["fastex"],
         grid=config["nips2012"]["table1"],

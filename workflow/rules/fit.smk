@@ -11,7 +11,7 @@ rule warm_kernels:
         "results/logs/warm_kernels/{engine}.log",
     priority: 1
     resources:
-        mem_mb=2000,
+        **takes(2000),
     params:
         code=lambda wildcards: fit_code(wildcards.engine),
     message:
@@ -32,7 +32,7 @@ rule fit:
         "results/logs/fits/{run}/{seed}.log",
     threads: config["threads"]
     resources:
-        mem_mb=2000,
+        **takes(2000),
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         # no output: it has to outlive a job that is killed, so that the next one goes on from it
@@ -60,7 +60,7 @@ rule fit_with_snapshots:
         "results/logs/snapshots/{run}.log",
     threads: config["threads"]
     resources:
-        mem_mb=2000,
+        **takes(2000),
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         seeds=list(SEEDS),
@@ -86,7 +86,7 @@ rule speed:
     # for the fits on one core as well: the cores are free of other jobs while they are timed
     threads: config["curves"]["parallel_threads"]
     resources:
-        mem_mb=2000,
+        **takes(2000),
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         n_seeds=config["seeds"],

@@ -14,7 +14,7 @@ rule icml2014_figure1:
     log:
         "results/logs/icml2014/icml2014_figure1.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         name="icml2014_figure1",
         story="MC2 in its generative form (left) and in its stick-breaking form (right)",
@@ -81,7 +81,7 @@ rule icml2014_figure2:
     log:
         "results/logs/icml2014/icml2014_figure2.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         sweeps=config["fit"]["letters"]["iterations"],
         n_seeds=config["seeds"],
@@ -111,7 +111,7 @@ rule icml2014_table1:
     log:
         "results/logs/icml2014/icml2014_table1.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         estimators=config["estimators"],
         n_seeds=config["seeds"],
@@ -140,7 +140,7 @@ rule icml2014_figure3:
     log:
         "results/logs/icml2014/icml2014_figure3.log",
     resources:
-        mem_mb=1000,
+        **takes(1000),
     params:
         sizes=config["figure3"],
         corpus=config["corpora"]["nips"],
@@ -167,7 +167,7 @@ rule icml2014_figure7:
     log:
         "results/logs/icml2014/icml2014_figure7.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         figure=config["figure7"],
         code=plan.code_digest("mc2core.figures.sizes"),
@@ -193,7 +193,7 @@ rule uai2016_figure3:
     log:
         "results/logs/uai2016/uai2016_figure3.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         estimator=config["estimators"][0],
         n_seeds=config["seeds"],
@@ -225,7 +225,7 @@ rule uai2016_table1:
     log:
         "results/logs/uai2016/uai2016_table1.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         n_seeds=config["seeds"],
         datasets=[name for name in ("nips", "nuswide") if name in CHOSEN],
@@ -254,7 +254,7 @@ rule nips2012_figure1:
     log:
         "results/logs/nips2012/nips2012_figure1.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_figure1")},
         corpus=config["corpora"]["w100"],
@@ -284,7 +284,7 @@ rule nips2012_table1:
     log:
         "results/logs/nips2012/nips2012_table1.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         grid=config["nips2012"]["table1"],
         code=plan.code_digest("mc2core.speed"),
@@ -313,7 +313,7 @@ rule nips2012_table2:
     log:
         "results/logs/nips2012/nips2012_table2.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_table2")},
         corpora=config["corpora"],
@@ -341,7 +341,7 @@ rule claims:
     log:
         "results/logs/claims.log",
     resources:
-        mem_mb=500,
+        **takes(500),
     params:
         code=plan.code_digest("mc2core.tables"),
     message:
@@ -359,7 +359,7 @@ rule report_html:
     log:
         "results/logs/report.log",
     resources:
-        mem_mb=1000,
+        **takes(1000),
     params:
         snakefile=lambda wildcards: workflow.main_snakefile,
         plan=config,
