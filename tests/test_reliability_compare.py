@@ -1,0 +1,69 @@
+"""Two folders of results are the same but for times, or the file and place of a difference is named."""
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+from workflow_calls import ROOT
+
+sys.path.append(str(ROOT / "tests" / "reliability"))
+from compare import differences
+
+CLAIMS = "claim,verdict,numbers\nSVI is sooner,holds,1 s against 2 s\nK = 4,holds,4\n"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    whole = tmp_path / "whole"
+    (whole / "logs").mkdir(parents=True)
+    (whole / "logs" / "times.csv").write_text("anything")
+    (whole / "evidence.json").write_text('{"git_commit": null}')
+    (whole / "claims.csv").write_text(CLAIMS)
+    (whole / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t0.5\t3\n2\t0.7\t4\n")
+    (whole / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 0.5}')
+    meta = {"moments": [{"iteration": 1, "seconds": 0.1}]}
+    np.savez(whole / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="a")
+    again = tmp_path / "again"
+    shutil.copytree(whole, again)
+    return whole, again
+
+
+def test_times_make_no_difference(folders):
+    whole, again = folders
+    (again / "logs" / "times.csv").unlink()
+    (again / "evidence.json").write_text('{"git_commit": "abc"}')
+    (again / "claims.csv").write_text(CLAIMS.replace("holds,1 s against 2 s", "does not hold,3 s against 2 s"))
+    (again / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t1.5\t3\n2\t1.7\t4\n")
+    (again / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 1.5}')
+    meta = {"moments": [{"iteration": 1, "seconds": 0.2}]}
+    np.savez(again / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="b")
+    assert differences(whole, again) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("claims.csv", "K = 4,holds", "K = 4,does not hold", "claims.csv: line 3 is "),
+        ("trace.tsv", "2\t0.7\t4", "2\t0.7\t5", "trace.tsv: line 3 is ('2', '4') against ('2', '5')"),
+        ("trace.tsv", "2\t0.7\t4\n", "", "trace.tsv: one has ['line 3'], the other []"),
+        ("score.json", "168.2", "168.3", "score.json: perplexity is {'marginal': 168.2} against {'marginal': 168.3}"),
+    ],
+)
+def test_difference_is_named(folders, name, old, new, said):
+    whole, again = folders
+    text = (again / name).read_text()
+    assert old in text
+    (again / name).write_text(text.replace(old, new))
+    (found,) = differences(whole, again)
+    assert found.startswith(said)
+
+
+def test_array_and_missing_file_are_named(folders):
+    whole, again = folders
+    np.savez(again / "model.npz", cluster=np.array([0, 2]), meta="{}", digest="a")
+    (again / "trace.tsv").unlink()
+    found = differences(whole, again)
+    assert found[0] == f"trace.tsv is only in {whole}"
+    assert found[1].startswith("model.npz: ")
