@@ -1,9 +1,11 @@
 """What jobs ask for: threads fixed by the plan, memory that grows with the attempt, a machine to oneself."""
 
 import itertools
+import os
+import subprocess
 
 import pytest
-from workflow_calls import snakemake
+from workflow_calls import ROOT, snakemake
 
 THREADS = """
 include: "Snakefile"
@@ -59,3 +61,25 @@ def test_timed_job_runs_alone_and_each_attempt_asks_for_twice_the_memory(checkou
         assert all(last <= begun or first >= ended for first, last in others)
     # jobs that are not timed run side by side
     assert any(one[0] < other[1] and other[0] < one[1] for one, other in itertools.combinations(others, 2))
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        ("JobId=7 JobName=fit JobState=COMPLETED Reason=None", "success"),
+        ("JobId=7 JobName=fit JobState=PENDING Reason=Priority", "running"),
+        ("JobId=7 JobName=fit JobState=NODE_FAIL Reason=NodeDown", "failed"),
+        ("JobId=7 JobName=fit JobState=OUT_OF_MEMORY Reason=OutOfMemory", "failed"),
+        ("slurm_load_jobs error: Invalid job id specified", "failed"),
+        # or the job would be started a second time beside itself
+        ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", "running"),
+    ],
+)
+def test_status_of_a_job_in_the_words_of_snakemake(tmp_path, answer, word):
+    program = tmp_path / "scontrol"
+    program.write_text(f"#!/bin/sh\necho '{answer}' >&{2 if 'error' in answer else 1}\n")
+    program.chmod(0o755)
+    status = ROOT / "workflow/profiles/cluster-generic/status.sh"
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    done = subprocess.run([status, "7"], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{word}\n"
