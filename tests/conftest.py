@@ -1,17 +1,13 @@
 """Fixtures that several files of tests use."""
 
-import shutil
-
 import pytest
-from workflow_calls import ROOT
+from workflow_calls import copy_checkout
 
 
 @pytest.fixture
 def checkout(tmp_path):
     """A folder with all that a checkout needs to run the workflow."""
-    for part in ("workflow", "config", "profiles"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    shutil.copy(ROOT / "Snakefile", tmp_path)
+    copy_checkout(tmp_path)
     return tmp_path
 
 

@@ -2,14 +2,10 @@
 
 import json
 import shutil
-import sys
 
 import numpy as np
 import pytest
-from workflow_calls import ROOT
-
-sys.path.append(str(ROOT / "tests" / "reliability"))
-from compare import differences
+from reliability.compare import differences
 
 CLAIMS = "claim,verdict,numbers\nSVI is sooner,holds,1 s against 2 s\nK = 4,holds,4\n"
 
