@@ -12,7 +12,8 @@
 Prints the tables of fastex.md. The corpus is the simulated encyclopaedia, about 100 distinct words a document. Times
 are CPU seconds of the thread, except in ``cores`` (wall); compilation is excluded. ``speed``, ``draw``, ``crossing``
 and ``table`` start from the true clusters, so documents stay where they are, as in a chain that has converged;
-``quality`` and ``cores`` start at random. Run it while the machine does nothing else.
+``quality`` and ``cores`` start at random. Several threads share hashed sweeps only in rounds (``cores``), which are
+approximate. Run it while the machine does nothing else.
 """
 
 from __future__ import annotations

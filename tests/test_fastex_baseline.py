@@ -98,7 +98,7 @@ def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
     whole = fit(corpus, engine, iterations=8, seed=1)
     path = tmp_path / "run.npz"
     fit(corpus, engine, iterations=3, seed=1, checkpoint=path)
-    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2, documents_per_round=1)
+    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2)
     rest = fit(corpus, engine, iterations=8, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()

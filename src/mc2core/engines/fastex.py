@@ -41,12 +41,13 @@ EXACT_BYTES = 2**31
 class FastEx(Engine):
     """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
 
-    Every sweep visits each document once. With ``proposal="hash"`` a cluster is proposed from bit signatures and
-    accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored. Both
-    are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being scored,
-    with Dirichlet draws of weights and word distributions.
+    Every sweep visits each document once, in order. With ``proposal="hash"`` a cluster is proposed from bit signatures
+    and accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.
+    Both are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being
+    scored, with Dirichlet draws of weights and word distributions.
 
-    The chain leaves the posterior invariant: for the paper's projection always; for the balanced one in every sweep but
+    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in proposals'
+    weights and exact scores' word terms: for the paper's projection always; for the balanced one in every sweep but
     those right after it is fitted to the clusters (:data:`AIM_AFTER`), and so always after sweep 33.
 
     Parameters
@@ -80,11 +81,14 @@ class FastEx(Engine):
         The balanced projection lowers it further as long as its estimates are poor.
     rate_prior : float > 0
         Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
-    documents_per_round : int, optional
-        Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More: so many
-        documents are sampled at once from shared statistics, by all threads, before one updater carries out their
-        moves (NIPS12 section 5); the chain is then approximate, but the same for any number of threads. If not given,
-        1 for one thread and 1,000 for several.
+    documents_per_round : int
+        Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More is approximate:
+        so many documents are sampled at once from shared statistics, by all threads, before one updater carries out
+        their moves (NIPS12 section 5). What the chain converges to is then not the posterior; rounds should be far
+        smaller than the corpus. The results are the same for any number of threads.
+    threads : int
+        Never changes a result. They share the baseline's sweeps, and hashed ones in rounds; exact sweeps, and hashed
+        ones of a document at a time, take one thread.
 
     Raises
     ------
@@ -108,7 +112,7 @@ class FastEx(Engine):
         failure_probability: float | None = None,
         flatness: float = 0.8,
         rate_prior: float = 1.0,
-        documents_per_round: int | None = None,
+        documents_per_round: int = 1,
         threads: int = 1,
     ) -> None:
         self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
@@ -127,8 +131,6 @@ class FastEx(Engine):
         self.flatness = _fraction("flatness", flatness)
         self.rate_prior = positive("rate_prior", rate_prior)
         self.threads = whole("threads", threads)
-        if documents_per_round is None:
-            documents_per_round = 1 if self.threads == 1 else 1000
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.contexts: dict[str, Family] = {}
 
