@@ -1,12 +1,15 @@
 """NIPS12's baseline: its gamma variates, its posterior by enumeration, threads and resume."""
 
+from dataclasses import replace
+
 import numba
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.special import gammaln
 from test_fastex import STATES, TINY, A, B, G, K, assert_stationary, plan_of, posterior, small_corpus
 
-from mc2core import rng
+from mc2core import Corpus, rng
 from mc2core.engines.fastex import FastEx
 from mc2core.engines.fastex_baseline import (
     BaselineState,
@@ -66,7 +69,7 @@ def count_states(n, seed, component, indptr, words, counts, document_mass, n_wor
             draw_means(*block, A + n_k, precision, parameters, totals)
         else:
             draw_parameters(key + np.uint64(1), 0, n_words, pointers, columns, cells, A, parameters, totals)
-        weigh_clusters(key + np.uint64(2), component, n_k, G, B, n_words, precision, totals, head, slope)
+        weigh_clusters(key + np.uint64(2), component, n_k, G, B, parameters, precision, totals, head, slope)
         data = indptr, words, counts, document_mass
         assign(key, 0, cluster.size, *data, head, slope, precision, parameters, cluster)
         visits[(cluster * place).sum()] += 1
@@ -90,6 +93,27 @@ def test_sweep_is_that_of_the_kernels(component):
         state.sweep(rng.key(2, "test", t), np.zeros(2, np.int64))
         count_states(1, rng.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))
         assert np.array_equal(state.cluster, cluster)
+
+
+def test_empty_clusters_at_a_small_word_prior():
+    """All words of an empty cluster's draw underflow in 4 of 5 draws; what its words weigh then was 0 / 0.
+
+    With one word in use every cluster that has documents gives it all its weight, so that the chain mixes.
+    """
+    corpus, prior = Corpus(np.array([[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]])), 1e-4
+    state = BaselineState(corpus, replace(plan_of(), word_prior=prior), np.array([0, 1, 2, 0]))
+    place = 3 ** np.arange(3, -1, -1)
+    batches = np.zeros((40, len(STATES)), np.int64)
+    for batch, visits in enumerate(batches):
+        for t in range(200):
+            state.sweep(rng.key(3, "test", 200 * batch + t), np.zeros(2, np.int64))
+            visits[state.cluster @ place] += 1
+    # the evidence of a cluster whose tokens are all of one word, times its weight
+    tokens = np.array([[corpus.document_lengths[cluster == k].sum() for k in range(K)] for cluster in STATES])
+    sizes = np.array([np.bincount(cluster, minlength=K) for cluster in STATES])
+    words = gammaln(tokens + prior) - gammaln(prior) + gammaln(3 * prior) - gammaln(tokens + 3 * prior)
+    p = np.exp(np.sum(gammaln(sizes + G) + words, axis=1))
+    assert_stationary(batches, p / p.sum())
 
 
 def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):

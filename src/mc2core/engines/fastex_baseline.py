@@ -37,6 +37,7 @@ from mc2core.engines.fastex_exact import (
     refuse_tables_beyond_memory,
 )
 from mc2core.engines.parallel import in_blocks
+_LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
 
 _WORDS_TOGETHER = 4096
 _DOCUMENTS_TOGETHER = 1000
@@ -125,19 +126,39 @@ def draw_means(key, first, last, indptr, clusters, counts, strength, precision, 
 
 
 @kernel
-def weigh_clusters(key, component, n_k, weight_prior, rate_prior, n_words, precision, totals, head, slope):
-    """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them."""
+def log_total(logs, totals, k):
+    """ln of the sum over words of exp(logs[:, k]), which is ``totals[k]`` unless that has underflowed.
+
+    At small word priors all words of an empty cluster may be too small for a float64.
+    """
+    if totals[k] > _LEAST_TOTAL:
+        return math.log(totals[k])
+    top = logs[0, k]
+    for word in range(logs.shape[0]):
+        top = max(top, logs[word, k])
+    total = 0.0
+    for word in range(logs.shape[0]):
+        total += math.exp(np.float64(logs[word, k]) - np.float64(top))
+    return np.float64(top) + math.log(total)
+
+
+@kernel
+def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precision, totals, head, slope):
+    """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them.
+
+    ``logs`` (V, K) float32: the parameters drawn, of which ``totals`` are the sums.
+    """
     stream = np.zeros(2, np.uint64)
     for k in range(n_k.size):
         rng.seek(stream, key, k)
         head[k] = rng.log_gamma_variate(stream, n_k[k] + weight_prior)
         if component == MULTINOMIAL:
-            slope[k] = -math.log(totals[k])
+            slope[k] = -log_total(logs, totals, k)
         elif component == POISSON:  # rates are the variates over n_k + rate_prior
             head[k] -= totals[k] / (n_k[k] + rate_prior)
             slope[k] = -math.log(n_k[k] + rate_prior)
         else:
-            head[k] += 0.5 * n_words * math.log(precision[k]) - 0.5 * precision[k] * totals[k]
+            head[k] += 0.5 * logs.shape[0] * math.log(precision[k]) - 0.5 * precision[k] * totals[k]
             slope[k] = -0.5 * precision[k]
 
 
@@ -225,7 +246,7 @@ class BaselineState(State):
 
         totals = np.sum(in_blocks(pool, draw, n_words, _WORDS_TOGETHER), axis=0)
         head, slope = np.empty(n_clusters), np.empty(n_clusters)
-        settings = plan.component, n_k, plan.weight_prior, plan.rate_prior, n_words
+        settings = plan.component, n_k, plan.weight_prior, plan.rate_prior, self.parameters
         weigh_clusters(key + np.uint64(2), *settings, precision, totals, head, slope)
 
         def move(first: int, last: int) -> int:
