@@ -14,8 +14,9 @@ from mc2core.engines import fastex, fastex_exact
 from mc2core.engines.fastex import FastEx
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
 from mc2core.engines.fastex_exact import ExactState, sweep_exact
-from mc2core.engines.fastex_hash import choose, put, sweep, workspace
+from mc2core.engines.fastex_hash import choose, put, workspace
 from mc2core.engines.fastex_state import FastExState
+from mc2core.engines.fastex_sweep import sweep
 from mc2core.engines.fastex_table import add_to, count_at, count_bits, empty_table, grown
 from mc2core.engines.loop import fit
 from mc2core.hashing import BITS
@@ -398,6 +399,3 @@ def test_corpora_and_checkpoints_that_do_not_fit():
         engine.init(Corpus(np.zeros((2, 3), int), contexts={"year": np.array([1.0, 2.0])}), 0)
     with pytest.raises(ValueError, match="'cluster' holds 3; it must be at least 0 and below 3"):
         engine.restore(TINY, {"cluster": np.array([0, 1, 2, 3])})
-    huge = Corpus(np.ones((1, 10), int))
-    with pytest.raises(ValueError, match="use proposal='hash'"):
-        FastEx(n_clusters=2 * 10**9, proposal="exact").init(huge, 0)

@@ -21,17 +21,8 @@ from mc2core.engines.fastex_components import (
     theta_of,
     word_term,
 )
-from mc2core.engines.fastex_exact import (
-    HOPELESS,
-    ExactState,
-    bound_scores,
-    cluster_terms,
-    draw_from_logs,
-    excess,
-    largest,
-    list_likely,
-    score_clusters,
-)
+from mc2core.engines.fastex_draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex_exact import ExactState, bound_scores, cluster_terms, excess, score_clusters
 from mc2core.engines.fastex_hash import Columns
 from mc2core.engines.fastex_lanes import NO_CLUSTER
 from mc2core.engines.fastex_proposal import FLOOR, draw, padded, proposal_scores, replace, weigh

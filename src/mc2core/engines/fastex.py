@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -14,7 +15,15 @@ from mc2core.described import Stored, check
 from mc2core.engines.base import MOST_LABELS, Engine, State, choice, whole
 from mc2core.engines.fastex_baseline import BaselineState
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
-from mc2core.engines.fastex_exact import ExactState, table_bytes
+from mc2core.engines.fastex_exact import CLUSTER_BYTES, ExactState, table_bytes
+from mc2core.engines.fastex_limits import (
+    LEAST_PRIOR,
+    hashed_bytes,
+    refuse_beyond_memory,
+    refuse_counts,
+    refuse_prior_sum,
+    refuse_scores,
+)
 from mc2core.engines.fastex_state import FastExState
 from mc2core.engines.parallel import thread_budget
 from mc2core.families import Family
@@ -54,10 +63,10 @@ class FastEx(Engine):
     ----------
     n_clusters : int
         K. More clusters than documents is allowed; some then stay empty.
-    word_prior : float > 0
+    word_prior : float > 0, V * word_prior at most 1e9
         a: Dirichlet parameter of every word (multinomial), shape of the Gamma prior of every word's rate (Poisson), or
         documents that the prior mean of 0 counts for (Gaussian).
-    weight_prior : float > 0
+    weight_prior : float > 0, K * weight_prior at most 1e9
         Dirichlet parameter of every cluster weight.
     bits : 8, 16, 32, 64, 128 or 256
         Length of a signature.
@@ -93,7 +102,8 @@ class FastEx(Engine):
     Raises
     ------
     ValueError
-        A setting outside its range.
+        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
+        that are not finite.
     """
 
     name: ClassVar[str] = "fastex"
@@ -116,8 +126,8 @@ class FastEx(Engine):
         threads: int = 1,
     ) -> None:
         self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
-        self.word_prior = positive("word_prior", word_prior)
-        self.weight_prior = positive("weight_prior", weight_prior)
+        self.word_prior = _prior("word_prior", word_prior)
+        self.weight_prior = _prior("weight_prior", weight_prior)
         self.bits = whole("bits", bits)
         n_signature_words(self.bits)
         self.projection = choice("projection", projection, ("balanced", "paper"))
@@ -129,7 +139,7 @@ class FastEx(Engine):
         if self.failure_probability == 1.0:
             raise ValueError("failure_probability is 1; it must lie between 0 and 1")
         self.flatness = _fraction("flatness", flatness)
-        self.rate_prior = positive("rate_prior", rate_prior)
+        self.rate_prior = _prior("rate_prior", rate_prior)
         self.threads = whole("threads", threads)
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.contexts: dict[str, Family] = {}
@@ -148,10 +158,26 @@ class FastEx(Engine):
             TRIES if self.projection == "balanced" else 1, self.documents_per_round,
         )  # fmt: skip
 
-    def init(self, corpus: Corpus, seed: int) -> State:
-        """Every document in a cluster drawn uniformly; ValueError where the corpus has no words."""
+    def _refuse(self, corpus: Corpus) -> None:
+        """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
         if corpus.n_tokens == 0:
             raise ValueError("FastEx clusters documents by their words, but the corpus has none")
+        sampler = "baseline" if self.proposal == "baseline" else "exact" if self.is_exact(corpus) else "hash"
+        n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
+            "baseline": 4 * self.n_clusters * corpus.n_words,
+            "exact": CLUSTER_BYTES * self.n_clusters,
+            "hash": hashed_bytes(self.n_clusters, self.bits),
+        }[sampler]
+        refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._plan)
+        refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
+        refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
+        content = corpus.content
+        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
+        refuse_counts(totals.astype(np.int64), sampler, self._plan)
+
+    def init(self, corpus: Corpus, seed: int) -> State:
+        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
+        self._refuse(corpus)
         cluster = rng.generator(seed, "fastex init").integers(0, self.n_clusters, corpus.n_documents, dtype=np.int32)
         return self._state(corpus, cluster)
 
@@ -175,13 +201,15 @@ class FastEx(Engine):
             state.sweep(rng.key(seed, "fastex sweep", iteration), moves, pool)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
             state.aim()
-        in_use = int(np.count_nonzero(state.sizes))
+        in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
+        if not math.isfinite(log_joint):
+            refuse_scores(self._plan, "a cluster")
         return {
             "clusters": in_use,
             "topics": in_use,
             "proposed": moves[0] / corpus.n_documents,
             "accepted": moves[1] / corpus.n_documents,
-            "log_joint": state.log_joint,
+            "log_joint": log_joint,
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
@@ -211,6 +239,7 @@ class FastEx(Engine):
         )
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        self._refuse(corpus)
         is_hashed = not (self.is_exact(corpus) or self.proposal == "baseline")
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters}
         check(arrays, _DESCRIBED | (_DESCRIBED_AIM if is_hashed else {}), sizes)
@@ -218,6 +247,13 @@ class FastEx(Engine):
             return self._state(corpus, arrays["cluster"])
         aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
         return self._state(corpus, arrays["cluster"], aim)
+
+
+def _prior(name: str, value: float) -> float:
+    number = positive(name, value)
+    if number < LEAST_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {LEAST_PRIOR:g}")
+    return number
 
 
 def _fraction(name: str, value: float) -> float:

@@ -29,20 +29,15 @@ from mc2core.engines.fastex_components import (
     precision_rate,
     precision_shape,
 )
-from mc2core.engines.fastex_exact import (
-    HOPELESS,
-    draw_from_logs,
-    largest,
-    list_likely,
-    refuse_tables_beyond_memory,
-)
+from mc2core.engines.fastex_draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex_limits import refuse_scores
 from mc2core.engines.parallel import in_blocks
-_LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
 
 _WORDS_TOGETHER = 4096
 _DOCUMENTS_TOGETHER = 1000
 _SMALL_SHAPE = 0.5
 _CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
+_LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
 
 
 @kernel
@@ -96,7 +91,7 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
             totals[k] += numerics.exp(row[k])
 
 
-@kernel
+@kernel(error_model="numpy")
 def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
     """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
     stream = np.zeros(2, np.uint64)
@@ -106,7 +101,7 @@ def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, pr
         precision[k] = math.exp(rng.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
 
 
-@kernel
+@kernel(error_model="numpy")
 def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
     """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
 
@@ -164,9 +159,10 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precisio
 
 @kernel
 def assign(key, first, last, indptr, words, counts, document_mass, head, slope, factor, parameters, cluster):
-    """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters; returns how many moved.
+    """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters.
 
-    A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k].
+    A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k]. Returns how
+    many moved, or -1 - j where document j has scores that are not finite.
     """
     stream = np.zeros(2, np.uint64)
     scores, likely = np.empty(head.size), np.empty(head.size, np.int64)
@@ -181,7 +177,10 @@ def assign(key, first, last, indptr, words, counts, document_mass, head, slope, 
             scores[k] = head[k] + document_mass[j] * slope[k] + factor[k] * scores[k]
         rng.seek(stream, key, j)
         n = list_likely(scores, scores[largest(scores)] - HOPELESS, likely)
-        new = likely[draw_from_logs(stream, scores[:n])]
+        drawn = draw_from_logs(stream, scores[:n])
+        if drawn < 0:
+            return -1 - j
+        new = likely[drawn]
         moved += new != cluster[j]
         cluster[j] = new
     return moved
@@ -197,8 +196,6 @@ class BaselineState(State):
     """
 
     def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        n_bytes = 4 * corpus.n_words * plan.n_clusters
-        refuse_tables_beyond_memory("baseline", n_bytes, corpus.n_words, plan.n_clusters)
         content = corpus.content
         self.plan = plan
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
@@ -225,7 +222,10 @@ class BaselineState(State):
         return self.sizes, mass, squares
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``."""
+        """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``.
+
+        ValueError, with a document, where scores are not finite.
+        """
         plan, cells = self.plan, self._cells()
         by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
         n_k, mass, squares = self._sizes(cells)
@@ -251,7 +251,10 @@ class BaselineState(State):
 
         def move(first: int, last: int) -> int:
             data = self.indptr, self.words, self.counts, self.document_mass
-            return assign(key, first, last, *data, head, slope, precision, self.parameters, self.cluster)
+            moved = assign(key, first, last, *data, head, slope, precision, self.parameters, self.cluster)
+            if moved < 0:
+                refuse_scores(plan, f"document {-1 - moved}")
+            return moved
 
         moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENTS_TOGETHER))
 

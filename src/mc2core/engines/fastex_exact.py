@@ -14,7 +14,6 @@ to the same bits as if it had been taken out. Tables change where a document mov
 from __future__ import annotations
 
 import math
-import os
 from concurrent.futures import Executor
 from typing import NamedTuple
 
@@ -38,13 +37,15 @@ from mc2core.engines.fastex_components import (
     precision_shape,
     word_term,
 )
+from mc2core.engines.fastex_draw import HOPELESS, draw_from_logs, largest, list_likely
 from mc2core.engines.fastex_lanes import prefetch
-from mc2core.engines.fastex_state import JOINT_UNIT
+from mc2core.engines.fastex_limits import refuse_beyond_memory, refuse_scores
+from mc2core.engines.fastex_passes import JOINT_UNIT
 
 #: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
 CLUSTERS_A_DOCUMENT = 4
-#: clusters that score so many nats below the best are not drawn: even thousands of them weigh less than rounding does
-HOPELESS = 45.0
+#: bytes kept of each cluster beside its counts
+CLUSTER_BYTES = 56
 _TABLE = 1 << 14  # counts whose log-gamma is tabulated, at least
 _AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
 _LINES = 8
@@ -103,7 +104,9 @@ def bound_scores(component, mass, head, slope, tail, shape, scores):
         for k in range(scores.size):
             # what the rate of the precision's posterior becomes with the document
             rate = tail[k] + 0.5 * mass * (1.0 - slope[k]) - scores[k] * slope[k]
-            scores[k] = head[k] - shape[k] * numerics.log(rate)
+            # the logarithm is that of a normal number: where rounding or overflow leaves none, the draw is told so
+            log_rate = numerics.log(rate) if 0.0 < rate < math.inf else math.nan
+            scores[k] = head[k] - shape[k] * log_rate
     else:
         for k in range(scores.size):
             scores[k] += head[k] + mass * slope[k]
@@ -203,50 +206,31 @@ def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scor
                 scores[place_k] += log_gamma[others + np.uint64(x)] - log_gamma[others] - lacking
 
 
-# -- the draw ------------------------------------------------------------------------------------------------------
-@kernel
-def largest(scores):
-    """Index of the largest of (n,) float64 ``scores``, none of them NaN; in eight chains, which np.argmax is not."""
-    end = scores.size // 8 * 8
-    a = b = c = d = e = f = g = h = scores[0]
-    for k in range(0, end, 8):
-        a, b, c, d = max(a, scores[k]), max(b, scores[k + 1]), max(c, scores[k + 2]), max(d, scores[k + 3])
-        e, f, g, h = max(e, scores[k + 4]), max(f, scores[k + 5]), max(g, scores[k + 6]), max(h, scores[k + 7])
-    for k in range(end, scores.size):
-        a = max(a, scores[k])
-    top = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
-    k = 0
-    while scores[k] != top:
-        k += 1
-    return k
+# -- the sweep ----------------------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def weigh_document(
+    component, priors, log_gamma, cells, tables, j, own, n_k, sums, squares, head, slope, tail, shape, scores, likely
+):  # fmt: skip
+    """Log probabilities, but for a constant, of the clusters of document j given those of all others.
 
-
-@kernel
-def list_likely(scores, least, likely):
-    """Move scores of at least ``least`` to the front, and their indices to ``likely``, (K,) int64; returns how many."""
-    n = 0
-    for k in range(scores.size):
-        score = scores[k]
-        scores[n], likely[n] = score, k
-        n += score >= least
+    ``priors``: what :func:`cluster_terms` takes before a cluster's sizes. (K,) float64 ``head``, ``slope``, ``tail``,
+    ``shape`` hold all clusters' terms; those of ``own``, which j is in, become those without j. ``scores`` and
+    ``likely`` begin with the clusters that may be drawn; returns how many these are.
+    """
+    mass = cells.mass[j]
+    score_clusters(component, priors[1], log_gamma, cells, tables, j, own, scores)
+    # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
+    square = np.int64(2.0 * scores[own]) + mass if component == GAUSSIAN else np.int64(0)
+    sizes = n_k[own] - 1, sums[own] - mass, squares[own] - square
+    head[own], slope[own], tail[own], shape[own] = cluster_terms(component, *priors, *sizes)
+    bound_scores(component, mass, head, slope, tail, shape, scores)
+    top = largest(scores)
+    least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
+    n = list_likely(scores, least, likely)
+    for i in range(n):
+        one = likely[i]
+        scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
     return n
-
-
-@kernel
-def draw_from_logs(stream, scores):
-    """Index drawn in proportion to exp(scores); (n,) float64 ``scores`` are used up."""
-    top = scores[largest(scores)]
-    for i in range(scores.size):
-        scores[i] = numerics.exp(scores[i] - top)
-    total = 0.0
-    for i in range(scores.size):
-        total += scores[i]
-    u = rng.uniform(stream) * total
-    i = 0
-    while i < scores.size - 1 and u >= scores[i]:
-        u -= scores[i]
-        i += 1
-    return i
 
 
 @kernel
@@ -254,9 +238,10 @@ def sweep_exact(
     key, component, n_words, word_prior, weight_prior, rate_prior, log_gamma, cells, tables, cluster, n_k, sums,
     squares, moves,
 ):  # fmt: skip
-    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_hash.sweep`.
+    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_sweep.sweep`.
 
-    ``n_k``, ``sums``, ``squares``: (K,) int64 documents, mass and squares of the clusters.
+    ``n_k``, ``sums``, ``squares``: (K,) int64 documents, mass and squares of the clusters. Returns the number of
+    documents, or -1 - j where document j has scores that are not finite.
     """
     n_clusters = n_k.size
     head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
@@ -267,21 +252,16 @@ def sweep_exact(
     stream = np.zeros(2, np.uint64)
     for j in range(cluster.size):
         old, mass = np.int64(cluster[j]), cells.mass[j]
-        score_clusters(component, word_prior, log_gamma, cells, tables, j, old, scores)
-        # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
-        square = np.int64(2.0 * scores[old]) + mass if component == GAUSSIAN else np.int64(0)
         kept = head[old], slope[old], tail[old], shape[old]
-        sizes = n_k[old] - 1, sums[old] - mass, squares[old] - square
-        head[old], slope[old], tail[old], shape[old] = cluster_terms(component, *priors, *sizes)
-        bound_scores(component, mass, head, slope, tail, shape, scores)
-        top = largest(scores)
-        least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
-        n = list_likely(scores, least, likely)
-        for i in range(n):
-            one = likely[i]
-            scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
+        n = weigh_document(
+            component, priors, log_gamma, cells, tables, j, old, n_k, sums, squares, head, slope, tail, shape, scores,
+            likely,
+        )  # fmt: skip
         rng.seek(stream, key, j)
-        new = likely[draw_from_logs(stream, scores[:n])]
+        drawn = draw_from_logs(stream, scores[:n])
+        if drawn < 0:
+            return -1 - j
+        new = likely[drawn]
         if new == old:
             head[old], slope[old], tail[old], shape[old] = kept
             continue
@@ -295,6 +275,7 @@ def sweep_exact(
         head[new], slope[new], tail[new], shape[new] = cluster_terms(
             component, *priors, n_k[new], sums[new], squares[new]
         )
+    return cluster.size
 
 
 @kernel
@@ -326,29 +307,29 @@ def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
     return CLUSTERS_A_DOCUMENT * document_frequency > n_clusters
 
 
+def _log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
+    """How many log-gammas are tabulated: those of all counts of words that are not ``frequent``, (V,) bool."""
+    totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+    return max(_TABLE, int(totals[~frequent].max(initial=0)) + 1)
+
+
 def table_bytes(corpus: Corpus, n_clusters: int) -> int:
-    """Most bytes of the tables of :func:`lay_out`; a word has no more rows than documents, or its largest count."""
+    """Most bytes of tables of counts and terms; a word has no more rows than documents, or its largest count.
+
+    What is tabulated for any corpus is left out.
+    """
     frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
     largest_count = np.zeros(corpus.n_words, np.int64)
     np.maximum.at(largest_count, corpus.content.indices, corpus.content.data)
     rows = np.minimum(frequency, largest_count)[frequent]
-    return 4 * n_clusters * int((rows + 1).sum()) + 8 * int((frequency[~frequent] + 1).sum())
+    beside_rows = int((frequency[~frequent] + 1).sum()) + _log_gammas(corpus, frequent) - _TABLE
+    return 4 * n_clusters * int((rows + 1).sum()) + 8 * beside_rows
 
 
-def refuse_tables_beyond_memory(proposal: str, n_bytes: int, n_words: int, n_clusters: int) -> None:
-    """ValueError where tables of ``n_bytes`` would take more than 0.8 of this machine's memory."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if n_bytes > 0.8 * memory:
-        raise ValueError(
-            f"proposal={proposal!r} needs tables of {1e-9 * n_bytes:.1f} GB for {n_clusters} clusters and "
-            f"{n_words} words, but this machine has {1e-9 * memory:.1f} GB; use proposal='hash'"
-        )
-
-
-def lay_out(corpus: Corpus, n_clusters: int, mass: np.ndarray) -> tuple[Cells, Tables]:
+def lay_out(corpus: Corpus, plan: Plan, mass: np.ndarray) -> tuple[Cells, Tables]:
     """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
-    content = corpus.content
+    content, n_clusters = corpus.content, plan.n_clusters
     indptr = content.indptr.astype(np.int64)
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -363,8 +344,9 @@ def lay_out(corpus: Corpus, n_clusters: int, mass: np.ndarray) -> tuple[Cells, T
     place = starts[words]
     place[in_rows] = row
     n_frequent, n_entries = int(frequent.sum()), int(room.sum())
-    n_bytes = 4 * n_clusters * (n_frequent + len(pairs) + 14) + 8 * n_entries  # 14: what is kept of clusters
-    refuse_tables_beyond_memory("exact", n_bytes, corpus.n_words, n_clusters)
+    n_bytes = CLUSTER_BYTES * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
+    n_bytes += 8 * (n_entries + _log_gammas(corpus, frequent))
+    refuse_beyond_memory("exact", n_bytes, corpus.n_words, plan)
     word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
     tables = Tables(
         word, pairs % unit, np.searchsorted(word, np.arange(n_frequent + 1)),
@@ -391,11 +373,10 @@ class ExactState(State):
         self.n_words = corpus.n_words
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         mass = document_mass(plan.component, content.data, content.indptr)
-        self.cells, self.tables = lay_out(corpus, n_clusters, mass)
+        self.cells, self.tables = lay_out(corpus, plan, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
-        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
-        largest_rare = int(totals[~is_frequent(frequency, n_clusters)].max(initial=0))
-        self.log_gamma = gammaln(np.arange(max(_TABLE, largest_rare + 1)) + plan.word_prior)
+        n_log_gammas = _log_gammas(corpus, is_frequent(frequency, n_clusters))
+        self.log_gamma = gammaln(np.arange(n_log_gammas) + plan.word_prior)
         self.n_k = np.bincount(self.cluster, minlength=n_clusters).astype(np.int64)
         self.mass = np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64)
         self.squares = np.zeros(n_clusters, np.int64)
@@ -403,12 +384,17 @@ class ExactState(State):
         _count_documents(plan.component, *words, self.cluster, self.squares)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``."""
+        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
+
+        ValueError, with the document, where scores are not finite.
+        """
         plan = self.plan
-        sweep_exact(
+        done = sweep_exact(
             key, plan.component, self.n_words, plan.word_prior, plan.weight_prior, plan.rate_prior, self.log_gamma,
             self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
         )  # fmt: skip
+        if done < 0:
+            refuse_scores(plan, f"document {-1 - done}")
 
     @property
     def sizes(self) -> np.ndarray:

@@ -31,11 +31,13 @@ from mc2core.compiling import kernel
 from mc2core.engines.fastex_components import GAUSSIAN, linear_terms, log_evidence, theta_of, word_term
 from mc2core.engines.fastex_lanes import BLOCK, NO_CLUSTER, prefetch
 from mc2core.engines.fastex_proposal import draw, proposal_scores, replace, weigh
-from mc2core.engines.fastex_table import MAX_LOAD, add_to, count_at, home
+from mc2core.engines.fastex_table import add_to, count_at, home
 from mc2core.hashing import WORD_BITS, add_signed, signature_word
 
 _F = np.float32
 _ZERO = _F(0.0)
+#: columns hold smaller numbers, so that no sum or product in a score leaves the range of float32
+MOST_OF_COLUMN = 1e18
 
 
 class Documents(NamedTuple):
@@ -100,19 +102,21 @@ def coordinate(theta, centre, grid):
 
 @kernel
 def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
-    """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares)."""
+    """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares); whether its numbers can be used."""
     for part in range(columns.signature.shape[0]):
         columns.signature[part, k] = signature_word(sums, total, part, constants.bits)
     constant, slope, factor = linear_terms(constants, background, sizes[0], sizes[1], sizes[2], overlap)
-    columns.norm[k] = factor * _F(math.sqrt(square) * constants.norm_unit)
+    norm = factor * _F(math.sqrt(square) * constants.norm_unit)
+    columns.norm[k] = norm
     columns.constant[k] = constant
     columns.slope[k] = slope
+    return abs(norm) < MOST_OF_COLUMN and abs(constant) < MOST_OF_COLUMN and abs(slope) < MOST_OF_COLUMN
 
 
 @kernel
 def refresh(clusters, projection, constants, k):
-    """Recompute the column of cluster k."""
-    fill_column(
+    """Recompute the column of cluster k; whether its numbers can be used."""
+    return fill_column(
         clusters.columns, k, constants, projection.background, clusters.sums[k], clusters.total[k], clusters.square[k],
         (clusters.n_k[k], clusters.mass[k], clusters.squares[k]), clusters.overlap[k],
     )  # fmt: skip
@@ -120,7 +124,7 @@ def refresh(clusters, projection, constants, k):
 
 @kernel
 def put(documents, clusters, projection, constants, slots, used, j, k, sign):
-    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums."""
+    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums; as :func:`refresh`."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
@@ -147,7 +151,7 @@ def put(documents, clusters, projection, constants, slots, used, j, k, sign):
     clusters.n_k[k] += sign
     clusters.mass[k] += sign * documents.mass[j]
     clusters.squares[k] += squares
-    refresh(clusters, projection, constants, k)
+    return refresh(clusters, projection, constants, k)
 
 
 @kernel
@@ -189,7 +193,10 @@ def _log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
 
 @kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
-    """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch."""
+    """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch.
+
+    NaN where the cluster's column cannot be used without the document.
+    """
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
     shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
@@ -211,7 +218,8 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
             add_signed(sums, word, np.int32(after - before))
     mass = documents.mass[j]
     sizes = clusters.n_k[k] - 1, clusters.mass[k] - mass, clusters.squares[k] - squares
-    fill_column(work.own, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap)
+    if not fill_column(work.own, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
+        return _F(np.nan)
     proposal_scores(
         work.own, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
         work.own_score, work.own_block,
@@ -219,17 +227,28 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
     return work.own_score[0]
 
 
+@numba.njit(inline="always")
+def log_acceptance(log_now, log_new, weight_now, weight_new):
+    """Logarithm of the ratio that the acceptance of a move is the smaller of 1 and (eq. 17).
+
+    From the log evidence of the document in both clusters, and the weights of both in its proposal.
+    """
+    return log_new - log_now + math.log(weight_now) - math.log(weight_new)
+
+
 @kernel
 def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
     """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
 
-    Returns (cluster, how many other clusters were proposed).
+    Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
     """
     mass, n_clusters = documents.mass[j], clusters.n_k.size
     squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
     if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
         _, squares = _words_in(documents, slots, constants, j, old, inside)
     own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
+    if math.isnan(own):
+        return -1, 0
     weights, blocks = work.weights, work.blocks
     proposal_scores(
         clusters.columns, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack,
@@ -243,13 +262,17 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
         new = draw(stream, n_clusters, weights, blocks)
         if new == now:
             continue
+        if new < 0:
+            return -1, n_proposed
         n_proposed += 1
         fetch_cells(documents, slots, constants.n_words, j, new)
         if not is_scored:
             log_now = _log_evidence_in(documents, clusters, slots, constants, j, old, inside)
             is_scored = True
         log_new = _log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
-        log_ratio = log_new - log_now + math.log(weights[now]) - math.log(weights[new])
+        log_ratio = log_acceptance(log_now, log_new, weights[now], weights[new])
+        if not abs(log_ratio) < math.inf:
+            return -1, n_proposed
         if log_ratio >= 0.0 or rng.uniform(stream) < math.exp(log_ratio):
             now, log_now = new, log_new
     return now, n_proposed
@@ -312,58 +335,3 @@ def workspace(clusters):
         np.zeros(size, np.float32),
         np.zeros(size // BLOCK, np.float32),
     )
-
-
-@kernel
-def choose_all(key, first, last, documents, clusters, projection, constants, slots, cluster, chosen, moves):
-    """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler."""
-    work = workspace(clusters)
-    stream = np.zeros(2, np.uint64)
-    for j in range(first, last):
-        if j + 1 < last:
-            fetch_cells(documents, slots, constants.n_words, j + 1, np.int64(cluster[j + 1]))
-        rng.seek(stream, key, j)
-        chosen[j], proposed = choose(
-            documents, clusters, projection, constants, slots, j, np.int64(cluster[j]), stream, work
-        )
-        moves[0] += proposed
-
-
-@kernel
-def apply_moves(first, last, documents, clusters, projection, constants, slots, used, cluster, chosen, moves):
-    """Carry out the moves of documents first..last - 1: the updater; returns where the table must grow, or last."""
-    for j in range(first, last):
-        old, new = np.int64(cluster[j]), np.int64(chosen[j])
-        if new != old:
-            if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
-                return j
-            moves[1] += 1
-            for k, sign in ((old, -1), (new, 1)):
-                put(documents, clusters, projection, constants, slots, used, j, k, sign)
-            cluster[j] = new
-    return last
-
-
-@kernel
-def sweep(key, first, documents, clusters, projection, constants, slots, used, cluster, moves):
-    """One move for each document from ``first`` on, in order; returns the document at which the table must grow.
-
-    ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
-    """
-    work = workspace(clusters)
-    stream = np.zeros(2, np.uint64)
-    for j in range(first, cluster.size):
-        if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
-            return j
-        if j + 1 < cluster.size:
-            fetch_cells(documents, slots, constants.n_words, j + 1, np.int64(cluster[j + 1]))
-        old = np.int64(cluster[j])
-        rng.seek(stream, key, j)
-        new, proposed = choose(documents, clusters, projection, constants, slots, j, old, stream, work)
-        moves[0] += proposed
-        if new != old:
-            moves[1] += 1
-            for k, sign in ((old, -1), (new, 1)):
-                put(documents, clusters, projection, constants, slots, used, j, k, sign)
-            cluster[j] = new
-    return cluster.size

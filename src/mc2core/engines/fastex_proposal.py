@@ -61,10 +61,16 @@ def weigh(scores, blocks):
 
 @kernel
 def draw(stream, n_clusters, weights, blocks):
-    """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``."""
+    """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
+
+    Proportions are those of the weights to float32's rounding of the sums, which a block's last cluster takes up.
+    -1 where the sum of all is no positive number.
+    """
     total = 0.0
     for b in range(blocks.size):
         total += blocks[b]
+    if not 0.0 < total < np.inf:
+        return -1
     u = rng.uniform(stream) * total
     b = 0
     while b < blocks.size - 1 and u >= blocks[b]:
