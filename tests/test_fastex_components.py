@@ -23,9 +23,10 @@ from mc2core.engines.fastex_components import (
 )
 from mc2core.engines.fastex_draw import HOPELESS, draw_from_logs, largest, list_likely
 from mc2core.engines.fastex_exact import ExactState, bound_scores, cluster_terms, excess, score_clusters
-from mc2core.engines.fastex_hash import Columns
+from mc2core.engines.fastex_hash import Columns, choose, workspace
 from mc2core.engines.fastex_lanes import NO_CLUSTER
 from mc2core.engines.fastex_proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
+from mc2core.engines.fastex_state import FastExState
 from mc2core.hashing import BITS, n_signature_words
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
@@ -153,6 +154,30 @@ def test_proposal_weights_against_their_twin(bits):
     np.testing.assert_allclose(scores[:n_clusters], weights, rtol=3e-6)
     assert not scores[n_clusters:].any()
     np.testing.assert_allclose(blocks, scores.reshape(-1, 64).sum(axis=1, dtype=float), rtol=1e-5)
+
+
+@pytest.mark.parametrize("flatness", [1.0, 1e-3, 1e-30])
+def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(flatness):
+    """They had the least weight, which the last cluster got on top of its own, at a flatness below 0.1."""
+    state = FastExState(
+        Corpus(np.eye(4, dtype=int)), Plan(3, A, G, B, 0, 64, True, None, flatness, 1, 1), np.arange(4) % 3
+    )
+    state.constants = state.constants._replace(flatness=flatness)
+    work = workspace(state.clusters)
+    choose(
+        state.documents,
+        state.clusters,
+        state.projection,
+        state.constants,
+        state.slots,
+        0,
+        0,
+        np.zeros(2, np.uint64),
+        work,
+    )
+    assert work.weights[:3].min() > 0
+    assert not work.weights[3:].any()
+    assert work.blocks[0] == pytest.approx(work.weights[:3].sum(), rel=3e-7)
 
 
 def test_draws_follow_the_weights():

@@ -18,8 +18,8 @@ from numba.extending import intrinsic
 
 #: clusters in one block; arrays over clusters are as long as whole blocks
 BLOCK = 64
-#: constants of score below this mark columns that hold no cluster: they get no weight
-NO_CLUSTER = -1e30
+#: the constant of columns that hold no cluster: whatever the score is multiplied by, they get no weight
+NO_CLUSTER = -math.inf
 _FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
 _INTS = ir.VectorType(ir.IntType(32), BLOCK)
 _WORDS = ir.VectorType(ir.IntType(64), BLOCK)
@@ -133,7 +133,7 @@ def _weigh_block(typingctx, scores, first, top, floor):
         p = _polynomial(builder, _EXPONENTIAL, _fma(builder, n, _floats(-math.log(2.0)), x))
         power = builder.add(builder.fptosi(n, _INTS), ir.Constant(_INTS, [127] * BLOCK))
         power = builder.bitcast(builder.shl(power, ir.Constant(_INTS, [23] * BLOCK)), _FLOATS)
-        is_cluster = builder.fcmp_ordered(">", score, _floats(0.1 * NO_CLUSTER))
+        is_cluster = builder.fcmp_ordered(">", score, _floats(NO_CLUSTER))
         weight = builder.select(is_cluster, builder.fmul(p, power), _floats(0.0))
         arrays.store(weight, 0, arguments[1])
         start = ir.Constant(ir.FloatType(), -0.0)
