@@ -233,7 +233,8 @@ def log_acceptance(log_now, log_new, weight_now, weight_new):
 
     From the log evidence of the document in both clusters, and the weights of both in its proposal.
     """
-    return log_new - log_now + math.log(weight_now) - math.log(weight_new)
+    # of a float32 the logarithm would be one, too, and forth and back would not balance
+    return log_new - log_now + math.log(np.float64(weight_now)) - math.log(np.float64(weight_new))
 
 
 @kernel
