@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import memory, rng
+from mc2core import rng
 from mc2core.corpus import Corpus
 from mc2core.described import Stored, check
 from mc2core.engines.base import MOST_LABELS, Engine, State, choice, whole
@@ -188,9 +188,6 @@ class FastEx(Engine):
             return BaselineState(corpus, self._plan, cluster)
         if self.is_exact(corpus):
             return ExactState(corpus, self._plan, cluster)
-        # sums of coordinates, and what is kept of a cluster besides
-        n_bytes = self.n_clusters * (256 * n_signature_words(self.bits) + 64)
-        memory.need(n_bytes, f"hashing {self.n_clusters} clusters", "n_clusters or bits may be lower")
         return FastExState(corpus, self._plan, cluster, aim)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import NoReturn
 
 import numpy as np
 
+from mc2core import memory
+from mc2core.engines.base import MOST_LABELS
 from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, Plan
 from mc2core.hashing import WORD_BITS, n_signature_words
 
@@ -15,8 +16,6 @@ from mc2core.hashing import WORD_BITS, n_signature_words
 LEAST_PRIOR = 1e-100
 #: most that the parameters of a Dirichlet prior sum to: the log-gamma of the sum is good to 4e-6 nats
 MOST_OF_PRIOR = 1e9
-#: clusters are numbered in int32, and so are a word's tokens where every cluster is scored
-MOST = 2**31 - 1
 
 
 def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
@@ -34,8 +33,8 @@ def refuse_counts(word_totals: np.ndarray, proposal: str, plan: Plan) -> None:
     found = f"word {d} occurs {int(word_totals[d])} times in all, too often for"
     if plan.component == GAUSSIAN and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
         raise ValueError(f"{found} component='gaussian', which sums squares of counts in 64 bits")
-    if proposal == "exact" and word_totals[d] > MOST:
-        raise ValueError(f"{found} proposal={proposal!r}, which counts to {MOST}; use proposal='hash'")
+    if proposal == "exact" and word_totals[d] > MOST_LABELS:
+        raise ValueError(f"{found} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
 
 
 def hashed_bytes(n_clusters: int, bits: int) -> int:
@@ -44,15 +43,11 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
 
 
 def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, plan: Plan) -> None:
-    """ValueError where ``n_bytes`` are more than 0.8 of this machine's memory, or clusters too many to be numbered."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    needs = f"proposal={proposal!r} needs {1e-9 * n_bytes:.1f} GB for {plan.n_clusters} clusters and {n_words} words"
-    if n_bytes > 0.8 * memory:
-        is_less = hashed_bytes(plan.n_clusters, plan.bits) < 0.4 * min(n_bytes, memory)
-        hint = "; use proposal='hash'" if is_less else "; use fewer clusters"
-        raise ValueError(f"{needs}, but this machine has {1e-9 * memory:.1f} GB{hint}")
-    if plan.n_clusters > MOST:
-        raise ValueError(f"n_clusters is {plan.n_clusters}; it must be at most {MOST}")
+    """ValueError where ``n_bytes`` are not available."""
+    remedy = "use fewer clusters"
+    if hashed_bytes(plan.n_clusters, plan.bits) < 0.5 * n_bytes:
+        remedy = "use proposal='hash'"
+    memory.need(n_bytes, f"proposal={proposal!r} with {plan.n_clusters} clusters and {n_words} words", remedy)
 
 
 def refuse_scores(plan: Plan, what: str) -> NoReturn:
