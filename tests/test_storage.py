@@ -219,6 +219,12 @@ def test_a_file_that_may_not_grow_is_named_and_the_old_one_stays(tmp_path, small
         storage.replacing_folder(tmp_path / "folder") as folder,
     ):
         (folder / "names.txt").write_text("x" * 20_000)
+    with (
+        pytest.raises(OSError, match=r"/outer could not be written: File too large$"),
+        storage.replacing_folder(tmp_path / "outer") as folder,
+        storage.replacing_folder(folder / "inner") as inner,
+    ):
+        storage.write_array(inner / "x.npy", large)
     assert (tmp_path / "a.npz").read_bytes() == before
     assert files_of(tmp_path) == ["a.npz", "c.npy"]
 

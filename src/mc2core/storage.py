@@ -37,7 +37,9 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise OSError(f"{path} could not be written: {os.strerror(error.errno)}") from error
+        named = OSError(f"{path} could not be written: {os.strerror(error.errno)}")
+        named.errno = error.errno  # a folder that the file is in gives its own name
+        raise named from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,150 @@
+"""Two writers of one folder at once: both end with the right result, or the second is refused in one sentence.
+
+A case starts two ``mc2 fit`` in one folder, of one seed or of two, a random moment apart; or lets two processes save
+corpora to one folder again and again. What lies there in the end must be the whole of one of them, and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import multiprocessing
+import os
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from mc2core import Corpus
+from mc2core.__main__ import main
+
+from .children import Outcome
+from .report import Report
+
+SAVES = 20
+FIT = ["--set", "kernel=collapsed", "--iterations", "40", "--checkpoint-every", "5"]
+SEEDS = (0, 1)
+REFUSED = ("is in use by another fit that has not ended", "is the checkpoint of another run")
+_FORK = multiprocessing.get_context("fork")
+
+
+def run(seconds: float, seed: int, scratch: Path) -> Report:
+    """Start pairs for so many seconds; ``scratch``: an empty folder."""
+    report = Report("pairs of writers of one folder")
+    make_inputs(scratch)
+    end, case = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        outcome = try_case(seed, case, scratch)
+        report.tried += 1
+        for what in outcome.counts:
+            report.count(what)
+        if outcome.wrong:
+            report.failures.append(f"two_runs, seed {seed}, case {case}: {outcome.wrong}")
+        case += 1
+    return report
+
+
+def try_case(seed: int, case: int, scratch: Path) -> Outcome:
+    """One pair."""
+    make_inputs(scratch)
+    draw = np.random.default_rng([seed, case])
+    folder = scratch / "out"
+    shutil.rmtree(folder, ignore_errors=True)
+    if draw.random() < 0.2:
+        return two_saves(scratch, folder)
+    seeds = [int(draw.choice(SEEDS)), int(draw.choice(SEEDS))]
+    # within a run, which takes about a second, or about at its end
+    return two_fits(scratch, folder, seeds, float(draw.choice([0.0, 0.01, draw.random(), 2.0 * draw.random()])))
+
+
+def make_inputs(scratch: Path) -> None:
+    """Corpora, and what a fit of each seed leaves; done once, with every kernel loaded by it."""
+    if (scratch / "corpus-0").exists():
+        return
+    draw = np.random.default_rng(0)
+    for number in range(2):
+        Corpus(draw.poisson(0.5, (60 + number, 40))).save(scratch / f"corpus-{number}")
+    for seed in SEEDS:
+        with contextlib.redirect_stdout(io.StringIO()):
+            if fit(scratch, scratch / f"fit-{seed}", seed) != 0:
+                raise RuntimeError("a fit alone failed")
+
+
+def fit(scratch: Path, folder: Path, seed: int) -> int:
+    return main(["fit", str(scratch / "corpus-0"), *FIT, "--seed", str(seed), "--out", str(folder)])
+
+
+# -- fits --------------------------------------------------------------------------------------------------------------
+def two_fits(scratch: Path, folder: Path, seeds: list[int], delay: float) -> Outcome:
+    what = f"seeds {seeds}, {delay:.3f} s apart"
+    said = [scratch / f"said-{number}.txt" for number in range(2)]
+    children = []
+    for seed, file in zip(seeds, said, strict=True):
+        children.append(_FORK.Process(target=fit_aside, args=(scratch, folder, seed, file)))
+        children[-1].start()
+        time.sleep(delay if len(children) == 1 else 0.0)
+    for child in children:
+        child.join()
+    codes = [child.exitcode for child in children]
+    for code, file in zip(codes, said, strict=True):
+        last = file.read_text().strip().splitlines()[-1:]
+        is_sentence = bool(last) and last[0].startswith("mc2: error: ") and any(text in last[0] for text in REFUSED)
+        if code != 0 and not (code == 2 and is_sentence and "Traceback" not in file.read_text()):
+            return Outcome(f"{what}: ended with {codes}, and one said {file.read_text()}")
+    done = [seed for seed, code in zip(seeds, codes, strict=True) if code == 0]
+    if not done:
+        return Outcome(f"{what}: neither came to its end: {[file.read_text() for file in said]}")
+    wrong = differs(folder, [scratch / f"fit-{seed}" for seed in done])
+    return Outcome(f"{what}: {wrong}" if wrong else "", ["both ended" if len(done) == 2 else "one refused"])
+
+
+def fit_aside(scratch: Path, folder: Path, seed: int, said: Path) -> None:
+    """A fit in a child process, its messages in a file."""
+    with said.open("w") as stream, contextlib.redirect_stderr(stream), contextlib.redirect_stdout(io.StringIO()):
+        code = fit(scratch, folder, seed)
+    os._exit(code)
+
+
+def differs(folder: Path, expected: list[Path]) -> str:
+    """Empty if all files of ``folder`` are those of one of the expected runs, seconds aside."""
+    names = sorted(path.name for path in folder.iterdir())
+    if names != ["evidence.json", "model.npz", "trace.tsv"]:
+        return f"the folder holds {names}"
+    reasons = []
+    for one in expected:
+        traces = [pd.read_csv(place / "trace.tsv", sep="\t").drop(columns="seconds") for place in (folder, one)]
+        evidences = [json.loads((place / "evidence.json").read_text()) for place in (folder, one)]
+        same = {
+            "model": (folder / "model.npz").read_bytes() == (one / "model.npz").read_bytes(),
+            "trace": traces[0].equals(traces[1]),
+            "evidence": evidences[0]["seed"] == evidences[1]["seed"],
+        }
+        if all(same.values()):
+            return ""
+        reasons.append(f"of {one.name}: {same}")
+    return f"the files are no run's: {reasons}"
+
+
+# -- saves -------------------------------------------------------------------------------------------------------------
+def two_saves(scratch: Path, folder: Path) -> Outcome:
+    children = [_FORK.Process(target=save_again_and_again, args=(scratch, folder, number)) for number in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    if any(child.exitcode for child in children):
+        return Outcome(f"saves ended with {[child.exitcode for child in children]}")
+    found = Corpus.load(folder, verify=True)
+    if found.digest not in [Corpus.load(scratch / f"corpus-{number}").digest for number in range(2)]:
+        return Outcome("the corpus that was saved is neither of the two")
+    left = [path.name for path in scratch.iterdir() if path.name.startswith(".out.")]
+    return Outcome(f"saves left {left}" if left else "", ["two saves"])
+
+
+def save_again_and_again(scratch: Path, folder: Path, number: int) -> None:
+    corpus = Corpus.load(scratch / f"corpus-{number}")
+    for _ in range(SAVES):
+        corpus.save(folder)
