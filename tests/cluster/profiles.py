@@ -54,7 +54,7 @@ def main() -> None:
         for profile in ON_CLUSTER:
             begun = time.monotonic()
             with Cluster() as cluster:
-                print(f"{profile}: {run_on(cluster, profile, Path(scratch) / profile, reference)}", end="; ")
+                print(f"{profile}, jobs: {run_on(cluster, profile, Path(scratch) / profile, reference)}", end="; ")
             print(f"the tables are those of the local run; {time.monotonic() - begun:.0f} s", flush=True)
 
 
@@ -95,7 +95,7 @@ def run_on(cluster: Cluster, profile: str, folder: Path, reference: Path) -> str
     found = differences(reference, folder / "results")
     if found:
         raise Failed(f"{profile}: other results than those of the local run\n" + "\n".join(found))
-    return ", ".join(f"{states.count(state)} jobs {state}" for state in sorted(set(states)))
+    return ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
 
 
 def ask_for_too_little(rules: Path, rule: str) -> None:
