@@ -198,6 +198,7 @@ def done(**changes):
         ({"trace": ROWS[1:]}, "its trace has 2 rows, not one for each of 3 iterations"),
         ({"trace": ROWS[::-1]}, "its trace has 3 rows, not one"),
         ({"iteration": 4}, "its trace has 3 rows, not one for each of 4"),
+        ({"iteration": 10**12}, "its trace has 3 rows, not one for each of 1000000000000"),
         ({"iteration": -1}, "it is at iteration -1"),
         ({"iteration": 2.5}, "it is at iteration 2.5"),
         ({"seconds": -1.0}, "it is at iteration 3 after -1.0 seconds"),

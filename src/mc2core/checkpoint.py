@@ -112,7 +112,7 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
     run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
     if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
         raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
-    if [row["iteration"] for row in trace] != list(range(1, iteration + 1)):
+    if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):
         raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
     for row in (*trace, *meta["moments"]):
         if not all(isinstance(value, int | float) for value in row.values()):
