@@ -63,6 +63,7 @@ def refused(message):
             "context 'year' is not among those of corpora.letters: ['number']",
         ),
         ({"dataset": "w100", "contexts": "title"}, "context 'title' is not among those of corpora.w100: []"),
+        ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: ['year', 'author']"),
         ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
         ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
         ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),

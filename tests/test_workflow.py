@@ -168,10 +168,6 @@ def test_experiments_look_everything_up_in_the_plan(tmp_path):
             HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernle=blocked\n",
             "'kernle' is not known; did you mean 'kernel'?",
         ),
-        (
-            HEADER + "a\tt\tmine\tMC2\tgibbs\ttitle\t\n",
-            "run 'a': context 'title' is not among those of corpora.mine: ['year', 'author']",
-        ),
         (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernel\n", "'kernel' must have the form name=value"),
         (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tthin=1 thin=2\n", "'thin' is set twice"),
     ],
