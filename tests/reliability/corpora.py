@@ -25,6 +25,7 @@ def draw_corpus(draw: np.random.Generator, most_documents: int, most_words: int,
     if not content.any():
         content[0, 0] = 1
     contexts: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
     missing = draw.random(n_documents) < (1.0 if extreme and draw.random() < 0.2 else draw.random())
     if draw.random() < 0.5:
         size = 10 ** draw.uniform(-300, 300) if extreme and draw.random() < 0.3 else 1.0
@@ -34,5 +35,5 @@ def draw_corpus(draw: np.random.Generator, most_documents: int, most_words: int,
     if draw.random() < 0.5:
         tags = draw.poisson(0.7, (n_documents, int(draw.integers(1, 6))))
         tags[missing] = 0
-        contexts["tag"] = sp.csr_matrix(tags)
-    return Corpus(content, contexts=contexts)
+        contexts["tag"], names["tag"] = sp.csr_matrix(tags), [f"tag{a}" for a in range(tags.shape[1])]
+    return Corpus(content, [f"word{v}" for v in range(n_words)], contexts=contexts, context_names=names)
