@@ -44,27 +44,33 @@ def stirling(n: int, k: int) -> int:
     return (n - 1) * stirling(n - 1, k) + stirling(n - 1, k - 1)
 
 
-def log_topics(n_km: np.ndarray, v: float, eta: float) -> float:
-    """ln p(l | z) of the counts (K, M), by the sum over tables."""
-    n_topics = n_km.shape[1]
-    # weights[m] maps the topic's number of tables to its weight
+def log_tables(n_km: np.ndarray, v: float, eta: float) -> dict[tuple[int, ...], float]:
+    """ln p(l, o_. | z) of the counts (K, M) by the tables o_.m of each topic, less sum_k ln G(v) / G(v + n_k.)."""
+    # weights[m] maps the topic's number of tables to its log weight
     weights: list[dict[int, float]] = []
-    for m in range(n_topics):
-        weight = {0: 1.0}
+    for m in range(n_km.shape[1]):
+        weight = {0: 1}
         for n in n_km[:, m]:
             if n > 0:
-                added: dict[int, float] = {}
+                added: dict[int, int] = {}
                 for tables, value in weight.items():
                     for more in range(1, n + 1):
-                        added[tables + more] = added.get(tables + more, 0.0) + value * stirling(n, more) * v**more
+                        added[tables + more] = added.get(tables + more, 0) + value * stirling(n, more)
                 weight = added
-        weights.append({o: value * math.factorial(o - 1) for o, value in weight.items()})
-    total = 0.0
+        weights.append({o: math.log(value) + o * math.log(v) + math.lgamma(max(o, 1)) for o, value in weight.items()})
+    result = {}
     for chosen in itertools.product(*(weight.items() for weight in weights)):
-        tables = sum(o for o, _ in chosen)
-        value = math.prod(weight for _, weight in chosen)
-        total += value * eta**n_topics * math.exp(math.lgamma(eta) - math.lgamma(eta + tables))
-    result = math.log(total)
+        tables = tuple(o for o, _ in chosen)
+        value = sum(weight for _, weight in chosen) + len(tables) * math.log(eta)
+        result[tables] = value + math.lgamma(eta) - math.lgamma(eta + sum(tables))
+    return result
+
+
+def log_topics(n_km: np.ndarray, v: float, eta: float) -> float:
+    """ln p(l | z) of the counts (K, M), by the sum over tables."""
+    logs = log_tables(n_km, v, eta).values()
+    top = max(logs)
+    result = top + math.log(sum(math.exp(value - top) for value in logs))
     for n in n_km.sum(axis=1):
         result += math.lgamma(v) - math.lgamma(v + n)
     return result

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -30,6 +31,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ONE = np.uint64(1)
 _S12, _S27, _S30, _S31, _S33 = (np.uint64(shift) for shift in (12, 27, 30, 31, 33))
 _TO_UNIT = 1.0 / 4503599627370496.0  # 2**-52
+_LEAST_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
+_SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
 
 
 def _words(seed: int, purpose: str, iteration: int, document: int) -> bytes:
@@ -48,6 +51,37 @@ def key(seed: int, purpose: str, iteration: int = 0) -> np.uint64:
     """64-bit key of the family of streams (seed, purpose, iteration, .) for :func:`seek`."""
     digest = hashlib.blake2b(_words(seed, purpose, iteration, 0), digest_size=8).digest()
     return np.frombuffer(digest, dtype=np.uint64)[0]
+
+
+def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """ln of Gamma(shape, 1) variates, float64: finite where the variates themselves underflow.
+
+    By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
+    """
+    shape = np.maximum(shape, _LEAST_SHAPE)
+    return np.log(generator.standard_gamma(shape + 1.0)) + np.log1p(-generator.random(shape.shape)) / shape
+
+
+def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(..., n) float64: a draw of Dir(shape[...]) in each row; rows sum to 1 however small their shapes.
+
+    The sum of a row's Gammas is a Gamma of their total shape. Where that is large enough for every row, Gammas are
+    drawn as they are; else all are drawn in logarithms. Only shapes decide, never what was drawn, so both are exact.
+    """
+    if shape.sum(axis=-1).min(initial=np.inf) >= _SAFE_SHAPE:
+        gammas = generator.standard_gamma(shape)
+    else:
+        logs = log_gammas(shape, generator)
+        gammas = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return gammas / gammas.sum(axis=-1, keepdims=True)
+
+
+def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
+    """Indices drawn with the given weights; ValueError with ``what`` is weighed unless their sum is usable."""
+    total = weights.sum()
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
+    return generator.choice(len(weights), size=size, p=weights / total)
 
 
 @numba.njit(inline="always")

@@ -19,8 +19,8 @@ words and documents, and sums over blocks are taken in their order, so bits do n
 
 **Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
 topic's sum: they carry less than rounding, and subnormal products would cost a hundred cycles each. A token's own
-topic always has psi and tau of a Gamma with shape above 1, so the present state never becomes impossible. With
-few words and a small prior all Gammas of a topic not in use may underflow; its psi is then drawn on the log scale.
+topic always has psi and tau of a Gamma with shape above 1, so the present state never becomes impossible. All Gammas of
+a topic or cluster not in use may underflow, if the prior of its words or v is small; they are then drawn in logarithms.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 
 from mc2core import rng
 from mc2core.compiling import kernel
+from mc2core.engines.gibbs_measures import draw_psi, draw_sparse_dirichlet, smallest_atom, split_rest
 from mc2core.engines.gibbs_state import Concentrations, Seating
 from mc2core.engines.gibbs_topics import WordCells, order_by_cluster
 from mc2core.engines.parallel import in_blocks
@@ -43,69 +44,12 @@ SMALLEST_TOPIC = 1e-3
 SMALLEST_CLUSTER = 1.0  # in documents; at most 0.05 of pi
 _WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 128
-_ATOMS_AT_MOST = 10_000
 _FLOOR = np.float32(1e-37)  # of a word's mass under a cluster
-_TINY = np.float32(1e-18)  # of psi
 _TAU_UNIT = 2.0**60  # tau is stored in units that keep its product with psi a normal float32 ...
 _TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
 _HOPELESS = 45.0  # nats
 _WORDS_AT_ONCE = 16
 _SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
-
-
-def split_rest(
-    rest: float, concentration: float, smallest: float, draw: np.random.Generator
-) -> tuple[np.ndarray, float]:
-    """Split the mass ``rest`` by GEM(concentration) until less than ``smallest`` remains.
-
-    Returns the weights of the new atoms and the remaining mass. RuntimeError past 10,000 atoms.
-    """
-    weights = []
-    while rest > smallest:
-        weights.append(rest * draw.beta(1.0, concentration))
-        rest -= weights[-1]
-        if len(weights) > _ATOMS_AT_MOST:
-            raise RuntimeError(
-                f"a concentration of {concentration:g} splits its measure into more than {_ATOMS_AT_MOST} atoms"
-            )
-    return np.array(weights), rest
-
-
-def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, draw: np.random.Generator) -> np.ndarray:
-    """(V, n_columns): columns are draws of Dir(s, ..., s) that stay finite where all Gamma(s) would underflow."""
-    logs = np.log(draw.standard_gamma(s + 1.0, (n_words, n_columns)))
-    logs += np.log1p(-draw.random((n_words, n_columns))) / s
-    psi = np.exp(logs - logs.max(axis=0))
-    psi /= psi.sum(axis=0)
-    return np.where(psi < _TINY, 0.0, psi)
-
-
-@kernel(error_model="numpy")
-def draw_psi(key, first, last, start, token, count, topic, column, n_columns, topic_prior, psi, sums):
-    """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
-
-    ``column`` (M,) int32: column of each topic in use, -1 for a small one. ``psi`` (V, width) float32 is filled,
-    ``sums`` (width,) float64 gets the columns' sums over these words.
-    """
-    stream = np.zeros(2, np.uint64)
-    n_w = np.zeros(n_columns, np.int64)
-    work = np.zeros(n_columns, np.float64)
-    for w in range(first, last):
-        rng.seek(stream, key, w)
-        n_w[:] = 0
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                c = column[topic[i]]
-                if c >= 0:
-                    n_w[c] += 1
-        row = psi[w]
-        rng.fill_gamma(stream, topic_prior, work, row[:n_columns])
-        for c in range(n_columns):
-            if row[c] < _TINY:
-                row[c] = np.float32(0.0)
-            if n_w[c] > 0:
-                row[c] = rng.gamma_variate(stream, n_w[c] + topic_prior)
-            sums[c] += np.float64(row[c])
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -326,10 +270,11 @@ def move_blocked(
     draw = rng.generator(seed, "measures", iteration)
     n_words, n_documents = len(cells.start) - 1, len(seating.cluster)
     # G_0: big topics in use, then the new ones
-    weights, rest = split_rest(seating.rest, concentrations.topic, SMALLEST_TOPIC, draw)
+    smallest = smallest_atom(SMALLEST_TOPIC, concentrations.topic)
+    weights, rest = split_rest(seating.rest, concentrations.topic, smallest, draw)
     weights = np.concatenate([seating.topic_weights, weights])
     n_used = seating.n_topics
-    labels = np.flatnonzero(weights > SMALLEST_TOPIC).astype(np.int32)
+    labels = np.flatnonzero(weights > smallest).astype(np.int32)
     column = np.full(n_used, -1, np.int32)
     used = labels[labels < n_used]
     column[used] = np.arange(len(used), dtype=np.int32)
@@ -342,9 +287,8 @@ def move_blocked(
     if clusters_are_fixed:
         n_km, big = seating.n_km, np.arange(seating.n_clusters)
     else:
-        gammas = draw.standard_gamma(np.append(seating.n_k, concentrations.group))
-        pi = gammas / gammas.sum()
-        smallest = min(SMALLEST_CLUSTER / n_documents, 0.05)
+        pi = rng.dirichlet(np.append(seating.n_k, concentrations.group), draw)
+        smallest = smallest_atom(min(SMALLEST_CLUSTER / n_documents, 0.05), concentrations.group)
         new, _ = split_rest(pi[-1], concentrations.group, smallest, draw)
         pi = np.concatenate([pi[:-1], new])
         n_km = np.zeros((len(pi), n_used), np.int32)
@@ -375,8 +319,7 @@ def move_blocked(
     shapes[:, n_columns:-1] = prior[small_topics] + n_km[np.ix_(big, small_topics)]
     not_in_use = np.setdiff1d(np.arange(n_used, len(weights)), labels)
     shapes[:, -1] = concentrations.table * (rest + weights[not_in_use].sum())
-    tau_all = draw.standard_gamma(shapes)
-    tau_all /= tau_all.sum(axis=1, keepdims=True)
+    tau_all = rng.dirichlet(shapes, draw)
     tau = np.zeros((len(big), width), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
     tau[:, :n_columns] = tau_all[:, :n_columns] / sums[:n_columns] * _TAU_UNIT

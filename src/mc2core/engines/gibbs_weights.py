@@ -71,9 +71,7 @@ def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarr
 
 def draw_topic_weights(seating: Seating, tables: np.ndarray, eta: float, draw: np.random.Generator) -> None:
     """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
-    gammas = draw.standard_gamma(np.append(tables, eta).astype(np.float64))
-    gammas = np.maximum(gammas, 1e-300)  # eta may be tiny
-    weights = gammas / gammas.sum()
+    weights = rng.dirichlet(np.append(tables, eta), draw)
     seating.topic_weights, seating.rest = weights[:-1], float(weights[-1])
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
+from mc2core import rng
 from mc2core.families.base import Family, positive
 
 
@@ -49,10 +50,7 @@ class DirichletCategorical(Family):
         return digamma(natural) - digamma(np.sum(natural, axis=-1, keepdims=True))
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        # ln Gamma(a) = ln Gamma(a + 1) + ln(U)/a keeps what would underflow: with a = 0.01 most draws do
-        log_gamma = (
-            np.log(generator.standard_gamma(natural + 1.0)) + np.log1p(-generator.random(natural.shape)) / natural
-        )
+        log_gamma = rng.log_gammas(natural, generator)
         top = log_gamma.max(axis=-1, keepdims=True)
         return log_gamma - top - np.log(np.sum(np.exp(log_gamma - top), axis=-1, keepdims=True))
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from mc2core import rng
 from mc2core.families.base import ScalarFamily, positive
 
 
@@ -56,8 +57,7 @@ class GammaPoisson(ScalarFamily):
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
-        # as for the Dirichlet: the logarithm stays finite where a small shape underflows
-        log_rate = np.log(generator.standard_gamma(a + 1.0)) + np.log1p(-generator.random(a.shape)) / a - np.log(b)
+        log_rate = rng.log_gammas(a, generator) - np.log(b)
         return np.stack([log_rate, -np.exp(log_rate)], axis=-1)
 
     def draw_observations(
