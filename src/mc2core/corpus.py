@@ -105,6 +105,8 @@ class Corpus:
         n_documents, n_words = self.content.shape
         if n_documents == 0:
             raise ValueError("content has no documents")
+        if n_words == 0:
+            raise ValueError("content has no words: it needs a column, even if every document is empty")
         self.contexts = {name: check_context(name, context, n_documents) for name, context in (contexts or {}).items()}
         if self.content.nnz == 0 and not self.contexts:
             raise ValueError("the corpus is empty: no document has a word and there is no context")

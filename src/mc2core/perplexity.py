@@ -155,7 +155,9 @@ class _Mixture:
         self.has_new_cluster = seed is not None and sample.new_cluster_weight > 0
         if seed is not None and self.has_new_cluster:
             new = np.log(sample.new_cluster_weight)
-            self.log_weights = np.append(self.log_weights + np.log1p(-sample.new_cluster_weight), new)
+            with np.errstate(divide="ignore"):  # every document has a cluster of its own where the weight is 1
+                known_clusters = np.log1p(-sample.new_cluster_weight)
+            self.log_weights = np.append(self.log_weights + known_clusters, new)
             new_row = self._new_cluster(seed)
             self.tau = (
                 sp.csr_matrix(sp.vstack([self.tau, new_row]))

@@ -6,15 +6,18 @@ import difflib
 import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.families import Family, family_from_settings, family_settings
-from mc2core.families.base import finite
+from mc2core.families.base import finite, prior_count
 from mc2core.model import Model, Sample
+
+#: Names of the concentrations alpha, v, eta (ICML14), in this order.
+ROLES = ("group", "table", "topic")
 
 
 class State(ABC):
@@ -139,10 +142,39 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
     return iterations, burn_in, thin
 
 
+def learnt_roles(learn: Any) -> list[str]:
+    """Checked copy of a ``learn_concentrations`` argument: true, false or a list of some of ``ROLES``."""
+    if isinstance(learn, bool | np.bool_):
+        return list(ROLES) if learn else []
+    if isinstance(learn, str) or not isinstance(learn, Iterable):
+        raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
+    return [choice("learn_concentrations", role, ROLES) for role in learn]
+
+
+def concentration_priors_of(priors: Any) -> dict[str, list[float]]:
+    """[shape, rate] of each of ``ROLES`` from a ``concentration_priors`` argument; (1, 1) where it has none."""
+    if priors is not None and not isinstance(priors, Mapping):
+        raise ValueError(f"concentration_priors is {priors!r}; it must map some of {', '.join(ROLES)} to (shape, rate)")
+    known: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
+    for role, prior in (priors or {}).items():
+        choice("concentration_priors", role, ROLES)
+        if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
+            raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
+        known[role] = [
+            prior_count(f"concentration_priors[{role!r}] {part}", value)
+            for part, value in zip(("shape", "rate"), prior, strict=True)
+        ]
+    return known
+
+
 def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:
     """Checked copy of a ``contexts`` argument: families, or their settings as a configuration file holds them."""
+    if contexts is not None and not isinstance(contexts, Mapping):
+        raise ValueError(f"contexts is {contexts!r}; it must map names of contexts to families such as NormalGamma()")
     families: dict[str, Family] = {}
     for name, family in (contexts or {}).items():
+        if not isinstance(name, str):
+            raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
         if isinstance(family, Mapping):
             family = family_from_settings(family)
         if not isinstance(family, Family):

@@ -22,7 +22,17 @@ from mc2core import memory, rng
 from mc2core.compiling import kernel
 from mc2core.corpus import Corpus
 from mc2core.described import Stored, check
-from mc2core.engines.base import MOST_LABELS, Engine, State, choice, context_families, whole
+from mc2core.engines.base import (
+    MOST_LABELS,
+    ROLES,
+    Engine,
+    State,
+    choice,
+    concentration_priors_of,
+    context_families,
+    learnt_roles,
+    whole,
+)
 from mc2core.engines.gibbs_blocked import move_blocked
 from mc2core.engines.gibbs_clusters import sweep_clusters
 from mc2core.engines.gibbs_start import start_seating
@@ -31,13 +41,12 @@ from mc2core.engines.gibbs_topics import WordCells, sweep_topics, word_cells
 from mc2core.engines.gibbs_weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.engines.parallel import thread_budget
 from mc2core.families import Family
-from mc2core.families.base import positive
+from mc2core.families.base import prior_count
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample
 from mc2core.numerics import log_gamma
 
 KERNELS = ("collapsed", "blocked", "interleaved")
-_ROLES = ("group", "table", "topic")
 _DESCRIBED = {
     "topic_weights": Stored("f", "M", least=0, most=1),
     "topic": Stored("i", "N", least=0, below="M"),
@@ -46,7 +55,7 @@ _DESCRIBED = {
 }
 _DESCRIBED_SCALARS = {
     "rest": Stored("f", "", least=0, most=1),
-    **{f"{role}_concentration": Stored("f", "", above=0) for role in _ROLES},
+    **{f"{role}_concentration": Stored("f", "", above=0) for role in ROLES},
     "log_joint": Stored("f", ""),
 }
 _ROUNDING = 1e-6
@@ -89,7 +98,7 @@ class GibbsState(State):
         return self.seating.topic
 
     def arrays(self) -> dict[str, np.ndarray]:
-        concentrations = [getattr(self.concentrations, role) for role in _ROLES]
+        concentrations = [getattr(self.concentrations, role) for role in ROLES]
         return {
             "cluster": self.seating.cluster,
             "topic": self.seating.topic,
@@ -166,26 +175,12 @@ class Gibbs(Engine):
         one_cluster_per_document: bool = False,
         threads: int = 1,
     ) -> None:
-        self.group_concentration = positive("group_concentration", group_concentration)
-        self.table_concentration = positive("table_concentration", table_concentration)
-        self.topic_concentration = positive("topic_concentration", topic_concentration)
-        if isinstance(learn_concentrations, bool | np.bool_):
-            learn_concentrations = list(_ROLES) if learn_concentrations else []
-        if isinstance(learn_concentrations, str):
-            raise ValueError(f"learn_concentrations is {learn_concentrations!r}; it must be true, false or a list")
-        self.learn_concentrations = [choice("learn_concentrations", role, _ROLES) for role in learn_concentrations]
-        self.concentration_priors: dict[str, list[float]] = {role: [1.0, 1.0] for role in _ROLES}
-        for role, prior in (concentration_priors or {}).items():
-            choice("concentration_priors", role, _ROLES)
-            try:
-                shape, rate = prior
-            except (TypeError, ValueError):
-                raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)") from None
-            self.concentration_priors[role] = [
-                positive(f"concentration_priors[{role!r}] shape", shape),
-                positive(f"concentration_priors[{role!r}] rate", rate),
-            ]
-        self.topic_prior = positive("topic_prior", topic_prior)
+        self.group_concentration = prior_count("group_concentration", group_concentration)
+        self.table_concentration = prior_count("table_concentration", table_concentration)
+        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
+        self.learn_concentrations = learnt_roles(learn_concentrations)
+        self.concentration_priors = concentration_priors_of(concentration_priors)
+        self.topic_prior = prior_count("topic_prior", topic_prior)
         self.contexts = context_families(contexts)
         self.kernel = choice("kernel", kernel, KERNELS)
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
@@ -291,7 +286,7 @@ class Gibbs(Engine):
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
         learnt = {
             role: GammaPrior(*self.concentration_priors[role]) if role in self.learn_concentrations else None
-            for role in _ROLES
+            for role in ROLES
         }
         update_weights(
             state.seating,

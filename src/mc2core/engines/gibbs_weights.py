@@ -14,6 +14,7 @@ import numpy as np
 from mc2core import rng
 from mc2core.compiling import kernel
 from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.families.base import LEAST_PRIOR, MOST_PRIOR
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,11 @@ def draw_topic_weights(seating: Seating, tables: np.ndarray, eta: float, draw: n
     seating.topic_weights, seating.rest = weights[:-1], float(weights[-1])
 
 
+def _within_range(concentration: float) -> float:
+    """The nearest concentration that settings may hold: beyond them, nothing of the model changes any more."""
+    return min(max(float(concentration), LEAST_PRIOR), MOST_PRIOR)
+
+
 def draw_dirichlet_process_concentration(
     concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, draw: np.random.Generator
 ) -> float:
@@ -84,13 +90,13 @@ def draw_dirichlet_process_concentration(
     o_.. tables. Without draws there is no evidence and the prior is drawn.
     """
     if n_draws == 0:
-        return float(draw.gamma(prior.shape, 1.0 / prior.rate))
+        return _within_range(draw.gamma(prior.shape, 1.0 / prior.rate))
     rate = prior.rate - math.log(draw.beta(concentration + 1.0, n_draws))
     shape = prior.shape + n_atoms
     odds = (shape - 1.0) / (n_draws * rate)
     if draw.random() * (1.0 + odds) >= odds:
         shape -= 1.0
-    return max(float(draw.gamma(shape, 1.0 / rate)), 1e-100)
+    return _within_range(draw.gamma(shape, 1.0 / rate))
 
 
 def draw_table_concentration(
@@ -103,7 +109,7 @@ def draw_table_concentration(
     n_tokens = n_tokens[n_tokens > 0]
     rate = prior.rate - float(np.log(draw.beta(concentration + 1.0, n_tokens)).sum())
     outside = int((draw.random(len(n_tokens)) * (n_tokens + concentration) < n_tokens).sum())
-    return max(float(draw.gamma(prior.shape + n_tables - outside, 1.0 / rate)), 1e-100)
+    return _within_range(draw.gamma(prior.shape + n_tables - outside, 1.0 / rate))
 
 
 @dataclass(frozen=True)

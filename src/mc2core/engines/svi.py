@@ -17,11 +17,19 @@ import numpy as np
 from mc2core import memory, sticks
 from mc2core.corpus import Corpus
 from mc2core.engines import svi_init, svi_local, svi_statistics
-from mc2core.engines.base import MOST_LABELS, Engine, choice, context_families, whole
+from mc2core.engines.base import (
+    MOST_LABELS,
+    ROLES,
+    Engine,
+    choice,
+    concentration_priors_of,
+    context_families,
+    learnt_roles,
+    whole,
+)
 from mc2core.engines.parallel import thread_budget
 from mc2core.engines.svi_state import (
     GROUP,
-    ROLES,
     TABLE,
     TOPIC,
     Concentrations,
@@ -32,7 +40,7 @@ from mc2core.engines.svi_state import (
     stick_arrays,
     topic_shares,
 )
-from mc2core.families.base import finite, positive
+from mc2core.families.base import finite, prior_count
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample
 
@@ -169,24 +177,12 @@ class SVI(Engine):
         if not 0.5 < self.forgetting <= 1:
             raise ValueError(f"forgetting is {forgetting!r}; it must lie above 0.5 and at most at 1")
         self.contexts = context_families(contexts)
-        self.topic_prior = positive("topic_prior", topic_prior)
-        self.group_concentration = positive("group_concentration", group_concentration)
-        self.table_concentration = positive("table_concentration", table_concentration)
-        self.topic_concentration = positive("topic_concentration", topic_concentration)
-        if isinstance(learn_concentrations, bool | np.bool_):
-            learn_concentrations = ROLES if learn_concentrations else ()
-        if isinstance(learn_concentrations, str):
-            raise ValueError(f"learn_concentrations is {learn_concentrations!r}; it must be true, false or a list")
-        self.learn_concentrations = [choice("learn_concentrations", role, ROLES) for role in learn_concentrations]
-        self.concentration_priors: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
-        for role, prior in (concentration_priors or {}).items():
-            choice("concentration_priors", role, ROLES)
-            if isinstance(prior, str) or not np.iterable(prior) or len(list(prior)) != 2:
-                raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
-            self.concentration_priors[role] = [
-                positive(f"concentration_priors[{role!r}] {name}", value)
-                for name, value in zip(("shape", "rate"), prior, strict=True)
-            ]
+        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.group_concentration = prior_count("group_concentration", group_concentration)
+        self.table_concentration = prior_count("table_concentration", table_concentration)
+        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
+        self.learn_concentrations = learnt_roles(learn_concentrations)
+        self.concentration_priors = concentration_priors_of(concentration_priors)
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.threads = whole("threads", threads)
 

@@ -24,7 +24,6 @@ from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import digamma, exp, log, log_gamma
 
-ROLES = ("group", "table", "topic")
 GROUP, TABLE, TOPIC = range(3)
 _SMALLEST_SHRINK = 1e-60
 _WORD_BLOCK = 1024

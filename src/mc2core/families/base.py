@@ -27,6 +27,29 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+#: Range of concentrations and prior counts. Beside data, which count in whole numbers up to 2**31, nothing changes any
+#: more beyond it; log-gamma functions of larger numbers lose the digits that differences of them need.
+LEAST_PRIOR, MOST_PRIOR = 1e-10, 1e10
+#: Range of what carries the unit of a number or its square.
+LEAST_SCALE, MOST_SCALE = 1e-50, 1e50
+
+
+def prior_count(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a number from 1e-10 to 1e10."""
+    return _within(name, value, LEAST_PRIOR, MOST_PRIOR)
+
+
+def prior_scale(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a number from 1e-50 to 1e50."""
+    return _within(name, value, LEAST_SCALE, MOST_SCALE)
+
+
+def _within(name: str, value: Any, least: float, most: float) -> float:
+    number = positive(name, value)
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {value!r}; it must lie between {least:g} and {most:g}")
+    return number
+
 
 def positive(name: str, value: Any) -> float:
     """``value`` as a float; ValueError unless it is a finite number above 0."""

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
 from mc2core import rng
-from mc2core.families.base import Family, positive
+from mc2core.families.base import Family, prior_count
 
 
 class DirichletCategorical(Family):
@@ -23,7 +23,7 @@ class DirichletCategorical(Family):
     name: ClassVar[str] = "dirichlet"
 
     def __init__(self, concentration: float = 0.1) -> None:
-        self.concentration = positive("DirichletCategorical concentration", concentration)
+        self.concentration = prior_count("DirichletCategorical concentration", concentration)
 
     def settings(self) -> dict[str, float]:
         return {"concentration": self.concentration}
@@ -31,6 +31,8 @@ class DirichletCategorical(Family):
     def dimension(self, context: Any) -> int:
         if np.ndim(context) != 2 and not sp.issparse(context):
             raise ValueError("DirichletCategorical needs a matrix of counts, not one number for each document")
+        if context.shape[1] == 0:
+            raise ValueError("DirichletCategorical needs a matrix of at least one column")
         return context.shape[1]
 
     def prior(self, dimension: int) -> np.ndarray:

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from mc2core.families.base import ScalarFamily, finite, positive
+from mc2core.families.base import ScalarFamily, finite, prior_count, prior_scale
+from mc2core.families.kernels import LAST_DIGIT
 
 _LOG_2PI = np.log(2.0 * np.pi)
+_LEAST_PRECISION = 1e-200
 
 
 class NormalGamma(ScalarFamily):
@@ -29,22 +31,40 @@ class NormalGamma(ScalarFamily):
 
     def __init__(self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0) -> None:
         self.mu0 = finite("NormalGamma mu0", mu0)
-        self.kappa0 = positive("NormalGamma kappa0", kappa0)
-        self.a0 = positive("NormalGamma a0", a0)
-        self.b0 = positive("NormalGamma b0", b0)
+        self.kappa0 = prior_count("NormalGamma kappa0", kappa0)
+        self.a0 = prior_count("NormalGamma a0", a0)
+        self.b0 = prior_scale("NormalGamma b0", b0)
+        if abs(self.mu0) > self._most(self.kappa0):
+            raise ValueError(
+                f"NormalGamma mu0 is {mu0!r}; with kappa0 {self.kappa0:g} and b0 {self.b0:g} it must lie within "
+                f"{self._most(self.kappa0):g} of 0, or the sum of squares loses b0: shift the values"
+            )
 
     def settings(self) -> dict[str, float]:
         return {"mu0": self.mu0, "kappa0": self.kappa0, "a0": self.a0, "b0": self.b0}
+
+    def _most(self, n: float) -> float:
+        """The largest |x| whose n observations' sum of squares, halved, has a last digit below b0."""
+        return float(np.sqrt(2.0**53 * self.b0 / n))
 
     def prior(self, dimension: int) -> np.ndarray:
         return np.array([self.kappa0 * self.mu0, self.kappa0, self.a0, self.b0 + 0.5 * self.kappa0 * self.mu0**2])
 
     @staticmethod
     def standard(natural: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters."""
+        """(mu, kappa, a, b), each (...,), of (..., 4) natural parameters; rounding does not take b to 0."""
         kappa_mu, kappa, a, rest = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         mu = kappa_mu / kappa
-        return mu, kappa, a, rest - 0.5 * kappa_mu * mu
+        return mu, kappa, a, np.maximum(rest - 0.5 * kappa_mu * mu, LAST_DIGIT * rest)
+
+    def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
+        most = self._most(1.0)
+        if (np.abs(observed) > most).any():
+            first = int(np.flatnonzero(np.abs(observed) > most)[0])
+            raise ValueError(
+                f"NormalGamma: document {documents[first]} holds {observed[first]:g}; with b0 {self.b0:g} values must "
+                f"lie within {most:g} of 0, or their squares lose b0: standardise them"
+            )
 
     def _rows(self, observed: np.ndarray) -> np.ndarray:
         return np.stack([observed, np.ones_like(observed), np.full_like(observed, 0.5), 0.5 * observed**2], axis=1)
@@ -65,7 +85,8 @@ class NormalGamma(ScalarFamily):
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         mu, kappa, a, b = self.standard(natural)
-        precision = generator.standard_gamma(a) / b
+        # what underflows would be 0; at this precision no value is likely
+        precision = np.maximum(generator.standard_gamma(a) / b, _LEAST_PRECISION)
         centre = mu + generator.standard_normal(mu.shape) / np.sqrt(kappa * precision)
         return np.stack([precision * centre, -0.5 * precision * centre**2, np.log(precision), -precision], axis=-1)
 

@@ -13,6 +13,8 @@ import numpy as np
 from mc2core.compiling import kernel
 
 _SMALL_COUNT = 16.0
+_LARGE = 1e8
+LAST_DIGIT = 2.0**-53
 
 
 @numba.njit(inline="always")
@@ -25,6 +27,9 @@ def log_rising(a, n):
             product *= a + i
         if product > 0.0 and product < 1e300:
             return math.log(product)
+    if a > _LARGE:
+        # Stirling's formula for both: their difference would keep no digit
+        return n * math.log(a) + (a + n - 0.5) * math.log1p(n / a) - n
     return math.lgamma(a + n) - math.lgamma(a)
 
 
@@ -41,11 +46,12 @@ def _dirichlet(indices, values, start, end, natural, total):
 @kernel
 def _normal_gamma(values, start, natural, first):
     kappa_mu, kappa, a, rest = natural[first], natural[first + 1], natural[first + 2], natural[first + 3]
-    b = rest - 0.5 * kappa_mu * kappa_mu / kappa
+    b = max(rest - 0.5 * kappa_mu * kappa_mu / kappa, LAST_DIGIT * rest)
     kappa_mu_new = kappa_mu + values[start]
     kappa_new = kappa + values[start + 1]
     a_new = a + values[start + 2]
-    b_new = rest + values[start + 3] - 0.5 * kappa_mu_new * kappa_mu_new / kappa_new
+    rest_new = rest + values[start + 3]
+    b_new = max(rest_new - 0.5 * kappa_mu_new * kappa_mu_new / kappa_new, LAST_DIGIT * rest_new)
     return (
         math.lgamma(a_new)
         - math.lgamma(a)

@@ -8,7 +8,9 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from mc2core import rng
-from mc2core.families.base import ScalarFamily, positive
+from mc2core.families.base import ScalarFamily, prior_count, prior_scale
+
+_COUNT_LIMIT = 2.0**31
 
 
 class GammaPoisson(ScalarFamily):
@@ -22,8 +24,8 @@ class GammaPoisson(ScalarFamily):
     _dimension = 2
 
     def __init__(self, a0: float = 1.0, b0: float = 1.0) -> None:
-        self.a0 = positive("GammaPoisson a0", a0)
-        self.b0 = positive("GammaPoisson b0", b0)
+        self.a0 = prior_count("GammaPoisson a0", a0)
+        self.b0 = prior_scale("GammaPoisson b0", b0)
 
     def settings(self) -> dict[str, float]:
         return {"a0": self.a0, "b0": self.b0}
@@ -32,12 +34,12 @@ class GammaPoisson(ScalarFamily):
         return np.array([self.a0, self.b0])
 
     def _check(self, observed: np.ndarray, documents: np.ndarray) -> None:
-        bad = (observed < 0) | (observed != np.floor(observed))
+        bad = (observed < 0) | (observed != np.floor(observed)) | (observed >= _COUNT_LIMIT)
         if bad.any():
             first = int(np.flatnonzero(bad)[0])
             raise ValueError(
                 f"GammaPoisson: document {documents[first]} holds {observed[first]}; "
-                "counts are whole numbers of at least 0 (NaN where missing)"
+                "counts are whole numbers of at least 0 and below 2**31 (NaN where missing)"
             )
 
     def _rows(self, observed: np.ndarray) -> np.ndarray:
