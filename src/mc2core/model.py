@@ -300,7 +300,14 @@ class Model:
         log_p = np.log(sample.cluster_weights) + perplexity.log_likelihood_of_clusters(corpus, sample)
         if use_context and self.families:
             log_p += self.stacked(corpus).log_predictive(sample.natural)
-        return np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+        total = logsumexp(log_p, axis=1, keepdims=True)
+        if not np.isfinite(total).all():
+            wrong = int(np.flatnonzero(~np.isfinite(total[:, 0]))[0])
+            raise ValueError(
+                f"document {wrong}: its log likelihood in all clusters together is {total[wrong, 0]}; "
+                "the model's weights, topic_words and natural must be finite"
+            )
+        return np.exp(log_p - total)
 
     def log_likelihood(
         self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1

@@ -400,7 +400,8 @@ def log_likelihood(
     ------
     ValueError
         Unknown estimator, negative seed, other words than the model's, a context of the model that the corpus lacks or
-        has other columns of, or (Monte Carlo) a model without a usable table concentration.
+        has other columns of, a document whose likelihood is no number, or (Monte Carlo) a model without a usable table
+        concentration.
     """
     chosen = estimator_of(estimator)
     if threads < 1:
@@ -413,6 +414,12 @@ def log_likelihood(
     for rows in _blocks(corpus, max(mixture.tau.shape[0] for mixture in mixtures)):
         out[rows] = chosen.run(_Block(corpus, rows), mixtures, stacked, seed, threads)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
+    if not (out < np.inf).all():
+        wrong = int(np.flatnonzero(~(out < np.inf))[0])
+        raise ValueError(
+            f"document {wrong}: its log likelihood under the model is {out[wrong]}; "
+            "the model's weights, topic_words and table_concentration must be finite"
+        )
     return out
 
 

@@ -51,18 +51,19 @@ def own_topic_values(indptr, indices, psi, tau, cluster, first, last, out):
     """Add to ``out`` (entries,) psi[w, l] of the likeliest topic l of each entry, given the document's cluster.
 
     Equivalent to ``psi[w, np.argmax(tau[cluster[j]] * psi[w])]`` for every entry (j, w): ICML14, A.4.
-    ``tau`` (K, M) float64; ``cluster`` (J,) ints.
+    ``tau`` (K, M) float64; ``cluster`` (J,) ints. NaN where the weights of a token's topics have no finite sum.
     """
     for j in range(first, last):
         proportions = tau[cluster[j]]
         for position in range(indptr[j], indptr[j + 1]):
             likely = psi[indices[position]]
-            best, value = -1.0, 0.0
+            best, value, total = -1.0, 0.0, 0.0
             for m in range(len(proportions)):
                 weight = proportions[m] * likely[m]
+                total += weight
                 if weight > best:
                     best, value = weight, likely[m]
-            out[position] += value
+            out[position] += value if total < math.inf else math.nan
 
 
 @kernel
@@ -72,7 +73,7 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
     Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
     independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighed by
     p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``.
-    ``words`` (U,) are the words' numbers in the corpus.
+    ``words`` (U,) are the words' numbers in the corpus. NaN where the weights of a token's topics have no finite sum.
     """
     n_topics = len(alpha)
     total_alpha = alpha.sum()
@@ -88,7 +89,7 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
         proposal = np.zeros((end - begin, n_topics))
         cumulative = np.empty((end - begin, n_topics))
         expected[:] = 0.0
-        impossible = False
+        impossible, broken = False, False
         for sweep in range(passes + 1):
             for u in range(end - begin):
                 count = counts[begin + u]
@@ -101,14 +102,15 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
                     cumulative[u, m] = (alpha[m] + others) * likely[m]
                     total += cumulative[u, m]
                 impossible |= total == 0.0
+                broken |= not total < math.inf
                 running = 0.0
                 for m in range(n_topics):
                     proposal[u, m] = cumulative[u, m] / total if total > 0.0 else 0.0
                     expected[m] += count * proposal[u, m]
                     running += proposal[u, m]
                     cumulative[u, m] = running
-        if impossible:
-            out[j] = -math.inf
+        if impossible or broken:
+            out[j] = math.nan if broken else -math.inf
             continue
         for draw in range(draws):
             n_m[:] = 0.0
@@ -151,7 +153,8 @@ def left_to_right(indptr, indices, counts, words, psi, alpha, particles, moves, 
     ``moves`` of its earlier topics, given all others, and predicts the token; the predictions' mean is a factor of the
     estimate. The printed algorithm redraws every earlier topic (a cost quadratic in N_j) and weighs particles alike,
     which leaves a bias; here particles keep the weights that their predictions earn and are resampled when the
-    effective number of them falls below half. exp(out) is then unbiased for any ``particles`` and ``moves``.
+    effective number of them falls below half. exp(out) is then unbiased for any ``particles`` and ``moves``. NaN where
+    the weights of a token's topics have no finite sum.
     """
     n_topics = len(alpha)
     total_alpha = alpha.sum()
@@ -200,8 +203,8 @@ def left_to_right(indptr, indices, counts, words, psi, alpha, particles, moves, 
             for r in range(particles):
                 weights[r] *= predicted[r]
                 factor += weights[r]
-            if factor == 0.0:
-                log_p = -math.inf
+            if not 0.0 < factor < math.inf:
+                log_p = -math.inf if factor == 0.0 else math.nan
                 break
             log_p += math.log(factor)
             squares = 0.0

@@ -33,7 +33,7 @@ import numpy as np
 from mc2core import rng
 from mc2core.compiling import kernel
 from mc2core.engines.gibbs_measures import draw_psi, draw_sparse_dirichlet, smallest_atom, split_rest
-from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.engines.gibbs_state import Concentrations, Seating, no_cluster, no_topic
 from mc2core.engines.gibbs_topics import WordCells, order_by_cluster
 from mc2core.engines.parallel import in_blocks
 from mc2core.families.stacked import StackedContexts
@@ -81,6 +81,8 @@ def draw_clusters(
     log_mass, is_big, cluster,
 ):  # fmt: skip
     """z_j of documents first..last-1 in big clusters: ``cluster`` gets the column drawn, in place.
+
+    Returns the first document whose weights have no finite sum above 0, or -1.
 
     Every column starts from ln pi + ln f(x_j) and only falls as words are added, because ``log_mass`` is at most 0.
     So a column that has fallen ``_HOPELESS`` below the document's present cluster is left out from there on: its
@@ -138,7 +140,7 @@ def draw_clusters(
             least += moving[c] * np.float64(log_mass[words[c], here])
         n_active = 0
         for k in range(n_clusters):
-            if weight[k] >= least:
+            if not weight[k] < least:  # no number stays, for the sum to show it
                 active[n_active] = k
                 n_active += 1
         c = 0
@@ -155,7 +157,7 @@ def draw_clusters(
                     c += 1
             kept = 0
             for a in range(n_active):
-                if weight[active[a]] >= least:
+                if not weight[active[a]] < least:
                     active[kept] = active[a]
                     kept += 1
             n_active = kept
@@ -166,6 +168,8 @@ def draw_clusters(
         for a in range(n_active):
             weight[active[a]] = exp(weight[active[a]] - top)
             total += weight[active[a]]
+        if not 0.0 < total < np.inf:
+            return j
         rng.seek(stream, key, j)
         u = rng.uniform(stream) * total
         chosen = here
@@ -176,6 +180,7 @@ def draw_clusters(
                     break
                 u -= weight[active[a]]
         cluster[j] = chosen
+    return -1
 
 
 @kernel(error_model="numpy")
@@ -186,7 +191,7 @@ def draw_topics(
 
     ``row_of`` (J,) int32: 1 + the document's row of ``tau`` (K, width) float32, 0 where the document stays as it is;
     ``label`` (columns,) int32: topic of each column. A word's tokens are drawn cluster by cluster, because those of
-    one cluster share their weights.
+    one cluster share their weights. Returns the first token whose weights sum to infinity or no number, or -1.
     """
     stream = np.zeros(2, np.uint64)
     width = psi.shape[1]
@@ -231,6 +236,8 @@ def draw_topics(
             for b in range(n_blocks):
                 total += weigh_products(tau, run_row[r] * width, psi, w * width, within, b * LANES)
                 upto[b] = total
+            if not total < np.inf:
+                return moving[t]
             while t < run_end[r]:
                 u = rng.uniform(stream) * total
                 block = 0
@@ -244,6 +251,7 @@ def draw_topics(
                     if lane < LANES:
                         topic[moving[t]] = label[block * LANES + lane]
                 t += 1
+    return -1
 
 
 def _padded(n: int) -> int:
@@ -344,16 +352,18 @@ def move_blocked(
         cluster_key = rng.key(seed, "blocked clusters", iteration)
         chosen = seating.cluster.copy()
 
-        def move_documents(first: int, last: int) -> None:
+        def move_documents(first: int, last: int) -> int:
             log_context = np.zeros((0, len(big)))
             if contexts.dimension:
                 log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
-            draw_clusters(
+            return draw_clusters(
                 cluster_key, first, last, content.indptr, content.indices, content.data, seating.document_start,
                 seating.topic, column, small, log_small, log_pi, log_context, log_mass, is_big, chosen,
             )  # fmt: skip
 
-        in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK)
+        failed = max(in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK))
+        if failed >= 0:
+            raise no_cluster(failed, contexts, concentrations)
         moves = is_big[seating.cluster] >= 0
         row_of = np.where(moves, chosen + 1, 0).astype(np.int32)
         cluster = seating.cluster.copy()
@@ -362,13 +372,15 @@ def move_blocked(
     # tokens
     topic_key = rng.key(seed, "blocked topics", iteration)
 
-    def move_tokens(first: int, last: int) -> None:
-        draw_topics(
+    def move_tokens(first: int, last: int) -> int:
+        return draw_topics(
             topic_key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of,
             tau, psi, seating.topic,
         )  # fmt: skip
 
-    in_blocks(pool, move_tokens, n_words, _WORD_BLOCK)
+    failed = max(in_blocks(pool, move_tokens, n_words, _WORD_BLOCK))
+    if failed >= 0:
+        raise no_topic(seating.document_of(failed), concentrations, topic_prior)
     seating.topic_weights, seating.rest = weights, rest
     seating.count(len(n_km))
     seating.compact()

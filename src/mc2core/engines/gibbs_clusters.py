@@ -20,7 +20,7 @@ import numpy as np
 
 from mc2core import rng
 from mc2core.compiling import kernel
-from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.engines.gibbs_state import Concentrations, Seating, no_cluster
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.numerics import exp, log, log_gamma, stirling
@@ -93,6 +93,8 @@ def _sweep(
     kept_mk, kept_k, indptr, indices, values, natural, totals, offsets, codes, natural_0, totals_0,
 ):  # fmt: skip
     """Sweep documents ``first``...; returns (next document, clusters). It stops early when no slot is spare.
+
+    (-1 - j, clusters): the weights of document j have no finite sum above 0.
 
     Slots ``n_clusters``... of every table are empty clusters (counts 0, natural parameters of the prior).
     """
@@ -171,7 +173,10 @@ def _sweep(
                 _multiply(prior[m], n_mk[m], counts[m], n_slots, product)
                 used_bits += exponents
         _take_logs(n_slots, product, weight)
-        u = rng.uniform(stream) * _exponentiate(weight, n_slots)
+        total = _exponentiate(weight, n_slots)
+        if not 0.0 < total < np.inf:
+            return -1 - j, n_clusters
+        u = rng.uniform(stream) * total
         chosen = empty
         for k in range(n_slots):
             if weight[k] > 0.0:
@@ -235,6 +240,8 @@ def sweep_clusters(seating: Seating, contexts: StackedContexts, concentrations: 
             indptr, indices, statistics.data, natural, contexts.totals(natural), contexts.offsets, contexts.codes,
             contexts.prior, contexts.totals(contexts.prior[None, :])[0],
         )  # fmt: skip
+        if first < 0:
+            raise no_cluster(-1 - first, contexts, concentrations)
     seating.n_km = np.ascontiguousarray(n_mk[:, :n_clusters].T)
     seating.n_k = n_k[:n_clusters].copy()
     seating.compact()

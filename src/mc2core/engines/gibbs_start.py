@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mc2core import rng
 from mc2core.corpus import Corpus
 from mc2core.engines.gibbs_state import Seating
 
@@ -21,10 +22,9 @@ def hellinger_clusters(corpus: Corpus, n_clusters: int, draw: np.random.Generato
     cluster = np.zeros(corpus.n_documents, np.int32)
     chance = np.where(lengths > 0, 1.0, 0.0)
     for k in range(n_clusters):
-        total = chance.sum()
-        if total <= 0:
+        if not chance.any():
             break
-        seed = draw.choice(corpus.n_documents, p=chance / total)
+        seed = rng.choose(chance, draw, "documents to start clusters from")
         distance = 2.0 - 2.0 * np.asarray((rows @ rows[[seed]].T).todense()).ravel()
         closer = distance < nearest
         cluster[closer] = k

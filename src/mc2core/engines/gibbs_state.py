@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mc2core.compiling import kernel
+from mc2core.families.stacked import StackedContexts
 
 
 @dataclass
@@ -16,6 +17,25 @@ class Concentrations:
     group: float
     table: float
     topic: float
+
+
+def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:
+    """What to raise where a document's weights over clusters cannot be drawn from."""
+    priors = "".join(f", {name}: {family!r}" for name, family in zip(contexts.names, contexts.families, strict=True))
+    return ValueError(
+        f"document {document}: the weights of the clusters it could be in have no finite sum above 0; look at its "
+        f"contexts and the priors (group_concentration {concentrations.group:g}, "
+        f"table_concentration {concentrations.table:g}{priors})"
+    )
+
+
+def no_topic(document: int, concentrations: Concentrations, topic_prior: float) -> ValueError:
+    """What to raise where the weights of a token's topics cannot be drawn from."""
+    return ValueError(
+        f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
+        f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "
+        f"topic_prior {topic_prior:g})"
+    )
 
 
 @kernel
@@ -71,6 +91,10 @@ class Seating:
     def n_topics(self) -> int:
         """M, topics that carry a weight of their own (after :meth:`compact`: those in use)."""
         return len(self.topic_weights)
+
+    def document_of(self, token: int) -> int:
+        """The document of a token (both numbers)."""
+        return int(np.searchsorted(self.document_start, token, side="right")) - 1
 
     def count(self, n_clusters: int | None = None) -> None:
         """Recompute n_km and n_k from the assignments, for ``n_clusters`` or all clusters in use."""

@@ -23,11 +23,12 @@ import numpy as np
 
 from mc2core import rng
 from mc2core.compiling import kernel
-from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.engines.gibbs_state import Concentrations, Seating, no_topic
 from mc2core.lanes import LANES, find_lane, weigh_counts
 
 _F32_ONE = np.float32(1.0)
 _WORD, _TOKEN, _TOPICS = 0, 1, 2
+_DONE, _FULL, _FAILED = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,10 @@ def _sweep(
     n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,
     work_count, work_order, run_cluster, run_end, work_token, work_topic,
 ):  # fmt: skip
-    """Sweep from ``position`` on; True when all words are done, False when a new topic needs more capacity.
+    """Sweep from ``position`` on; says why it stopped.
+
+    _DONE: after all words; _FULL: a new topic needs more capacity; _FAILED: the weights of token position[_TOKEN] have
+    no finite sum above 0.
 
     ``position`` (3,) int64: word, token within the word, number of topics; ``stream``: state of the word's random
     numbers. Both are left so that a call after growing the arrays goes on with the very same draw.
@@ -177,6 +181,9 @@ def _sweep(
                 u = rng.uniform(stream) * (others + np.float64(less)) - np.float64(less)
                 if u < 0.0:
                     continue
+                if not 0.0 < others + np.float64(less) < np.inf:
+                    position[_TOKEN] = work_token[t]
+                    return _FAILED
                 own = m // LANES
                 block[own] -= np.float64(old)
                 running = 0.0
@@ -241,9 +248,9 @@ def _sweep(
         position[_TOPICS] = n_topics
         if full:
             position[_WORD] = w
-            return False
+            return _FULL
         position[_TOKEN] = 0
-    return True
+    return _DONE
 
 
 def _grown(array: np.ndarray, capacity: int) -> np.ndarray:
@@ -277,12 +284,18 @@ def sweep_topics(
         np.zeros(cells.largest, np.int32),
     )
     n_m = n_km.sum(axis=0, dtype=np.int64)
-    while not _sweep(
-        key, stream, position, cells.start, cells.document, cells.token, cells.count, seating.cluster, seating.topic,
-        n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words, *work,
-    ):  # fmt: skip
-        capacity += LANES
-        n_km, n_m, eps = (_grown(array, capacity) for array in (n_km, n_m, eps))
+    stopped = _FULL
+    while stopped == _FULL:
+        stopped = _sweep(
+            key, stream, position, cells.start, cells.document, cells.token, cells.count, seating.cluster,
+            seating.topic, n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words,
+            *work,
+        )  # fmt: skip
+        if stopped == _FULL:
+            capacity += LANES
+            n_km, n_m, eps = (_grown(array, capacity) for array in (n_km, n_m, eps))
+    if stopped == _FAILED:
+        raise no_topic(seating.document_of(int(position[_TOKEN])), concentrations, topic_prior)
     n_topics = int(position[_TOPICS])
     seating.topic_weights, seating.rest = eps[:n_topics].copy(), float(rest[0])
     seating.n_km = np.ascontiguousarray(n_km[:, :n_topics])

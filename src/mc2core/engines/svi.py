@@ -288,6 +288,12 @@ class SVI(Engine):
         batch = svi_local.take_batch(corpus, state.contexts, rows)
         tables = svi_local.word_tables(state, expected, batch.words, pool)
         shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, pool)
+        without = ~np.isfinite(shares).all(axis=1)
+        if without.any():
+            raise ValueError(
+                f"document {rows[without][0]}: the weights of its clusters have no finite sum above 0; look at its "
+                f"contexts, their priors ({self.contexts}), topic_prior ({self.topic_prior:g}) and the concentrations"
+            )
         state.cluster[rows] = shares.argmax(axis=1)
         mass = svi_statistics.table_mass(tables, documents.word_mass, pool)
         n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, pool)

@@ -46,7 +46,7 @@ def seed_rows(rows: sp.csr_matrix, n_seeds: int, draw: np.random.Generator) -> n
     chosen = [int(draw.integers(n))]
     nearest = _squared_distances(rows, chosen)[:, 0]
     while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
-        candidates = draw.choice(n, size=_CANDIDATES, p=nearest / nearest.sum())
+        candidates = rng.choose(nearest, draw, "documents to start clusters from", _CANDIDATES)
         distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
         best = int(np.argmin(distances.sum(axis=0)))
         chosen.append(int(candidates[best]))
