@@ -232,6 +232,16 @@ def test_the_only_topic_starts_with_every_token():
     np.testing.assert_allclose(state.topic_words[:, 0], np.asarray(corpus.content.sum(axis=0)).ravel())
 
 
+def test_seeded_topics_that_just_suffice_are_the_clusters_own():
+    # three documents of two kinds: best are two clusters with a topic each (-8.7 nats); 3.5 nats less with one
+    corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
+    elbo = {}
+    for start in ("seeded", "gibbs"):
+        engine = SVI(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
+        elbo[start] = fit(corpus, engine, iterations=40, progress=False).trace.elbo.iloc[-1]
+    assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
+
+
 def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
     corpus = small_corpus(12, n_documents=6, mean_count=3.0)
     draw = np.random.default_rng(12)

@@ -263,6 +263,8 @@ def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.ran
     """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
 
     Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
+    Topics that just suffice for one to each cluster are those: with a common one, some cluster would have none of its
+    own.
     """
     n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
     cluster = cluster_documents(part, some, n_clusters, draw)
@@ -270,20 +272,23 @@ def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.ran
     cluster_words = np.asarray((_sum_by(cluster, n_clusters) @ content).todense())
     topic_words = np.zeros((part.n_words, n_topics))
     owner = np.full(n_topics, -1)
-    common = n_topics - 1
-    topic_words[:, common] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
-    own = max(common // n_clusters, 1)
+    has_common = n_topics != np.count_nonzero(np.bincount(cluster))
+    n_own = n_topics - 1 if has_common else n_topics
+    if has_common:
+        topic_words[:, -1] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
+    own = max(n_own // n_clusters, 1)
     m = 0
     for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
         members = np.flatnonzero(cluster == k)
-        if len(members) and m < common:
-            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, common - m), draw)
+        if len(members) and m < n_own:
+            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, n_own - m), draw)
             for one in np.unique(group):
-                topic_words[:, m] = 0.5 * np.asarray(content[members[group == one]].sum(axis=0)).ravel()
+                words = np.asarray(content[members[group == one]].sum(axis=0)).ravel()
+                topic_words[:, m] = words * (0.5 if has_common else 1.0)
                 owner[m] = k
                 m += 1
     near = _root(cluster_words) @ _root(topic_words.T).T
-    first = (owner == np.arange(n_clusters)[:, None]) | (np.arange(n_topics) == common)
+    first = (owner == np.arange(n_clusters)[:, None]) | (has_common & (np.arange(n_topics) == n_topics - 1))
     table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
     share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
     n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
