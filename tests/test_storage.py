@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import warnings
 import zipfile
 
@@ -180,6 +181,23 @@ def test_temporary_files_of_living_processes_are_left_alone(tmp_path):
     assert (tmp_path / "replacing").read_text() == "mine"
     assert files_of(tmp_path / "replacing_folder") == ["mine"]
     assert files_of(tmp_path) == ["replacing", "replacing_folder"]
+
+
+def test_a_folder_that_another_process_took_for_a_left_one_is_made_again(tmp_path, monkeypatch):
+    make, taken = tempfile.mkdtemp, []
+
+    def made_and_taken(**options):
+        name = make(**options)
+        if not taken:
+            os.rmdir(name)
+        taken.append(name)
+        return name
+
+    monkeypatch.setattr(tempfile, "mkdtemp", made_and_taken)
+    with storage.replacing_folder(tmp_path / "folder") as folder:
+        (folder / "one").write_text("whole")
+    assert len(taken) == 2
+    assert files_of(tmp_path) == ["folder"]
 
 
 def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):

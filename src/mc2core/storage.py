@@ -123,8 +123,8 @@ def _temporary_folder(path: Path) -> tuple[int, Path]:
     """A folder with a locked file in it: a folder itself cannot be locked on every file system."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent))
-        folder.chmod(0o777 & ~_umask())
         with contextlib.suppress(FileNotFoundError):  # taken for a killed process's before it was locked
+            folder.chmod(0o777 & ~_umask())
             handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
             if _is_ours(handle, folder / "lock"):
                 return handle, folder

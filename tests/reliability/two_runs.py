@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import shutil
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -130,13 +131,16 @@ def differs(folder: Path, expected: list[Path]) -> str:
 
 # -- saves -------------------------------------------------------------------------------------------------------------
 def two_saves(scratch: Path, folder: Path) -> Outcome:
-    children = [_FORK.Process(target=save_again_and_again, args=(scratch, folder, number)) for number in range(2)]
+    said = [scratch / f"said-{number}.txt" for number in range(2)]
+    children = [
+        _FORK.Process(target=save_again_and_again, args=(scratch, folder, number, said[number])) for number in range(2)
+    ]
     for child in children:
         child.start()
     for child in children:
         child.join()
     if any(child.exitcode for child in children):
-        return Outcome(f"saves ended with {[child.exitcode for child in children]}")
+        return Outcome(f"saves ended with {[file.read_text() for file in said]}")
     found = Corpus.load(folder, verify=True)
     if found.digest not in [Corpus.load(scratch / f"corpus-{number}").digest for number in range(2)]:
         return Outcome("the corpus that was saved is neither of the two")
@@ -144,7 +148,13 @@ def two_saves(scratch: Path, folder: Path) -> Outcome:
     return Outcome(f"saves left {left}" if left else "", ["two saves"])
 
 
-def save_again_and_again(scratch: Path, folder: Path, number: int) -> None:
+def save_again_and_again(scratch: Path, folder: Path, number: int, said: Path) -> None:
+    """Saves in a child process, what ends them in a file."""
+    said.write_text("")
     corpus = Corpus.load(scratch / f"corpus-{number}")
-    for _ in range(SAVES):
-        corpus.save(folder)
+    try:
+        for _ in range(SAVES):
+            corpus.save(folder)
+    except Exception:
+        said.write_text(traceback.format_exc())
+        raise
