@@ -122,7 +122,7 @@ _DESCRIBED = {
     "table_concentration": Stored("f", "", least=0, is_finite=False),
     "log_joint": Stored("f", "", is_finite=False),
 }
-_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "topic_words": Stored("n", "M V", least=0)}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
@@ -152,21 +152,6 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
     except ValueError as error:
         raise ValueError(f"sample {prefix.removesuffix('.')}: {error}") from error
     return Sample(**fields)
-
-
-_ROUNDING = 1e-6
-_DESCRIBED = {
-    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
-    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
-    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
-    "natural": Stored("f", "K D"),
-    "cluster": Stored("i", "J", least=-1, below="K"),
-    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
-    "topic_prior": Stored("f", "", least=0),
-    "table_concentration": Stored("f", "", least=0, is_finite=False),
-    "log_joint": Stored("f", "", is_finite=False),
-}
-_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
 
 
 #: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
