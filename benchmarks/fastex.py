@@ -25,10 +25,12 @@ from collections.abc import Iterator
 import numba
 import numpy as np
 
-from mc2core import Corpus, rng
-from mc2core.clustering import variation_of_information
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.compute.signatures import popcount
+from mc2core.compute.threads import thread_budget
 from mc2core.engines import FastEx
-from mc2core.engines.fastex_components import (
+from mc2core.engines.fastex.components import (
     BACKGROUND_SIZE,
     GAUSSIAN,
     MULTINOMIAL,
@@ -40,10 +42,9 @@ from mc2core.engines.fastex_components import (
     theta_of,
     word_term,
 )
-from mc2core.engines.parallel import thread_budget
-from mc2core.hashing import popcount
-from mc2core.sources.categories import Encyclopaedia, simulate
-from mc2core.speed import propose_all
+from mc2core.experiments.nips2012.times import propose_all
+from mc2core.model.clustering import variation_of_information
+from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 
 N_WORDS = 50_000
 REPEATS = 5
@@ -76,7 +77,7 @@ def state_at(corpus: Corpus, cluster: np.ndarray, settings: dict):
     engine = FastEx(**settings)
     few = corpus.subset(np.arange(20))
     first = engine._state(few, cluster[:20].astype(np.int32))
-    first.sweep(rng.key(0, "benchmark", 0), np.zeros(2, np.int64))
+    first.sweep(streams.key(0, "benchmark", 0), np.zeros(2, np.int64))
     return engine._state(corpus, cluster.astype(np.int32))
 
 
@@ -85,7 +86,7 @@ def time_sweeps(state) -> tuple[float, np.ndarray]:
     seconds, moves = [], np.zeros(2, np.int64)
     for sweep in range(REPEATS):
         started = time.thread_time()
-        state.sweep(rng.key(0, "benchmark", sweep), moves)
+        state.sweep(streams.key(0, "benchmark", sweep), moves)
         seconds.append(time.thread_time() - started)
     n_documents = len(state.cluster)
     return float(np.median(seconds)) / n_documents * 1e6, moves / (REPEATS * n_documents)
@@ -128,7 +129,7 @@ def draw(given: argparse.Namespace) -> None:
             ours, bare = [], []
             for repeat in range(1 + 2 * REPEATS):
                 started = time.thread_time()
-                propose_all(rng.key(0, "benchmark", repeat), *data, proposed)
+                propose_all(streams.key(0, "benchmark", repeat), *data, proposed)
                 between = time.thread_time()
                 bare_proposals(signatures, state.documents.signature, weight_at, uniforms, np.empty(k), proposed)
                 ours.append(between - started)
@@ -221,7 +222,7 @@ def cores(given: argparse.Namespace) -> None:
             with thread_budget(threads) as pool:
                 for sweep in range(REPEATS):
                     started = time.perf_counter()
-                    state.sweep(rng.key(0, "benchmark", sweep), np.zeros(2, np.int64), pool)
+                    state.sweep(streams.key(0, "benchmark", sweep), np.zeros(2, np.int64), pool)
                     wall.append(time.perf_counter() - started)
             cost = float(np.median(wall)) / given.documents * 1e6
             alone = cost if threads == 1 else alone
@@ -275,7 +276,7 @@ def table(given: argparse.Namespace) -> None:
             for start, cluster in (("true", np.asarray(corpus.labels)), ("random", scattered)):
                 state = state_at(corpus, cluster, {"n_clusters": k, "proposal": "hash", "bits": given.bits[0]})
                 started = time.thread_time()
-                state.sweep(rng.key(0, "benchmark", 0), np.zeros(2, np.int64))
+                state.sweep(streams.key(0, "benchmark", 0), np.zeros(2, np.int64))
                 cost = (time.thread_time() - started) / given.documents * 1e6
                 used = int(state.used[0])
                 row(k, n_words, given.documents, start, used, f"{state.slots.nbytes / used:.1f}", f"{cost:.0f}")

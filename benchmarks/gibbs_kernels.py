@@ -19,14 +19,14 @@ from collections.abc import Callable
 import numba
 import numpy as np
 
-from mc2core import rng
+from mc2core.compute import streams
+from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
-from mc2core.engines.gibbs import Gibbs, GibbsState
-from mc2core.engines.gibbs_blocked import move_blocked
-from mc2core.engines.gibbs_clusters import sweep_clusters
-from mc2core.engines.gibbs_topics import sweep_topics
-from mc2core.engines.parallel import thread_budget
-from mc2core.sources import nips
+from mc2core.engines.gibbs.blocked import move_blocked
+from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.engine import Gibbs, GibbsState
+from mc2core.engines.gibbs.tokens import sweep_topics
+from mc2core.sources.collections import nips
 
 
 def least(state: GibbsState, move: Callable[[GibbsState, int], None], repeats: int) -> tuple[float, float]:
@@ -105,10 +105,10 @@ def main() -> None:
         return move
 
     def documents(state: GibbsState, i: int) -> None:
-        sweep_clusters(state.seating, state.contexts, state.concentrations, rng.key(0, "documents", i))
+        sweep_clusters(state.seating, state.contexts, state.concentrations, streams.key(0, "documents", i))
 
     def topics(state: GibbsState, i: int) -> None:
-        sweep_topics(state.seating, state.cells, state.concentrations, engine.topic_prior, rng.key(0, "topics", i))
+        sweep_topics(state.seating, state.cells, state.concentrations, engine.topic_prior, streams.key(0, "topics", i))
 
     def tables(state: GibbsState, i: int) -> None:
         engine._update_weights(state, 0, i)

@@ -24,7 +24,8 @@ from multiprocessing import get_context
 from pathlib import Path
 from xml.parsers import expat
 
-from mc2core.sources import pubmed, wikipedia, xmlstream
+from mc2core.sources.dumps import pubmed, wikipedia
+from mc2core.sources.formats import xmlstream
 
 
 def repeat_wikipedia(mirror: Path, target: Path, megabytes: float) -> float:

@@ -17,8 +17,9 @@ from dataclasses import replace
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.engines.svi import SVI
-from mc2core.sources import nips, simulated
+from mc2core.engines.svi.engine import SVI
+from mc2core.sources.collections import nips
+from mc2core.sources.simulated import shapes
 
 BATCHES = (50, 100, 200, 400)
 _FEW = 300
@@ -43,15 +44,15 @@ def corpora(path: str) -> dict[str, Callable[[int], tuple[Corpus, Corpus]]]:
     known = nips.read(path).split(0.1, seed=0)[0].split(0.1, seed=1)
     few = known[0].subset(np.sort(np.random.default_rng(0).permutation(known[0].n_documents)[:_FEW]))
 
-    def simulate(shape: simulated.Shape, n_documents: int) -> Callable[[int], tuple[Corpus, Corpus]]:
-        return lambda seed: simulated.simulate(replace(shape, n_documents=n_documents), seed)[0].split(0.1, seed=seed)
+    def simulate(shape: shapes.Shape, n_documents: int) -> Callable[[int], tuple[Corpus, Corpus]]:
+        return lambda seed: shapes.simulate(replace(shape, n_documents=n_documents), seed)[0].split(0.1, seed=seed)
 
     return {
         "NIPS, 1,409 documents": lambda seed: known,
         "NIPS, 300 documents": lambda seed: (few, known[1]),
-        "NUS-WIDE-shaped, 3,070 documents": simulate(simulated.NUSWIDE, simulated.NUSWIDE.n_documents),
-        "NUS-WIDE-shaped, 300 documents": simulate(simulated.NUSWIDE, 333),
-        "PNAS-shaped, 5,400 documents": simulate(simulated.PNAS, 6000),
+        "NUS-WIDE-shaped, 3,070 documents": simulate(shapes.NUSWIDE, shapes.NUSWIDE.n_documents),
+        "NUS-WIDE-shaped, 300 documents": simulate(shapes.NUSWIDE, 333),
+        "PNAS-shaped, 5,400 documents": simulate(shapes.PNAS, 6000),
     }
 
 

@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from mc2core import fit
-from mc2core.engines.svi import SVI
-from mc2core.sources import nips
+from mc2core.engines.svi.engine import SVI
+from mc2core.sources.collections import nips
 
 
 def main() -> None:

@@ -3,7 +3,7 @@
     python benchmarks/svi_rivals.py nips-corpus-20111211.zip [--passes 1 3] [--only svi ...]
 
 Corpus and split are those of benchmarks/svi_trials.py. Everybody's topics are scored by the same code: an LDA or HDP
-document has proportions of its own, so their topics and prior go into a :class:`mc2core.model.Sample` which the
+document has proportions of its own, so their topics and prior go into a :class:`mc2core.model.model.Sample` which the
 ``importance`` estimator reads; SVI's figure is given under it too (its topics, with its Q_0 as the documents' prior),
 and under ``marginal``, which only a model with document clusters has. Each row runs in a process of its own on
 one thread, BLAS included; the CPU time of the fit counts, start included, scoring excluded.
@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from mc2core import Corpus
-from mc2core.engines.svi import SVI
+from mc2core.engines.svi.engine import SVI
 from mc2core.model import Model, Sample
-from mc2core.sources import nips
+from mc2core.sources.collections import nips
 
 N_TOPICS = 120
 WORD_PRIOR = 0.01

@@ -19,10 +19,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mc2core import storage
-from mc2core.corpus import FORMAT, Corpus
-from mc2core.engines.parallel import thread_budget
-from mc2core.engines.svi import SVI
+from mc2core.base import storage
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus import Corpus
+from mc2core.corpus.corpus import FORMAT
+from mc2core.engines.svi.engine import SVI
 
 V, K, M = 10_000, 40, 120
 PIECE = 20_000

@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from mc2core import sticks
 from mc2core.corpus import Corpus
-from mc2core.engines import svi_init, svi_local, svi_statistics
-from mc2core.engines.svi import SVI, step_concentrations, step_tables, step_topics
-from mc2core.engines.svi_state import GROUP, TABLE, TOPIC, Expectations, Globals, divergence, topic_shares
-from mc2core.sources import nips
+from mc2core.engines import seeding
+from mc2core.engines.svi import local, statistics, sticks
+from mc2core.engines.svi.engine import SVI
+from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
+from mc2core.engines.svi.state import GROUP, TABLE, TOPIC, Expectations, Globals, divergence, topic_shares
+from mc2core.sources.collections import nips
 
 _CANDIDATES = 6
 # a topic is split off where its cluster has at most this share of its tokens
@@ -84,12 +85,12 @@ class Memoised(SVI):
 
     def visit(self, corpus: Corpus, state: Globals, number: int, rows: np.ndarray) -> float:
         concentrations, expected = self.concentrations(state), Expectations.of(state)
-        batch = svi_local.take_batch(corpus, state.contexts, rows)
-        tables = svi_local.word_tables(state, expected, batch.words, None)
-        shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
+        batch = local.take_batch(corpus, state.contexts, rows)
+        tables = local.word_tables(state, expected, batch.words, None)
+        shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
         state.cluster[rows] = shares.argmax(axis=1)
-        mass = svi_statistics.table_mass(tables, documents.word_mass, None)
-        n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, None)
+        mass = statistics.table_mass(tables, documents.word_mass, None)
+        n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
         new = {"n_k": documents.n_k, "n_kt": n_kt, "tables": log_likelihood, "contexts": documents.contexts}
         share = len(rows) / corpus.n_documents
         old, old_words = self.known.get(number, ({name: share * one for name, one in self.start.items()}, None))
@@ -99,7 +100,7 @@ class Memoised(SVI):
         n_kt_total = np.maximum(self.total["n_kt"], 0.0)
         step_tables(state, expected, concentrations, total, n_kt_total, self.total["tables"], 1.0, 1.0)
         _, table_topic = topic_shares(state.table_topic)
-        words = svi_statistics.topic_statistics(tables, mass, table_topic, None)
+        words = statistics.topic_statistics(tables, mass, table_topic, None)
         if old_words is None:
             state.topic_words -= share * self.start_words
             state.topic_words[batch.words] += words
@@ -152,10 +153,10 @@ def reorder(engine: SVI, state: Globals) -> None:
 
 def bound(engine: SVI, corpus: Corpus, state: Globals) -> float:
     """Exact ELBO of ``state`` with the best local posteriors, in nats."""
-    batch = svi_local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+    batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
     expected = Expectations.of(state)
-    tables = svi_local.word_tables(state, expected, batch.words, None)
-    _, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
+    tables = local.word_tables(state, expected, batch.words, None)
+    _, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
     return documents.log_evidence - divergence(state, engine.concentrations(state))
 
 
@@ -212,11 +213,11 @@ def merge_clusters(engine: SVI, state: Globals, keep: int, drop: int) -> Globals
 
 def topics_of_clusters(state: Globals, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     """(K, M) expected tokens of every cluster's topics, and (K, M, V) by word, each table under its likeliest topic."""
-    batch = svi_local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+    batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
     expected = Expectations.of(state)
-    tables = svi_local.word_tables(state, expected, batch.words, None)
-    _, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
-    mass = svi_statistics.table_mass(tables, documents.word_mass, None)
+    tables = local.word_tables(state, expected, batch.words, None)
+    _, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
+    mass = statistics.table_mass(tables, documents.word_mass, None)
     by_topic = np.zeros((*state.table_topic.shape[::2], corpus.n_words), np.float32)
     for k, rows in enumerate(tables.rows.row):
         n_wt = mass.ratio[:, [k]] * np.exp(tables.log_table[k]) * tables.weights[:, rows]
@@ -273,7 +274,7 @@ class Moving(SVI):
                 dropped |= {drop} if state.n_m[drop] == 0.0 else set()
 
     def _clusters(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> Iterator[Globals]:
-        words = np.asarray((svi_init._sum_by(state.cluster, self.n_clusters) @ corpus.content).todense(), float)
+        words = np.asarray((seeding._sum_by(state.cluster, self.n_clusters) @ corpus.content).todense(), float)
         dropped: set[int] = set()
         for keep, drop in list(likest(words, words.sum(axis=1) > 0)):
             if keep not in dropped and drop not in dropped:

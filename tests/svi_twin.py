@@ -5,9 +5,9 @@ import scipy.sparse as sp
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
-from mc2core.engines import svi_local, svi_statistics
-from mc2core.engines.svi import SVI
-from mc2core.engines.svi_state import Expectations
+from mc2core.engines.svi import local, statistics
+from mc2core.engines.svi.engine import SVI
+from mc2core.engines.svi.state import Expectations
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 
 FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
@@ -33,13 +33,13 @@ def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
 def local_and_statistics(corpus, state, rows=None):
     rows = np.arange(corpus.n_documents) if rows is None else rows
     expected = Expectations.of(state)
-    batch = svi_local.take_batch(corpus, state.contexts, rows)
-    tables = svi_local.word_tables(state, expected, batch.words, None)
-    shares, documents = svi_local.assign_documents(batch, tables.log_likelihood, expected, None)
-    mass = svi_statistics.table_mass(tables, documents.word_mass, None)
-    n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, None)
+    batch = local.take_batch(corpus, state.contexts, rows)
+    tables = local.word_tables(state, expected, batch.words, None)
+    shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
+    mass = statistics.table_mass(tables, documents.word_mass, None)
+    n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
-    topic_words[batch.words] = svi_statistics.topic_statistics(tables, mass, expected.table_topic, None)
+    topic_words[batch.words] = statistics.topic_statistics(tables, mass, expected.table_topic, None)
     return shares, documents, n_kt, log_likelihood, topic_words
 
 

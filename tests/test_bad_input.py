@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, clustering, rng, storage
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
 AUTHOR = sp.csr_matrix([[1, 0], [0, 1]])
@@ -154,8 +156,8 @@ CASES = {
     "split of everything": (lambda d: corpus().split(1.0), "test_fraction is 1.0; it must lie between 0 and 1"),
     "split of one": (lambda d: corpus().subset([0]).split(0.5), "a corpus of one document cannot be split"),
     "negative seed": (lambda d: corpus().split(0.5, seed=-1), "seed is -1: a seed is a whole number of at least 0"),
-    "fractional seed": (lambda d: rng.key(0.5, "x"), "seed is 0.5: a seed is a whole number"),
-    "seed of text": (lambda d: rng.generator("1", "x"), "seed is '1': a seed is a whole number"),
+    "fractional seed": (lambda d: streams.key(0.5, "x"), "seed is 0.5: a seed is a whole number"),
+    "seed of text": (lambda d: streams.generator("1", "x"), "seed is '1': a seed is a whole number"),
     "batch size": (lambda d: list(corpus().batches(0, 0, 1)), "batch size is 0; it must be at least 1"),
     "standardise tags": (lambda d: corpus().standardised("author"), "'author' is not a numeric context"),
     "standardise twice": (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mc2core import clustering
+from mc2core.model import clustering
 
 # Manning, Raghavan and Schuetze, "Introduction to Information Retrieval", figure 16.4 and table 16.2
 TRUTH = np.array([0] * 5 + [1] + [0] + [1] * 4 + [2] + [0] * 2 + [2] * 3)

@@ -10,8 +10,10 @@ import sys
 import numpy as np
 import pytest
 
-from mc2core import Corpus, Model, checkpoint, locks
-from mc2core.__main__ import main
+from mc2core import Corpus, Model
+from mc2core.app.cli import main
+from mc2core.base import locks
+from mc2core.engines.running import checkpoint
 
 
 @pytest.fixture(scope="module")

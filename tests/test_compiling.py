@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 KERNEL = """
-from mc2core.compiling import kernel
+from mc2core.compute.kernels import kernel
 
 @kernel
 def add(a, b):

@@ -9,12 +9,14 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy import stats
 
-from mc2core import convergence, rng, speed
+from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.engines import FastEx
-from mc2core.engines.loop import fit
-from mc2core.figures import convergence as picture
-from mc2core.runs import fit_corpus
+from mc2core.engines.running.files import fit_corpus
+from mc2core.engines.running.loop import fit
+from mc2core.experiments.nips2012 import convergence, table1, table2
+from mc2core.experiments.nips2012 import convergence_figure as picture
+from mc2core.experiments.nips2012 import times as speed
 
 PAPER = pd.DataFrame([("W100", 5.04, 5.60, 9.25)], columns=["dataset", "fastex_vi_bits", "baseline_vi_bits", "speedup"])
 
@@ -59,7 +61,7 @@ def test_each_seed_is_held_against_its_own_baseline():
     other = [FAST.assign(seed=1), BASELINE.assign(seed=1, seconds=BASELINE["seconds"] * 2)]
     table = fits(FAST, BASELINE, *other)
     assert table.loc[table["method"] == "FastEx", "speedup"].tolist() == [15.0, 30.0]
-    row = convergence.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)[0].set_index("method").loc["FastEx"]
+    row = table2.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)[0].set_index("method").loc["FastEx"]
     assert row["speedup"] == 22.5
     assert row["speedup_sd"] == pytest.approx(15.0 / math.sqrt(2.0))
 
@@ -105,8 +107,8 @@ def test_longer_signatures_are_judged_by_their_last_vi():
 
 def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
     other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
-    table, claims = convergence.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)
-    shown = convergence.format_speedup_table(table).set_index(["dataset", "method"])
+    table, claims = table2.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)
+    shown = table2.format_speedup_table(table).set_index(["dataset", "method"])
     assert shown.loc[("W100", "FastEx, 128 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00"]
     assert shown.loc[("W100", "FastEx, 128 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == ["9.25", "15.0"]
     assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
@@ -167,7 +169,7 @@ def test_timed_proposals_are_drawn_from_equation_14():
     expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
     proposed, seen = np.zeros(30, np.int32), np.zeros(5)
     for repeat in range(4000):
-        speed.propose_all(rng.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
+        speed.propose_all(streams.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
         seen[proposed[j]] += 1
     assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
     assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4
@@ -190,14 +192,14 @@ PRINTED = pd.DataFrame(
 @pytest.mark.parametrize(("microseconds", "verdict"), [(15.0, "holds"), (15.2, "does not hold")])
 def test_growth_of_the_total_with_the_number_of_clusters_is_judged(microseconds, verdict):
     times = TIMES.assign(microseconds_per_document=[10.0, microseconds, 50.0])
-    _, (claim,) = speed.speed_table(times, PRINTED)
+    _, (claim,) = table1.speed_table(times, PRINTED)
     assert claim["verdict"] == verdict
     assert f"8 bits {microseconds / 10:.2f}" in claim["numbers"]
 
 
 def test_speed_table_has_the_papers_column_beside_ours():
-    table, _ = speed.speed_table(TIMES, PRINTED)
-    shown = speed.format_speed_table(table).set_index("method")
+    table, _ = table1.speed_table(TIMES, PRINTED)
+    shown = table1.format_speed_table(table).set_index("method")
     assert shown.loc["FastEx"].tolist() == ["total", "8", "10.00", "69.52", "14.00", "103.91"]
     assert shown.loc["collapsed Gibbs"].tolist() == ["total", "", "", "", "50.00", ""]
-    assert speed.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0]["verdict"] == "not computed"
+    assert table1.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0]["verdict"] == "not computed"

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mc2core import curves, fit, tables
+from mc2core import fit
 from mc2core.engines import SVI, Gibbs
-from mc2core.figures import curves as figure
-from mc2core.sources import letters
+from mc2core.experiments.uai2016 import curves, table1
+from mc2core.experiments.uai2016 import curves_figure as figure
+from mc2core.sources.simulated import letters
 
 
 @pytest.fixture(scope="module")
@@ -116,13 +117,13 @@ def test_speed_table(cores, parallel, verdict, numbers):
             for seed, value in enumerate(values)
         ]
     )  # fmt: skip
-    table, claims = tables.speed_table(rows, PAPER)
+    table, claims = table1.speed_table(rows, PAPER)
     row = table.iloc[0]
     assert (row["sequential_seconds"], row["cores"], row["paper_speedup"], row["seeds"]) == (12.0, cores, 8.0, 2)
     assert row["sequential_seconds_sd"] == pytest.approx(np.sqrt(2))
     assert claims[0]["claim"] == "8.0 times as fast on 4 cores"
     assert claims[0]["verdict"] == verdict
     assert claims[0]["numbers"].startswith(numbers)
-    shown = tables.format_speed_table(table).iloc[0]
+    shown = table1.format_speed_table(table).iloc[0]
     assert shown["1 core, s, ours"] == "12.00 ± 1.41"
     assert (shown["parallel, s, ours"] == "") == (parallel is None)

@@ -7,13 +7,7 @@ from scipy import integrate, special, stats
 from scipy.special import logsumexp
 
 from mc2core import Corpus
-from mc2core.families import (
-    DirichletCategorical,
-    GammaPoisson,
-    NormalGamma,
-    family_from_settings,
-    family_settings,
-)
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
 
 BAGS = sp.csr_matrix(np.array([[2, 0, 1], [0, 0, 0], [1, 1, 0], [0, 30, 5], [1, 0, 0]]))

@@ -9,17 +9,19 @@ from scipy.special import gammaln
 from scipy.stats import multivariate_t
 from test_hashing import signs
 
-from mc2core import Corpus, rng
-from mc2core.engines import fastex, fastex_exact
-from mc2core.engines.fastex import FastEx
-from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
-from mc2core.engines.fastex_exact import ExactState, sweep_exact
-from mc2core.engines.fastex_hash import choose, put, workspace
-from mc2core.engines.fastex_state import FastExState
-from mc2core.engines.fastex_sweep import sweep
-from mc2core.engines.fastex_table import add_to, count_at, count_bits, empty_table, grown
-from mc2core.engines.loop import fit
-from mc2core.hashing import BITS
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.compute.signatures import BITS
+from mc2core.engines.fastex import engine as fastex
+from mc2core.engines.fastex import exact as fastex_exact
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
+from mc2core.engines.fastex.engine import FastEx
+from mc2core.engines.fastex.exact import ExactState, sweep_exact
+from mc2core.engines.fastex.hashed.moves import choose, put, workspace
+from mc2core.engines.fastex.hashed.state import FastExState
+from mc2core.engines.fastex.hashed.sweep import sweep
+from mc2core.engines.fastex.hashed.table import add_to, count_at, count_bits, empty_table, grown
+from mc2core.engines.running.loop import fit
 
 TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
 K, A, G, B = 3, 0.3, 0.7, 0.5
@@ -110,7 +112,7 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states(
-            1000, rng.key(1, "test", batch), state.documents, state.clusters, state.projection, state.constants,
+            1000, streams.key(1, "test", batch), state.documents, state.clusters, state.projection, state.constants,
             state.slots, state.used, state.cluster, visits,
         )  # fmt: skip
     assert_stationary(batches, posterior(component))
@@ -125,7 +127,7 @@ def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states_exact(
-            1000, rng.key(1, "test", batch), component, TINY.n_words, state.log_gamma, state.cells, state.tables,
+            1000, streams.key(1, "test", batch), component, TINY.n_words, state.log_gamma, state.cells, state.tables,
             state.cluster, state.n_k, state.mass, state.squares, visits,
         )  # fmt: skip
     assert_stationary(batches, posterior(component))
@@ -204,7 +206,7 @@ class TestTable:
             put(*move, j, -1)
             put(*move, 0, 1)
             state.cluster[j] = 0
-        state.sweep(rng.key(0, "test", 0), np.zeros(2, np.int64))
+        state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
         assert state.slots.nbytes <= 16 * state.used[0]
         fresh = FastExState(corpus, state.plan, state.cluster, (state.centre, state.scale, state.flatness))
         assert state.used[0] == fresh.used[0]
@@ -223,7 +225,7 @@ def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, comp
     state = FastExState(corpus, plan_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
     moves = np.zeros(2, np.int64)
     for t in range(1500):
-        state.sweep(rng.key(0, "test", t), moves)
+        state.sweep(streams.key(0, "test", t), moves)
     assert moves[1] > 1000
     fresh = FastExState(corpus, state.plan, state.cluster, (state.centre, state.scale, state.flatness))
     for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
@@ -238,7 +240,7 @@ def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
     state = ExactState(corpus, plan_of(component, n_clusters=16), np.arange(40) % 16)
     moves = np.zeros(2, np.int64)
     for t in range(800):
-        state.sweep(rng.key(0, "test", t), moves)
+        state.sweep(streams.key(0, "test", t), moves)
     assert moves[1] > 1000
     assert len(state.tables.counts) > 0
     assert len(state.tables.starts) > 0

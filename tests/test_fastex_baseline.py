@@ -9,9 +9,11 @@ from scipy import stats
 from scipy.special import gammaln
 from test_fastex import STATES, TINY, A, B, G, K, assert_stationary, plan_of, posterior, small_corpus
 
-from mc2core import Corpus, rng
-from mc2core.engines.fastex import FastEx
-from mc2core.engines.fastex_baseline import (
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
+from mc2core.engines.fastex.engine import FastEx
+from mc2core.engines.fastex.uncollapsed import (
     BaselineState,
     assign,
     draw_means,
@@ -20,8 +22,7 @@ from mc2core.engines.fastex_baseline import (
     fill_log_gamma,
     weigh_clusters,
 )
-from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.engines.loop import fit
+from mc2core.engines.running.loop import fit
 
 
 @pytest.mark.parametrize("shape", [0.01, 0.3, 0.49, 0.7])
@@ -81,7 +82,7 @@ def test_chain_has_the_enumerated_posterior(component):
     data = state.indptr, state.words, state.counts, state.document_mass, TINY.n_words
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
-        count_states(3000, rng.key(1, "test", batch), component, *data, state.cluster, visits)
+        count_states(3000, streams.key(1, "test", batch), component, *data, state.cluster, visits)
     assert_stationary(batches, posterior(component))
 
 
@@ -90,8 +91,8 @@ def test_sweep_is_that_of_the_kernels(component):
     state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
     data, cluster = (state.indptr, state.words, state.counts, state.document_mass, TINY.n_words), state.cluster.copy()
     for t in range(20):
-        state.sweep(rng.key(2, "test", t), np.zeros(2, np.int64))
-        count_states(1, rng.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))
+        state.sweep(streams.key(2, "test", t), np.zeros(2, np.int64))
+        count_states(1, streams.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))
         assert np.array_equal(state.cluster, cluster)
 
 
@@ -106,7 +107,7 @@ def test_empty_clusters_at_a_small_word_prior():
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         for t in range(200):
-            state.sweep(rng.key(3, "test", 200 * batch + t), np.zeros(2, np.int64))
+            state.sweep(streams.key(3, "test", 200 * batch + t), np.zeros(2, np.int64))
             visits[state.cluster @ place] += 1
     # the evidence of a cluster whose tokens are all of one word, times its weight
     tokens = np.array([[corpus.document_lengths[cluster == k].sum() for k in range(K)] for cluster in STATES])

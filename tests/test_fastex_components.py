@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, psi
 
-from mc2core import Corpus, rng
-from mc2core.engines.fastex_components import (
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.compute.signatures import BITS, n_signature_words
+from mc2core.engines.fastex.components import (
     BACKGROUND_SIZE,
     BACKGROUND_STEPS,
     GAUSSIAN,
@@ -21,13 +23,12 @@ from mc2core.engines.fastex_components import (
     theta_of,
     word_term,
 )
-from mc2core.engines.fastex_draw import HOPELESS, draw_from_logs, largest, list_likely
-from mc2core.engines.fastex_exact import ExactState, bound_scores, cluster_terms, excess, score_clusters
-from mc2core.engines.fastex_hash import Columns, choose, workspace
-from mc2core.engines.fastex_lanes import NO_CLUSTER
-from mc2core.engines.fastex_proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
-from mc2core.engines.fastex_state import FastExState
-from mc2core.hashing import BITS, n_signature_words
+from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.exact import ExactState, bound_scores, cluster_terms, excess, score_clusters
+from mc2core.engines.fastex.hashed.moves import Columns, choose, workspace
+from mc2core.engines.fastex.hashed.proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
+from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
+from mc2core.engines.fastex.hashed.state import FastExState
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
 A, G, B = 0.3, 0.7, 0.5
@@ -188,7 +189,7 @@ def test_draws_follow_the_weights():
     blocks, stream = weights.reshape(-1, 64).sum(axis=1), np.zeros(2, np.uint64)
     n, seen = 20_000, np.zeros(130)
     for i in range(n):
-        rng.seek(stream, np.uint64(9), i)
+        streams.seek(stream, np.uint64(9), i)
         seen[draw(stream, 130, weights, blocks)] += 1
     p = weights[:130] / weights.sum()
     assert np.max(np.abs(seen - n * p) / np.sqrt(n * p * (1 - p) + 1)) < 5.5
@@ -245,7 +246,7 @@ def test_draws_from_logs_follow_them():
         assert largest(scores) == np.argmax(logs)
         n_likely = list_likely(scores, logs.max() - HOPELESS, likely)
         assert np.array_equal(likely[:n_likely], np.arange(1, 21, 2))
-        rng.seek(stream, np.uint64(9), i)
+        streams.seek(stream, np.uint64(9), i)
         seen[likely[draw_from_logs(stream, scores[:n_likely])]] += 1
     p = np.exp(logs) / np.exp(logs).sum()
     assert np.max(np.abs(seen - n * p) / np.sqrt(n * p * (1 - p) + 1)) < 5.5

@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 from test_fastex import TINY, plan_of
 
-from mc2core import Corpus, fit, memory, rng
-from mc2core.engines import FastEx, fastex_baseline
-from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.engines.fastex_draw import draw_from_logs, largest, list_likely
-from mc2core.engines.fastex_exact import ExactState
-from mc2core.engines.fastex_hash import choose, workspace
-from mc2core.engines.fastex_lanes import BLOCK
-from mc2core.engines.fastex_proposal import draw
-from mc2core.engines.fastex_state import FastExState
+from mc2core import Corpus, fit
+from mc2core.base import memory
+from mc2core.compute import streams
+from mc2core.engines import FastEx
+from mc2core.engines.fastex import uncollapsed
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
+from mc2core.engines.fastex.draw import draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.exact import ExactState
+from mc2core.engines.fastex.hashed.moves import choose, workspace
+from mc2core.engines.fastex.hashed.proposal import draw
+from mc2core.engines.fastex.hashed.simd import BLOCK
+from mc2core.engines.fastex.hashed.state import FastExState
 
 SMALL = Corpus(np.random.default_rng(0).poisson(1.0, (5, 4)))
 EXTREME = "the most extreme"
@@ -42,7 +45,7 @@ def test_scores_that_are_not_finite_name_the_document_and_the_prior(settings, me
 
 def test_the_document_is_one_of_the_corpus(monkeypatch):
     """Not of those three on which a fit compiles its kernels before it begins."""
-    monkeypatch.setattr(fastex_baseline, "assign", lambda key, first, last, *rest: -1 - (last - 1))
+    monkeypatch.setattr(uncollapsed, "assign", lambda key, first, last, *rest: -1 - (last - 1))
     with pytest.raises(ValueError, match="document 7 has scores"):
         fit(Corpus(np.ones((8, 3), int)), FastEx(n_clusters=3, proposal="baseline"), iterations=1, seed=0)
 
@@ -83,7 +86,7 @@ def test_hashed_moves_refuse_columns_that_are_no_numbers(component, name):
     state.clusters.mass[:] = -(2**62)
     assert choose(*args, 0, 0, np.array([5, 7], np.uint64), workspace(state.clusters))[0] == -1
     with pytest.raises(ValueError, match=EXTREME):
-        state.sweep(rng.key(0, "test", 0), np.zeros(2, np.int64))
+        state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
 
 
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
@@ -91,7 +94,7 @@ def test_exact_draws_refuse_scores_that_are_no_numbers(component):
     state = ExactState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
     state.tables.terms[:, 1] = np.nan
     with pytest.raises(ValueError, match="document 0 has scores that are not finite"):
-        state.sweep(rng.key(0, "test", 0), np.zeros(2, np.int64))
+        state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
 
 
 @pytest.mark.parametrize("proposal", ["auto", "hash", "exact", "baseline"])

@@ -10,14 +10,15 @@ import pytest
 from scipy.special import gammaln
 from test_fastex import STATES, TINY, A, B, G, K, log_joint, plan_of, posterior
 
-from mc2core import Corpus, rng
-from mc2core.engines import fastex_exact
-from mc2core.engines.fastex_components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.engines.fastex_draw import draw_from_logs
-from mc2core.engines.fastex_exact import ExactState, cluster_terms, weigh_document
-from mc2core.engines.fastex_hash import _log_evidence_in, choose, log_acceptance, workspace
-from mc2core.engines.fastex_state import FastExState
-from mc2core.hashing import BITS
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.compute.signatures import BITS
+from mc2core.engines.fastex import exact
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
+from mc2core.engines.fastex.draw import draw_from_logs
+from mc2core.engines.fastex.exact import ExactState, cluster_terms, weigh_document
+from mc2core.engines.fastex.hashed.moves import _log_evidence_in, choose, log_acceptance, workspace
+from mc2core.engines.fastex.hashed.state import FastExState
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
 PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
@@ -82,8 +83,8 @@ def short_gammaln(x):
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_a_document, monkeypatch):
     """Frequent words' terms are float32: with log-gammas that float32 holds, theirs must be as exact as lists are."""
-    monkeypatch.setattr(fastex_exact, "CLUSTERS_A_DOCUMENT", clusters_a_document)
-    monkeypatch.setattr(fastex_exact, "gammaln", short_gammaln)
+    monkeypatch.setattr(exact, "CLUSTERS_A_DOCUMENT", clusters_a_document)
+    monkeypatch.setattr(exact, "gammaln", short_gammaln)
     log_p = np.array([log_joint(cluster, component) for cluster in STATES])
     if component != GAUSSIAN:
         x = TINY.content.toarray()
@@ -102,8 +103,8 @@ def test_exact_draws_with_rounded_terms(component):
 @numba.njit
 def first_uniform(key, j):
     stream = np.zeros(2, np.uint64)
-    rng.seek(stream, key, j)
-    return rng.uniform(stream)
+    streams.seek(stream, key, j)
+    return streams.uniform(stream)
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -112,7 +113,7 @@ def test_exact_sweeps_draw_from_these_rows(component):
     kernels = exact_kernels(component)
     state, i = ExactState(TINY, plan_of(component), STATES[5]), 5
     for t in range(300):
-        key = rng.key(4, "test", t)
+        key = streams.key(4, "test", t)
         state.sweep(key, np.zeros(2, np.int64))
         for j, kernel in enumerate(kernels):
             ends = np.flatnonzero(kernel[i])

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2core import Corpus, Model, fit
-from mc2core.__main__ import main
+from mc2core.app.cli import main
 from mc2core.engines import Gibbs
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.importing import read_own
-from mc2core.sources.following import conform, pattern_of
+from mc2core.sources.own.following import conform, pattern_of
+from mc2core.sources.own.reading import read_own
 
 ROWS = [
     {"key": f"d{j}", "body": text, "Year": str(1990 + j), "who": who, "kind": kind, "title": f"T{j}"}

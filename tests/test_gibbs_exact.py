@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from gibbs_enumeration import canonical, posterior
 
 from mc2core.corpus import Corpus
-from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 
 KERNELS = ("collapsed", "blocked", "interleaved")

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from mc2core import Corpus
-from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.families import DirichletCategorical, NormalGamma
 
 LENGTHS = (4, 3, 0, 2)

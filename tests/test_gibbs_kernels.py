@@ -9,11 +9,12 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 
-from mc2core import rng
+from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.engines import gibbs_blocked, gibbs_clusters, gibbs_topics
-from mc2core.engines.gibbs import Gibbs
-from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.engines.gibbs import blocked, tokens
+from mc2core.engines.gibbs import documents as gibbs_clusters
+from mc2core.engines.gibbs.engine import Gibbs
+from mc2core.engines.gibbs.state import Concentrations, Seating
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 
@@ -44,7 +45,7 @@ def seating_of(corpus, n_clusters=3, n_topics=5, seed=1):
 
 def cells_of(corpus):
     content = corpus.content
-    return gibbs_topics.word_cells(content.indptr, content.indices, content.data, corpus.n_words)
+    return tokens.word_cells(content.indptr, content.indices, content.data, corpus.n_words)
 
 
 def tokens_of(corpus):
@@ -68,7 +69,7 @@ def plain_topic_sweep(seating, corpus, key):
     v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
     state = np.zeros(2, np.uint64)
     for w in range(n_words):
-        rng.seek(state, key, w)
+        streams.seek(state, key, w)
         mine = np.flatnonzero(word == w)
         for i in mine[np.lexsort((document[mine], cluster[document[mine]]))]:
             others = np.arange(len(topic)) != i
@@ -82,13 +83,13 @@ def plain_topic_sweep(seating, corpus, key):
                 )  # fmt: skip
             weights.append(v * rest / n_words)
             weights = np.array(weights)
-            u = rng.uniform(state) * weights.sum() - weights[topic[i]]
+            u = streams.uniform(state) * weights.sum() - weights[topic[i]]
             if u < 0:
                 continue
             weights[topic[i]] = 0
             chosen = pick(weights, u)
             if chosen == len(eps):
-                share = 1 - (1 - rng.uniform(state)) ** (1 / CONCENTRATIONS.topic)
+                share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
                 eps.append(share * rest)
                 rest *= 1 - share
             topic[i] = chosen
@@ -99,10 +100,10 @@ def plain_topic_sweep(seating, corpus, key):
 def test_topic_sweep_equals_its_plain_twin(seed):
     corpus = small_corpus(seed)
     seating = seating_of(corpus, seed=seed)
-    key = rng.key(seed, "test")
+    key = streams.key(seed, "test")
     topic, eps, rest = plain_topic_sweep(seating, corpus, key)
     used = np.unique(topic)
-    gibbs_topics.sweep_topics(seating, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
+    tokens.sweep_topics(seating, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(seating.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(seating.topic_weights, eps[used], rtol=1e-12)
     assert seating.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
@@ -120,9 +121,9 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     twin = seating_of(corpus)
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])  # other capacities
     twin.count()
-    key = rng.key(0, "test")
-    gibbs_topics.sweep_topics(seating, cells_of(corpus), many, PRIOR, key)
-    gibbs_topics.sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
+    key = streams.key(0, "test")
+    tokens.sweep_topics(seating, cells_of(corpus), many, PRIOR, key)
+    tokens.sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
     assert seating.n_topics > 32
     np.testing.assert_array_equal(seating.topic, twin.topic)
     np.testing.assert_allclose(seating.topic_weights, twin.topic_weights, rtol=1e-12)
@@ -134,7 +135,7 @@ def plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, prior):
     cluster, topic = seating.cluster.astype(int), seating.topic
     state = np.zeros(2, np.uint64)
     for j in range(corpus.n_documents):
-        rng.seek(state, key, j)
+        streams.seek(state, key, j)
         own = np.bincount(topic[document == j], minlength=seating.n_topics)
         cluster[j] = -1
         sizes = np.bincount(cluster[cluster >= 0], minlength=cluster.max() + 1)
@@ -152,7 +153,7 @@ def plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, prior):
             mine = np.asarray(contexts.statistics[[j]].todense()).ravel()
             weights[k] += contexts.log_marginal(natural + mine) - contexts.log_marginal(natural)
         p = np.exp(weights - weights.max())
-        cluster[j] = pick(p, rng.uniform(state) * p.sum())
+        cluster[j] = pick(p, streams.uniform(state) * p.sum())
     return cluster
 
 
@@ -164,7 +165,7 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
         seating = seating_of(corpus, seed=seed)
-        key = rng.key(seed, "test")
+        key = streams.key(seed, "test")
         prior = CONCENTRATIONS.table * seating.topic_weights
         cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
         gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
@@ -186,7 +187,7 @@ def test_cluster_sweep_keeps_products_within_range():
         seating.topic[document == 12] = [1, 2, 3, 4, 5, 5, 5, 5, 5]
         seating.topic_weights[:5] *= 1e-100
         seating.count()
-        key = rng.key(seed, "test")
+        key = streams.key(seed, "test")
         v, alpha = concentrations.table, concentrations.group
         cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, v * seating.topic_weights)
         gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
@@ -210,11 +211,11 @@ def test_blocked_kernels_equal_their_plain_twins():
     is_big = np.array([0, -1, 2], np.int32)
     log_prior, log_context = np.log(draw.dirichlet(np.ones(4))), draw.normal(size=(corpus.n_documents, 4))
     log_mass = np.empty((corpus.n_words, 4), np.float32)
-    gibbs_blocked.centred_log(psi @ tau.T, log_mass)
+    blocked.centred_log(psi @ tau.T, log_mass)
     mass = np.log(psi.astype(float) @ tau.T.astype(float))
     np.testing.assert_allclose(log_mass, mass - mass.max(axis=1, keepdims=True), atol=2e-6)
 
-    key = rng.key(0, "test")
+    key = streams.key(0, "test")
     document, word = tokens_of(corpus)
     moving = column[seating.topic] >= 0
     state = np.zeros(2, np.uint64)
@@ -225,12 +226,12 @@ def test_blocked_kernels_equal_their_plain_twins():
         weights = log_prior + log_context[j]
         for i in np.flatnonzero(document == j):
             weights = weights + (mass[word[i]] if moving[i] else log_small[small[seating.topic[i]]])
-        rng.seek(state, key, j)
+        streams.seek(state, key, j)
         p = np.exp(weights - logsumexp(weights))
-        expected[j] = pick(p, rng.uniform(state))
+        expected[j] = pick(p, streams.uniform(state))
     cluster = seating.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):
-        gibbs_blocked.draw_clusters(
+        blocked.draw_clusters(
             key, first, last, content.indptr, content.indices, content.data, seating.document_start, seating.topic,
             column, small, log_small, log_prior, log_context[first:last], log_mass, is_big, cluster,
         )  # fmt: skip
@@ -239,14 +240,14 @@ def test_blocked_kernels_equal_their_plain_twins():
     row_of = np.where(is_big[seating.cluster] >= 0, cluster + 1, 0).astype(np.int32)
     expected = seating.topic.copy()
     for w in range(corpus.n_words):
-        rng.seek(state, key, w)
+        streams.seek(state, key, w)
         mine = np.flatnonzero((word == w) & moving & (row_of[document] > 0))
         for i in mine[np.lexsort((document[mine], row_of[document[mine]]))]:
             p = tau[row_of[document[i]] - 1].astype(float) * psi[w]
-            expected[i] = labels[pick(p, rng.uniform(state) * p.sum())]
+            expected[i] = labels[pick(p, streams.uniform(state) * p.sum())]
     topic = seating.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):
-        gibbs_blocked.draw_topics(
+        blocked.draw_topics(
             key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of, tau, psi,
             topic,
         )  # fmt: skip
@@ -263,8 +264,8 @@ def test_psi_has_the_moments_of_its_dirichlet():
     draws = np.empty((4000, corpus.n_words, 3))
     for i in range(len(draws)):
         psi, sums = np.zeros((corpus.n_words, 16), np.float32), np.zeros(16)
-        gibbs_blocked.draw_psi(
-            rng.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, seating.topic, column, 3,
+        blocked.draw_psi(
+            streams.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, seating.topic, column, 3,
             PRIOR, psi, sums,
         )  # fmt: skip
         np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)

@@ -18,7 +18,7 @@ import pytest
 from gibbs_enumeration import canonical, log_tables, posterior
 from test_gibbs_exact import corpus_of, events
 
-from mc2core.engines.gibbs import Gibbs
+from mc2core.engines.gibbs.engine import Gibbs
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 

@@ -19,11 +19,12 @@ from gibbs_enumeration import canonical, log_clusters, log_words, partitions
 from scipy.special import gammaln
 from test_gibbs_exact import corpus_of
 
-from mc2core.engines import gibbs_clusters, gibbs_topics
-from mc2core.engines.gibbs_state import Concentrations, Seating
+from mc2core.compute.simd import LANES, find_lane, weigh_counts
+from mc2core.engines.gibbs import documents as gibbs_clusters
+from mc2core.engines.gibbs import tokens
+from mc2core.engines.gibbs.state import Concentrations, Seating
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
-from mc2core.lanes import LANES, find_lane, weigh_counts
 
 SMALL = (1e-4, 1e-2, 1.3)
 
@@ -207,13 +208,13 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
     corpus = corpus_of(documents, 2)
     words, document = [0, 0, 1, 0], np.array([0, 0, 1, 2])
     content = corpus.content
-    cells = gibbs_topics.word_cells(content.indptr, content.indices, content.data, 2)
+    cells = tokens.word_cells(content.indptr, content.indices, content.data, 2)
     if precision == "float64":
-        monkeypatch.setattr(gibbs_topics, "np", InFloat64())
-        monkeypatch.setattr(gibbs_topics, "_F32_ONE", 1.0)
+        monkeypatch.setattr(tokens, "np", InFloat64())
+        monkeypatch.setattr(tokens, "_F32_ONE", 1.0)
     compiled = precision == "float32"
-    monkeypatch.setattr(gibbs_topics, "weigh_counts", compiled_weigh_counts if compiled else plain_weigh_counts)
-    monkeypatch.setattr(gibbs_topics, "find_lane", take_lane)
+    monkeypatch.setattr(tokens, "weigh_counts", compiled_weigh_counts if compiled else plain_weigh_counts)
+    monkeypatch.setattr(tokens, "find_lane", take_lane)
     states = list(itertools.product(range(3), repeat=4))
     log_pi = np.array([log_words(topics, words, 2, s) for topics in states])
     for i, topics in enumerate(states):
@@ -227,9 +228,9 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
             seating = Seating(cluster, np.array(topics, np.int32), np.array([0, 2, 3, 4]), eps, 0.0)
             seating.count()
             monkeypatch.setattr(seating, "compact", lambda: None)  # topics keep their numbers
-            gibbs_topics.sweep_topics(seating, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
+            tokens.sweep_topics(seating, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
             return tuple(seating.topic.tolist())
 
-        for probability, result in paths(run, gibbs_topics, monkeypatch, TopicDraw):
+        for probability, result in paths(run, tokens, monkeypatch, TopicDraw):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, *tolerances)

@@ -9,9 +9,9 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import gammaln
 
-from mc2core import rng
-from mc2core.engines.gibbs_state import Seating
-from mc2core.engines.gibbs_weights import (
+from mc2core.compute import streams
+from mc2core.engines.gibbs.state import Seating
+from mc2core.engines.gibbs.weights import (
     GammaPrior,
     draw_dirichlet_process_concentration,
     draw_table_concentration,
@@ -51,7 +51,7 @@ def moments(log_density):
 @pytest.mark.parametrize(("n", "a"), [(1, 0.3), (6, 0.7), (6, 4.0), (25, 0.05)])
 def test_tables_follow_antoniaks_law(n, a):
     n_km = np.array([[n]], np.int32)
-    drawn = [draw_tables(n_km, np.array([a]), rng.key(1, "test", i))[0] for i in range(20_000)]
+    drawn = [draw_tables(n_km, np.array([a]), streams.key(1, "test", i))[0] for i in range(20_000)]
     law = antoniak(n, a)
     seen = np.bincount(drawn, minlength=n + 1)
     likely = law * len(drawn) >= 5
@@ -64,7 +64,7 @@ def test_tables_follow_antoniaks_law(n, a):
 def test_tables_are_summed_over_clusters_and_bounded_by_tokens():
     n_km = np.array([[3, 0, 1], [5, 2, 0]], np.int32)
     for i in range(50):
-        tables = draw_tables(n_km, np.array([0.5, 1e-12, 1e6]), rng.key(3, "test", i))
+        tables = draw_tables(n_km, np.array([0.5, 1e-12, 1e6]), streams.key(3, "test", i))
         assert 2 <= tables[0] <= 8
         assert tables[1] == 1  # hardly any mass: one table for all
         assert tables[2] == 1

@@ -5,17 +5,17 @@ import numba
 import numpy as np
 import pytest
 
-from mc2core import hashing
+from mc2core.compute import signatures
 
 
 @numba.njit
 def digest(word, seed):
-    return hashing.digest(word, seed)
+    return signatures.digest(word, seed)
 
 
 @numba.njit
 def popcount(word):
-    return hashing.popcount(word)
+    return signatures.popcount(word)
 
 
 def mmh3_words(data, seed):
@@ -34,7 +34,7 @@ def test_murmur3_agrees_with_mmh3_bit_for_bit():
     for length in range(100):
         data = draw.integers(0, 256, length, dtype=np.uint8)
         for seed in (0, 1, 2**32 - 1):
-            assert hashing.murmur3(data, seed) == mmh3_words(data.tobytes(), seed)
+            assert signatures.murmur3(data, seed) == mmh3_words(data.tobytes(), seed)
 
 
 def test_digest_is_murmur3_of_eight_bytes():
@@ -43,21 +43,21 @@ def test_digest_is_murmur3_of_eight_bytes():
             assert digest(word, seed) == mmh3_words(word.to_bytes(8, "little"), seed)
 
 
-@pytest.mark.parametrize("bits", hashing.BITS)
+@pytest.mark.parametrize("bits", signatures.BITS)
 def test_sums_and_signature_against_their_twin(bits):
     draw = np.random.default_rng(bits)
     vector = dict(zip(draw.choice(10**6, 50).tolist(), draw.integers(-999, 999, 50).tolist(), strict=True))
-    sums = np.zeros(hashing.n_signature_words(bits) * 64, np.int32)
+    sums = np.zeros(signatures.n_signature_words(bits) * 64, np.int32)
     for word, value in vector.items():
-        hashing.add_signed(sums, word, np.int32(value))
+        signatures.add_signed(sums, word, np.int32(value))
     product = sum(value * signs(word, bits) for word, value in vector.items())
     total = sum(vector.values())
     assert np.array_equal(2 * sums[:bits].astype(int) - total, product)
-    for part in range(hashing.n_signature_words(bits)):
+    for part in range(signatures.n_signature_words(bits)):
         expected = sum(1 << b for b, value in enumerate(product[64 * part : 64 * part + 64]) if value > 0)
-        assert hashing.signature_word(sums, total, part, bits) == expected
+        assert signatures.signature_word(sums, total, part, bits) == expected
     for word, value in vector.items():
-        hashing.add_signed(sums, word, np.int32(-value))
+        signatures.add_signed(sums, word, np.int32(-value))
     assert not sums.any()
 
 
@@ -81,8 +81,8 @@ def test_differing_bits_follow_the_angle():
                 grid = np.rint(vector * 1e5).astype(np.int32)
                 sums = np.zeros(bits, np.int32)
                 for word, value in zip(words, grid, strict=True):
-                    hashing.add_signed(sums, word, value)
-                bit.append([hashing.signature_word(sums, int(grid.sum()), part, bits) for part in range(bits // 64)])
+                    signatures.add_signed(sums, word, value)
+                bit.append([signatures.signature_word(sums, int(grid.sum()), part, bits) for part in range(bits // 64)])
             angle = np.arccos(a @ b / np.sqrt(a @ a * (b @ b))) / np.pi
             distance = sum((int(x) ^ int(y)).bit_count() for x, y in zip(*bit, strict=True))
             distances.append((distance / bits - angle) / np.sqrt(angle * (1 - angle) / bits))
@@ -93,4 +93,4 @@ def test_differing_bits_follow_the_angle():
 @pytest.mark.parametrize("bits", [0, 7, 12, 512, -8])
 def test_lengths_not_supported_are_named(bits):
     with pytest.raises(ValueError, match=f"bits is {bits}; allowed: 8, 16, 32, 64, 128, 256"):
-        hashing.n_signature_words(bits)
+        signatures.n_signature_words(bits)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mc2core import Corpus, datasets
-from mc2core.__main__ import main
+from mc2core import Corpus
+from mc2core.app.cli import main
+from mc2core.sources import catalogue
 from mc2core.sources.datasheet import Dropped
-from mc2core.sources.dumps import Reading
+from mc2core.sources.dumps.corpora import Reading
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -106,10 +107,10 @@ def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypat
         documents = pd.DataFrame({"part": ["train", "test", "train"]})
         return Reading(Corpus(np.eye(3, dtype=int), documents=documents), [Dropped("images", 4, "no tag")])
 
-    monkeypatch.setitem(datasets.DATASETS, "nuswide", datasets.Dataset("NUS-WIDE", lambda seed: None, read))
+    monkeypatch.setitem(catalogue.DATASETS, "nuswide", catalogue.Dataset("NUS-WIDE", lambda seed: None, read))
     paper = tmp_path / "paper.csv"
     paper.write_text('dataset,quantity,count,source\nnuswide,train documents,"2,054",ICML14\n')
-    datasets.prepare(
+    catalogue.prepare(
         "nuswide", tmp_path / "out", source="real", files={"files": [tmp_path / "Imagelist.txt"]}, paper=paper
     )
     assert Corpus.load(tmp_path / "out/train").content.toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
@@ -122,7 +123,7 @@ def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypat
 
 @pytest.mark.parametrize("name", ["nuswide", "wikipedia", "pubmed", "aua"])
 def test_every_dataset_can_be_simulated(tmp_path, name):
-    about = datasets.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
+    about = catalogue.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
     assert about["documents"] >= 20
     assert f"Source: simulated data, {about['title']}-shaped" in (tmp_path / name / "datasheet.md").read_text()
 
@@ -138,8 +139,8 @@ def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
 
 def test_an_excerpt_says_so():
     about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227, "invented": False}
-    assert datasets.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
-    assert datasets.describe(about | {"source": "real"}) == datasets.describe(about | {"source": "own"}) == ""
+    assert catalogue.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
+    assert catalogue.describe(about | {"source": "real"}) == catalogue.describe(about | {"source": "own"}) == ""
 
 
 @pytest.mark.parametrize(
@@ -154,5 +155,5 @@ def test_an_excerpt_says_so():
 )
 def test_a_source_that_cannot_be_is_refused(tmp_path, name, change, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        datasets.prepare(name, tmp_path / "x", **({"source": "simulated"} | change))
+        catalogue.prepare(name, tmp_path / "x", **({"source": "simulated"} | change))
     assert not (tmp_path / "x").exists()

@@ -1,6 +1,6 @@
 """Kernels stored on disk go when a source has changed."""
 
-from mc2core import kernel_cache
+from mc2core.compute import kernel_cache
 
 
 def test_kernels_go_when_any_source_has_changed_and_stay_otherwise(tmp_path):

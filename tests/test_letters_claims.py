@@ -11,10 +11,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
-from mc2core import clustering, fit
-from mc2core.engines.gibbs import Gibbs
+from mc2core import fit
+from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.families import NormalGamma
-from mc2core.sources import letters
+from mc2core.model import clustering
+from mc2core.sources.simulated import letters
 
 ENGINE = {"contexts": {"number": NormalGamma(b0=0.02)}, "start_topics": 20}
 

@@ -12,9 +12,11 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, checkpoint, fit, rng
-from mc2core.engines import loop
-from mc2core.engines.base import Engine, State, choice, whole
+from mc2core import Corpus, fit
+from mc2core.base.checks import choice, whole
+from mc2core.compute import streams
+from mc2core.engines.base import Engine, State
+from mc2core.engines.running import checkpoint, loop
 from mc2core.model import Sample
 
 CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
@@ -40,10 +42,10 @@ class Walk(Engine):
         self.stride, self.contexts, self.threads = stride, contexts or {}, threads
 
     def init(self, corpus, seed):
-        return WalkState(np.zeros(corpus.n_documents, dtype=np.int32), rng.generator(seed, "init").normal(size=2))
+        return WalkState(np.zeros(corpus.n_documents, dtype=np.int32), streams.generator(seed, "init").normal(size=2))
 
     def step(self, corpus, state, seed, iteration):
-        state.position += self.stride * rng.generator(seed, "step", iteration).normal(size=2)
+        state.position += self.stride * streams.generator(seed, "step", iteration).normal(size=2)
         return {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
 
     def sample(self, corpus, state):
@@ -116,7 +118,7 @@ class WalkInParts(Walk):
         return state
 
     def advance(self, corpus, state, seed, iteration):
-        state.position += rng.generator(seed, f"part {state.part}", iteration).normal(size=2)
+        state.position += streams.generator(seed, f"part {state.part}", iteration).normal(size=2)
         state.part = (state.part + 1) % 3
         state.progress = state.part / 3
         if (iteration, state.part) == self.stop_at:

@@ -5,12 +5,13 @@ import logging
 import numpy as np
 import pytest
 
-from mc2core import Corpus, Model, fit, matching
-from mc2core.__main__ import main
+from mc2core import Corpus, Model, fit
+from mc2core.app.cli import main
 from mc2core.engines import Gibbs
+from mc2core.experiments.icml2014 import cluster
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.figures import cluster
-from mc2core.runs import evaluate
+from mc2core.model import matching
+from mc2core.model.scores import evaluate
 
 WORDS, AUTHORS = ["ash", "birch", "cedar", "date"], ["ann", "bob"]
 FITTED = np.random.default_rng(0).poisson(2.0, (12, 4)) + np.eye(4, dtype=int)[np.arange(12) % 4]

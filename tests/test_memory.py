@@ -6,8 +6,9 @@ import resource
 import numpy as np
 import pytest
 
-from mc2core import Corpus, logs, memory
-from mc2core.__main__ import main
+from mc2core import Corpus
+from mc2core.app.cli import main
+from mc2core.base import logs, memory
 from mc2core.engines import SVI, FastEx, Gibbs
 
 CORPUS = Corpus(np.ones((4, 3), int))
@@ -62,7 +63,7 @@ def test_commands_and_jobs_say_that_memory_is_not_enough(monkeypatch, capsys, tm
     def full(path):
         raise MemoryError("Unable to allocate 7 TiB")
 
-    monkeypatch.setattr("mc2core.model.Model.load", full)
+    monkeypatch.setattr("mc2core.model.model.Model.load", full)
     assert main(["topics", "model.npz"]) == 2
     assert capsys.readouterr().err == "mc2: error: there is not enough memory: Unable to allocate 7 TiB\n"
     with (

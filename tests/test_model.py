@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from mc2core import Corpus, perplexity
+from mc2core import Corpus
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, perplexity
 
 WORDS = ["ash", "birch", "cedar", "date"]
 

@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.special import gammaln, logsumexp
 
-from mc2core import Corpus, perplexity, rng
-from mc2core import perplexity_kernels as kernels
+from mc2core import Corpus
+from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, perplexity
+from mc2core.model import perplexity_kernels as kernels
 
 V = 5
 EVERY = pytest.mark.parametrize("estimator", list(perplexity.ESTIMATORS))
@@ -196,7 +197,7 @@ def test_monte_carlo_is_unbiased(kernel, settings):
     exact = np.array([enumerate_own(tokens_of(row), ALPHA, PSI) for row in OWN])
     estimates = np.empty((10_000, len(OWN)))
     for run in range(len(estimates)):
-        kernel(*block, ALPHA, *settings, rng.key(run, "test"), 0, len(OWN), estimates[run])
+        kernel(*block, ALPHA, *settings, streams.key(run, "test"), 0, len(OWN), estimates[run])
     ratio = np.exp(estimates) / exact
     errors = ratio.std(axis=0) / np.sqrt(len(ratio))
     assert (errors < 0.02).all()
@@ -210,8 +211,8 @@ def test_estimates_agree_on_a_long_document():
     alpha = np.full(8, 0.2)
     row = generator.multinomial(120, generator.dirichlet(alpha) @ psi)
     one, other = np.empty(1), np.empty(1)
-    kernels.importance(*own_block(row, psi), alpha, 5000, 20, rng.key(0, "test"), 0, 1, one)
-    kernels.left_to_right(*own_block(row, psi), alpha, 200, 5, rng.key(0, "test"), 0, 1, other)
+    kernels.importance(*own_block(row, psi), alpha, 5000, 20, streams.key(0, "test"), 0, 1, one)
+    kernels.left_to_right(*own_block(row, psi), alpha, 200, 5, streams.key(0, "test"), 0, 1, other)
     assert one[0] == pytest.approx(other[0], abs=0.3)
 
 
@@ -223,7 +224,7 @@ class Stream:
         kernels.seek_document(self.state, key, words, np.arange(len(words)), counts, 0, len(words))
 
     def uniform(self):
-        return rng.uniform(self.state)
+        return streams.uniform(self.state)
 
     def choice(self, weights):
         cumulative = np.cumsum(weights)
@@ -278,7 +279,7 @@ def plain_left_to_right(words, counts, psi, alpha, particles, moves, key):
 
 def test_kernels_equal_their_plain_twins():
     generator = np.random.default_rng(1)
-    key, resampled = rng.key(4, "twin"), 0
+    key, resampled = streams.key(4, "twin"), 0
     psi = generator.dirichlet(np.full(12, 0.2), 4)
     alpha = np.array([0.1, 0.3, 0.05, 0.2])
     rows = generator.multinomial(15, np.full(12, 1 / 12), 20) * (generator.random((20, 12)) < 0.7)

@@ -9,9 +9,10 @@ import pytest
 import yaml
 from workflow_calls import ROOT, snakemake
 
-from mc2core import plan
-from mc2core.__main__ import main
-from mc2core.sources import datasheet, download
+from mc2core.app.cli import main
+from mc2core.experiments import plan
+from mc2core.sources import datasheet
+from mc2core.sources.download import fetch
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
@@ -35,7 +36,7 @@ def row(**fields):
 
 def checked(tmp_path, text, **changes):
     """All that Snakemake's main process does to a sheet."""
-    from mc2core.plan_runs import check_runs
+    from mc2core.experiments.run_checks import check_runs
 
     path, plan_of = sheet(tmp_path, text), config(**changes)
     runs = plan.read_experiments(path, plan.read_yaml(SCHEMAS / "experiments.schema.yaml"), plan_of, plan_of["corpora"])
@@ -88,8 +89,8 @@ def test_contexts_of_a_dataset_follow_its_source(tmp_path):
 
 
 def test_contexts_are_those_that_each_dataset_has(tmp_path):
-    from mc2core.datasets import DATASETS, contexts_of, prepare
-    from mc2core.sources.simulated import SHAPES
+    from mc2core.sources.catalogue import DATASETS, contexts_of, prepare
+    from mc2core.sources.simulated.shapes import SHAPES
 
     for name in ("letters", *SHAPES, "w100"):
         settings = {"n_documents": 12} if name == "letters" else {"scale": 0.0005}
@@ -99,7 +100,7 @@ def test_contexts_are_those_that_each_dataset_has(tmp_path):
 
 
 def test_the_plans_of_the_checkout_are_accepted():
-    from mc2core.plan_runs import check_runs
+    from mc2core.experiments.run_checks import check_runs
 
     for name in ("test.yaml", "paper.yaml", "mirror.yaml"):
         whole = config()
@@ -158,9 +159,9 @@ def test_a_byte_order_mark_does_no_harm(tmp_path):
 
 def test_all_sheets_are_read_in_one_way(tmp_path):
     path = tmp_path / "sheet"
-    for read in (download.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
+    for read in (fetch.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
         for content, message in ((b"dataset\xff\n", "sheet, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
-            path.write_bytes(content.replace(b",", b"\t") if read is download.read_catalogue else content)
+            path.write_bytes(content.replace(b",", b"\t") if read is fetch.read_catalogue else content)
             with refused(message or "sheet, line 1 is not CSV"):
                 read(path)
 

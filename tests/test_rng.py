@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc2core import rng
+from mc2core.compute import streams, variates
 
 LEAST = 1e-5
 SIZE = 60_000
@@ -19,33 +19,33 @@ SIZE = 60_000
 @numba.njit
 def draw_uniform(key, item, out):
     state = np.empty(2, np.uint64)
-    rng.seek(state, key, item)
+    streams.seek(state, key, item)
     for i in range(len(out)):
-        out[i] = rng.uniform(state)
+        out[i] = streams.uniform(state)
 
 
 @numba.njit
 def draw_normal(key, out):
     state = np.empty(2, np.uint64)
-    rng.seek(state, key, 0)
+    streams.seek(state, key, 0)
     for i in range(len(out)):
-        out[i] = rng.normal(state)
+        out[i] = variates.normal(state)
 
 
 @numba.njit
 def draw_log_gamma(key, shape, out):
     state = np.empty(2, np.uint64)
-    rng.seek(state, key, 0)
+    streams.seek(state, key, 0)
     for i in range(len(out)):
-        out[i] = rng.log_gamma_variate(state, shape)
+        out[i] = variates.log_gamma_variate(state, shape)
 
 
 @numba.njit
 def draw_beta(key, a, b, out):
     state = np.empty(2, np.uint64)
-    rng.seek(state, key, 0)
+    streams.seek(state, key, 0)
     for i in range(len(out)):
-        out[i] = rng.beta_variate(state, a, b)
+        out[i] = variates.beta_variate(state, a, b)
 
 
 def uniforms(key, item=0, size=SIZE):
@@ -55,7 +55,7 @@ def uniforms(key, item=0, size=SIZE):
 
 
 def test_streams_are_uniform_and_uncorrelated():
-    u = uniforms(rng.key(0, "test"))
+    u = uniforms(streams.key(0, "test"))
     assert stats.kstest(u, "uniform").pvalue > LEAST
     cells = np.histogram2d(u[:-1:2], u[1::2], bins=16)[0]
     assert stats.chisquare(cells.ravel()).pvalue > LEAST
@@ -64,7 +64,7 @@ def test_streams_are_uniform_and_uncorrelated():
 
 
 def test_first_draws_over_documents_are_uniform_and_uncorrelated():
-    key = rng.key(0, "test")
+    key = streams.key(0, "test")
     first = np.array([uniforms(key, item, 2) for item in range(20_000)])
     assert stats.kstest(first[:, 0], "uniform").pvalue > LEAST
     for one, other in ((first[:, 0], first[:, 1]), (first[:-1, 0], first[1:, 0])):
@@ -83,28 +83,28 @@ def test_uniform_stays_inside_the_open_interval():
 
     for target in (0, 2**64 - 1):
         start = unmix(target)
-        assert int(rng.mix(np.uint64(start))) == target
+        assert int(streams.mix(np.uint64(start))) == target
         state = np.array([start, 0], dtype=np.uint64)
-        assert 0.0 < rng.uniform(state) < 1.0
+        assert 0.0 < streams.uniform(state) < 1.0
 
 
 def test_streams_are_keyed_by_everything_that_names_them():
-    keys = {int(rng.key(seed, purpose, i)) for seed in (0, 1) for purpose in ("a", "b") for i in (0, 1, 12)}
+    keys = {int(streams.key(seed, purpose, i)) for seed in (0, 1) for purpose in ("a", "b") for i in (0, 1, 12)}
     assert len(keys) == 12
-    firsts = {uniforms(rng.key(0, "a"), item, 1)[0] for item in range(2000)}
+    firsts = {uniforms(streams.key(0, "a"), item, 1)[0] for item in range(2000)}
     assert len(firsts) == 2000
     values = {
-        rng.generator(*name).random()
+        streams.generator(*name).random()
         for name in ((0, "a"), (1, "a"), (0, "b"), (0, "a", 1), (0, "a", 0, 1), (0, "a", 1, 1))
     }
     assert len(values) == 6
-    assert rng.generator(3, "a", 4, 5).random() == rng.generator(3, "a", 4, 5).random()
-    np.testing.assert_array_equal(uniforms(rng.key(3, "a", 4), 9, 50), uniforms(rng.key(3, "a", 4), 9, 50))
+    assert streams.generator(3, "a", 4, 5).random() == streams.generator(3, "a", 4, 5).random()
+    np.testing.assert_array_equal(uniforms(streams.key(3, "a", 4), 9, 50), uniforms(streams.key(3, "a", 4), 9, 50))
 
 
 def test_streams_of_documents_share_no_draws():
     """4,000 documents, 50 draws each: no value of 52 bits twice (chance of one by accident 4e-6)."""
-    key = rng.key(5, "test")
+    key = streams.key(5, "test")
     drawn = np.concatenate([uniforms(key, item, 50) for item in range(4000)])
     assert len(np.unique(drawn)) == drawn.size
 
@@ -118,7 +118,7 @@ def test_compiled_stream_is_splitmix64_of_its_own_start():
             word = (word ^ word >> shift) * factor & mask
         return word
 
-    key, item = rng.key(7, "twin", 2), 11
+    key, item = streams.key(7, "twin", 2), 11
     fine = (30, 27, 31), (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
     start = mix((int(key) + 0x9E3779B97F4A7C15 * (item + 1)) & mask, *fine)
     step = mix((start + int(key)) & mask, (33, 33, 33), (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53)) | 1
@@ -128,7 +128,7 @@ def test_compiled_stream_is_splitmix64_of_its_own_start():
 
 def test_normal_variates():
     out = np.empty(SIZE)
-    draw_normal(rng.key(1, "test"), out)
+    draw_normal(streams.key(1, "test"), out)
     assert stats.kstest(out, "norm").pvalue > LEAST
     # the tail has its own branch: P(|x| > 3.2) = 0.00137
     beyond = np.abs(out) > 3.2
@@ -138,7 +138,7 @@ def test_normal_variates():
 @pytest.mark.parametrize("shape", [1e-3, 0.05, 0.9, 1.0, 3.7, 250.0])
 def test_gamma_variates(shape):
     out = np.empty(SIZE)
-    draw_log_gamma(rng.key(2, "test"), shape, out)
+    draw_log_gamma(streams.key(2, "test"), shape, out)
     assert np.isfinite(out).all()  # the variate itself underflows at shape 0.001
     if shape > 0.01:
         assert stats.kstest(np.exp(out), stats.gamma(shape).cdf).pvalue > LEAST
@@ -153,7 +153,7 @@ def test_gamma_variates(shape):
 @pytest.mark.parametrize(("a", "b"), [(0.02, 0.5), (0.7, 0.7), (1.0, 4.0), (30.0, 900.0)])
 def test_beta_variates(a, b):
     out = np.empty(SIZE)
-    draw_beta(rng.key(3, "test"), a, b, out)
+    draw_beta(streams.key(3, "test"), a, b, out)
     assert ((out >= 0) & (out <= 1)).all()
     positive = out[out > 1e-300]  # below, the cdf's argument is lost; the share lost is compared
     assert stats.binomtest(len(positive), SIZE, stats.beta(a, b).sf(1e-300)).pvalue > LEAST

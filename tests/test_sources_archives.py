@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources.archives import ArchiveError, iterate_members, read_members
+from mc2core.sources.formats.archives import ArchiveError, iterate_members, read_members
 
 FILES = {"folder/a.txt": b"alpha\n" * 500, "folder/b.txt": b"", "other/c.txt": bytes(range(256)) * 20}
 ITEMS = list(FILES.items())

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from mc2core import datasets, storage
+from mc2core.base import storage
 from mc2core.corpus import Corpus
-from mc2core.sources import categories
-from mc2core.sources.categories import W100, W1000, Encyclopaedia, scaled, simulate
+from mc2core.sources import catalogue
+from mc2core.sources.simulated import encyclopaedia
+from mc2core.sources.simulated.encyclopaedia import W100, W1000, Encyclopaedia, scaled, simulate
 
 
 def test_shapes_are_those_of_the_paper_and_their_vocabulary_grows_with_the_articles():
@@ -36,11 +37,11 @@ def test_articles_have_skewed_categories_shared_words_and_words_of_their_own():
 
 
 def test_workflow_folder_has_labels_and_says_it_is_simulated(tmp_path):
-    about = datasets.prepare("w100", tmp_path / "w100", source="simulated", test_fraction=0, settings={"scale": 0.001})
+    about = catalogue.prepare("w100", tmp_path / "w100", source="simulated", test_fraction=0, settings={"scale": 0.001})
     assert (about["documents"], about["words"], about["test_documents"]) == (292, 10_000, 0)
-    assert datasets.describe(about) == "simulated data, W100-shaped, 292 documents"
+    assert catalogue.describe(about) == "simulated data, W100-shaped, 292 documents"
     corpus = Corpus.load(tmp_path / "w100/train")
-    assert (corpus.labels == categories.simulate(scaled(W100, 0.001), 0).labels).all()
+    assert (corpus.labels == encyclopaedia.simulate(scaled(W100, 0.001), 0).labels).all()
     assert not (tmp_path / "w100/truth.npz").exists()
     assert storage.read_json(tmp_path / "w100/source.json") == about
     sheet = (tmp_path / "w100/datasheet.md").read_text()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import categorygraph, shards, wikipedia
+from mc2core.sources.dumps import categorygraph, shards, wikipedia
 
 LINKS = (
     Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mc2core.sources.download import FetchError, Patience, SourceFile, fetch, read_catalogue
+from mc2core.sources.download.fetch import FetchError, Patience, SourceFile, fetch, read_catalogue
 
 DATA = hashlib.shake_256(b"a source file").digest(300_000)
 SHA256 = hashlib.sha256(DATA).hexdigest()

@@ -5,8 +5,8 @@ import gzip
 import numpy as np
 import pytest
 
-from mc2core.sources import dumps, pubmed, shards
-from mc2core.storage import replacing_folder
+from mc2core.base.storage import replacing_folder
+from mc2core.sources.dumps import corpora, pubmed, shards
 
 
 def shard(folder, name, documents, dropped=()):
@@ -38,7 +38,7 @@ def wiki(tmp_path):
 
 
 def test_account_tells_versions_from_documents(wiki):
-    reading = dumps.read_wikipedia(
+    reading = corpora.read_wikipedia(
         wiki, 0, vocabulary=None, min_letters=3, drop_stop_words=True, contexts=["category"], root=""
     )
     assert reading.corpus.documents["id"].tolist() == [1, 3]
@@ -60,24 +60,24 @@ def test_account_tells_versions_from_documents(wiki):
 
 def test_articles_of_sampled_categories_keep_every_word_and_one_label(wiki):
     choices = {"least_articles": 1, "min_letters": 3, "drop_stop_words": False}
-    reading = dumps.read_categories(wiki, 0, n_categories=4, **choices)
+    reading = corpora.read_categories(wiki, 0, n_categories=4, **choices)
     corpus = reading.corpus
     assert corpus.label_names == ["Fish", "Food", "Trees", "Wood"]
     # each article is in two categories of one article: the first in the alphabet
     assert [corpus.label_names[label] for label in corpus.labels] == ["Trees", "Fish"]
     assert corpus.vocabulary == ["carp", "elm", "oak", "the"]
     assert "2 articles are in several of them" in reading.notes[-1]
-    fewer = dumps.read_categories(wiki, 0, n_categories=1, **choices).corpus
+    fewer = corpora.read_categories(wiki, 0, n_categories=1, **choices).corpus
     assert fewer.n_documents == 1
     assert np.array_equal(fewer.labels, [0])
     with pytest.raises(ValueError, match="5 categories are asked for, but only 4 have 1 articles or more"):
-        dumps.read_categories(wiki, 0, n_categories=5, **choices)
+        corpora.read_categories(wiki, 0, n_categories=5, **choices)
 
 
 def test_the_label_is_the_smallest_category(tmp_path):
     documents = [(1, 1, "oak", ["Ash", "Big"]), (2, 1, "elm", ["Big"]), (3, 1, "yew", ["Big", "Small"])]
     files = {"shards": [shard(tmp_path, "a.xml", documents), shard(tmp_path, "b.xml", [(4, 1, "ash", ["Ash"])])]}
-    corpus = dumps.read_categories(
+    corpus = corpora.read_categories(
         files, 0, n_categories=3, least_articles=1, min_letters=3, drop_stop_words=True
     ).corpus
     assert [corpus.label_names[label] for label in corpus.labels] == ["Ash", "Big", "Small", "Ash"]
@@ -97,12 +97,12 @@ def test_citations_lose_check_tags_and_keep_labels(tmp_path):
     source.write_bytes(gzip.compress(f"<PubmedArticleSet>{''.join(texts)}</PubmedArticleSet>".encode()))
     pubmed.parse_citations(source, tmp_path / "shard", pubmed.Selection(first_year=2000))
     choices = {"vocabulary": 2, "min_letters": 5, "drop_stop_words": True, "contexts": ["mesh", "year"]}
-    reading = dumps.read_pubmed({"shards": [tmp_path / "shard"]}, 0, check_tags=False, labels="mesh", **choices)
+    reading = corpora.read_pubmed({"shards": [tmp_path / "shard"]}, 0, check_tags=False, labels="mesh", **choices)
     assert reading.corpus.context_names["mesh"] == ["Cats, Wild"]
     assert reading.corpus.label_names == ["Cats, Wild"]
     assert reading.corpus.contexts["year"].tolist() == [2001, 2001]
     assert reading.corpus.vocabulary == ["cells", "genes"]
     assert reading.notes[0].startswith("citations in the files: 3; distinct: 3. By the latest version of each, 2 are")
-    reading = dumps.read_pubmed({"shards": [tmp_path / "shard"]}, 0, check_tags=True, labels=None, **choices)
+    reading = corpora.read_pubmed({"shards": [tmp_path / "shard"]}, 0, check_tags=True, labels=None, **choices)
     assert reading.corpus.context_names["mesh"] == ["Cats, Wild", "Humans"]
     assert reading.corpus.labels is None

@@ -10,8 +10,9 @@ import pytest
 from test_sources_download import IMPATIENT, serve  # noqa: F401  (a fixture)
 from test_sources_pubmed import citation, document
 
-from mc2core.sources import eutilities, pubmed
-from mc2core.sources.download import FetchError
+from mc2core.sources.download import eutilities
+from mc2core.sources.download.fetch import FetchError
+from mc2core.sources.dumps import pubmed
 
 KEYS = [str(key) for key in range(1001, 1008)]
 

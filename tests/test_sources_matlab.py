@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from mc2core.sources.matlab import read_matlab
+from mc2core.sources.formats.matlab import read_matlab
 
 DTYPES = st.sampled_from(["f8", "f4", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8"])
 numbers = DTYPES.flatmap(lambda dtype: npst.arrays(dtype, npst.array_shapes(min_dims=2, max_dims=3, max_side=4)))

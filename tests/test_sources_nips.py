@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import matlab, nips
+from mc2core.sources.collections import nips
+from mc2core.sources.formats import matlab
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror")
 ZIP, MAT = MIRROR / "nips/nips-corpus-20111211.zip", MIRROR / "nips/rebuilt_nips12raw_layout.mat"

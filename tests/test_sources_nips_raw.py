@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core import datasets
-from mc2core.sources import nips, nips_raw
+from mc2core.sources import catalogue
+from mc2core.sources.collections import nips, nips_raw
 
 WORDS = [f"word{a}{b}" for a in "abcdef" for b in "abcdef"]
 
@@ -73,7 +73,7 @@ def test_rare_words_are_dropped_and_counted(tmp_path):
     assert found.dropped[0].why == "in fewer than 6 documents"
     assert np.asarray(found.counts.sum(axis=0)).tolist() == [[6, 6, 7]]
     files = {"files": [tmp_path / "a.tgz"]}
-    datasets.prepare("nips", tmp_path / "corpus", source="real", files=files)
+    catalogue.prepare("nips", tmp_path / "corpus", source="real", files=files)
     sheet = (tmp_path / "corpus" / "datasheet.md").read_text()
     assert "- 1 words: in fewer than 6 documents\n- 2 tokens: of a word in fewer than 6 documents" in sheet
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import nuswide
+from mc2core.sources.collections import nuswide
 
 FOLDERS = ("actor", "cat", "wolf", "zebra")
 

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2core import Corpus
-from mc2core.sources import own, records
-from mc2core.sources.counts import VocabularyRule
-from mc2core.sources.own import ContextColumn, Layout, read_table
+from mc2core.sources.formats import records
+from mc2core.sources.own import table
+from mc2core.sources.own.table import ContextColumn, Layout, read_table
+from mc2core.sources.text.counts import VocabularyRule
 
 LAYOUT = Layout(
     content="words",
@@ -285,14 +286,14 @@ def test_a_file_without_a_word_is_named_with_the_rule(tmp_path):
 
 
 def test_a_vocabulary_file(tmp_path):
-    assert own.read_vocabulary(lines(tmp_path / "v.txt", "tree", "graph")) == ["tree", "graph"]
+    assert table.read_vocabulary(lines(tmp_path / "v.txt", "tree", "graph")) == ["tree", "graph"]
     for rows, message in (
         (("a", "", "b"), r"v\.txt, line 2 is blank"),
         (("a", "b", "a"), r"v\.txt, line 3 repeats the word 'a' of line 1"),
         ((b"\xff",), r"v\.txt, line 1 is not UTF-8"),
     ):
         with pytest.raises(ValueError, match=message):
-            own.read_vocabulary(lines(tmp_path / "v.txt", *rows))
+            table.read_vocabulary(lines(tmp_path / "v.txt", *rows))
 
 
 @settings(max_examples=150, deadline=None)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import pubmed, shards, vocabulary, xmlstream
+from mc2core.sources.dumps import pubmed, shards, vocabulary
+from mc2core.sources.formats import xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "pubmed"
 FILES = sorted(MIRROR.glob("*.xml.gz"))

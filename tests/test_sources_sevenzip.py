@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import sevenzip, wikipedia, xmlstream
+from mc2core.sources.dumps import wikipedia
+from mc2core.sources.formats import sevenzip, xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
 HISTORY = MIRROR / "aawiki-20260101-pages-meta-history.xml.7z"

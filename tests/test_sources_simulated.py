@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mc2core import rng
-from mc2core.sources import letters, simulated
-from mc2core.sources.simulated import SHAPES, Truth, WholeNumber, draw_counts, simulate
+from mc2core.compute import streams
+from mc2core.sources.simulated import letters, shapes
+from mc2core.sources.simulated.shapes import SHAPES, Truth, WholeNumber, draw_counts, simulate
 
 
 # -- letters ---------------------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_years_are_normal_and_cut_at_the_ends():
 
 def test_words_follow_topics_and_clusters():
     """draw_counts against the exact law: total counts of a cluster are multinomial."""
-    draw = rng.generator(5, "test")
+    draw = streams.generator(5, "test")
     topic_given_cluster = draw.dirichlet(np.ones(3), 2)
     word_given_topic = draw.dirichlet(np.full(40, 0.3), 3)
     word_given_topic[:, 7] = 0.0
@@ -223,7 +223,7 @@ def test_words_vary_from_document_to_document():
 
 
 def test_blocks_do_not_repeat_each_other(monkeypatch):
-    monkeypatch.setattr(simulated, "_BLOCK_TOKENS", 500)
+    monkeypatch.setattr(shapes, "_BLOCK_TOKENS", 500)
     p = np.full((1, 1000), 0.001)
     counts = draw_counts(np.zeros(40, dtype=int), np.full(40, 100), np.eye(1), p, 7, "test").toarray()
     assert len(np.unique(counts, axis=0)) == 40
@@ -259,6 +259,6 @@ def test_a_wrong_scale_is_refused(scale):
 
 @pytest.mark.parametrize("n", [1, 100, 8100, 20_000])
 def test_names_are_distinct_and_readable(n):
-    for names in (simulated.pseudo_words(n), simulated.author_names(n)):
+    for names in (shapes.pseudo_words(n), shapes.author_names(n)):
         assert len(set(names)) == len(names) == n
         assert all(4 <= len(name) <= 12 for name in names)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core import memory
-from mc2core.sources import uci
+from mc2core.base import memory
+from mc2core.sources.own import uci
 
 
 def write(folder, header, entries, words=("a", "b", "c"), end="\n", compressed=False):

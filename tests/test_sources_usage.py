@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import usage
+from mc2core.sources.collections import usage
 
 USERS, FUNCTIONS, PRODUCTS = ("ann", "bob", "cy"), ("crop", "fill", "undo"), ("draw", "film")
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mc2core import datasets, storage
-from mc2core.sources import shards, vocabulary, wikipedia, xmlstream
+from mc2core.base import storage
+from mc2core.sources import catalogue
+from mc2core.sources.dumps import shards, vocabulary, wikipedia
+from mc2core.sources.formats import xmlstream
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
 DUMPS = sorted(MIRROR.glob("enwiki-*.bz2"))
@@ -364,7 +366,7 @@ def test_accepted_damage_is_told_in_the_datasheet(tmp_path):
     wikipedia.parse_pages(cut, tmp_path / "s", allow_truncated=True)
     stub = write(tmp_path / "stub.xml.gz", GOOD.removesuffix("</mediawiki>"), gzip.compress)
     wikipedia.parse_first_writers(stub, tmp_path / "w.npz", allow_truncated=True)
-    datasets.prepare(
+    catalogue.prepare(
         "wikipedia",
         tmp_path / "corpus",
         source="real",

@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import text, wikitext, wordcount, xmlstream
+from mc2core.sources.formats import xmlstream
+from mc2core.sources.text import wikitext, wordcount
+from mc2core.sources.text import words as text
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
 DUMPS = sorted(MIRROR.glob("enwiki-*.bz2"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core.sources import xmlscan, xmlstream
+from mc2core.sources.formats import xmlscan, xmlstream
 
 FIELDS = xmlstream.Fields({"a": "a", "a/b": "b", "a/b@k": "k", "a/c/d": "d", "e": "e"})
 TOKENS = [

@@ -6,7 +6,8 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import digamma as scipy_digamma
 
-from mc2core import numerics, sticks
+from mc2core.compute import special
+from mc2core.engines.svi import sticks
 
 POSTERIOR = np.array([[1.3, 2.0, 0.7], [0.9, 3.5, 1.1]])
 
@@ -53,7 +54,7 @@ def test_one_atom_has_all():
 def _digamma(x):
     out = np.empty_like(x)
     for i in range(x.size):
-        out[i] = numerics.digamma(x[i])
+        out[i] = special.digamma(x[i])
     return out
 
 

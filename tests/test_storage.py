@@ -13,7 +13,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from mc2core import locks, storage
+from mc2core.base import locks, storage
 
 
 class Broken(Exception):

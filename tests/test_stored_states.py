@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, checkpoint, fit, storage
-from mc2core.described import Stored, check, check_csr
+from mc2core import Corpus, fit
+from mc2core.base import storage
+from mc2core.base.described import Stored, check, check_csr
 from mc2core.engines import SVI, FastEx, Gibbs
+from mc2core.engines.running import checkpoint
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, Sample, pack_sample
+from mc2core.model import Model, Sample
+from mc2core.model.sample import pack_sample
 
 CORPUS = Corpus(
     np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1], [2, 0, 0]]),

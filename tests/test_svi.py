@@ -10,11 +10,13 @@ import scipy.sparse as sp
 from scipy.special import betaln, gammaln, logsumexp
 from svi_twin import FAMILIES, engine_of, small_corpus
 
-from mc2core import Corpus, sticks, storage
-from mc2core.engines import svi_init, svi_local
-from mc2core.engines.loop import fit
-from mc2core.engines.svi import SVI
-from mc2core.engines.svi_state import Expectations
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.engines.running.loop import fit
+from mc2core.engines.svi import local, sticks
+from mc2core.engines.svi import start as svi_init
+from mc2core.engines.svi.engine import SVI
+from mc2core.engines.svi.state import Expectations
 from mc2core.families import NormalGamma
 from mc2core.families.stacked import StackedContexts
 
@@ -317,19 +319,19 @@ def test_parts_of_a_batch_add_up():
     state = engine_of().init(corpus, 0)
     expected = Expectations.of(state)
     words = np.arange(corpus.n_words)
-    whole = svi_local.Batch(
+    whole = local.Batch(
         words, corpus.content.indptr.astype(np.int64), corpus.content.indices, corpus.content.data, state.contexts
     )
-    tables = svi_local.word_tables(state, expected, words, None)
-    _, once = svi_local.assign_documents(whole, tables.log_likelihood, expected, None)
+    tables = local.word_tables(state, expected, words, None)
+    _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
     parts = None
     with ThreadPoolExecutor(2) as pool:
         for rows in np.array_split(np.arange(50), 3):
             piece = corpus.subset(rows).content
-            batch = svi_local.Batch(
+            batch = local.Batch(
                 words, piece.indptr.astype(np.int64), piece.indices, piece.data, state.contexts.take(rows)
             )
-            _, one = svi_local.assign_documents(batch, tables.log_likelihood, expected, pool)
+            _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
             parts = one if parts is None else parts + one
     assert parts.n_documents == 50
     assert parts.log_evidence == pytest.approx(once.log_evidence, rel=1e-12)

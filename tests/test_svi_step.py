@@ -8,10 +8,10 @@ from scipy import integrate, stats
 from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 from svi_twin import engine_of, local_and_statistics, log_weights, naive, naive_elbo, small_corpus
 
-from mc2core.engines import svi_local, svi_statistics
-from mc2core.engines.loop import fit
-from mc2core.engines.svi import step_concentrations, step_tables, step_topics
-from mc2core.engines.svi_state import Concentrations, Expectations, divergence, topic_shares
+from mc2core.engines.running.loop import fit
+from mc2core.engines.svi import local, statistics
+from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
+from mc2core.engines.svi.state import Concentrations, Expectations, divergence, topic_shares
 
 
 def test_a_word_that_no_table_of_a_cluster_expects():
@@ -22,7 +22,7 @@ def test_a_word_that_no_table_of_a_cluster_expects():
     state.fold()
     state.table_topic[:] = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])[:, None] * 50.0
     expected = Expectations.of(state)
-    tables = svi_local.word_tables(state, expected, np.arange(corpus.n_words), None)
+    tables = local.word_tables(state, expected, np.arange(corpus.n_words), None)
     dirichlet = state.topic_words + 1e-3
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     assert log_psi[1, 0] < log_psi[1, 2] - 900
@@ -41,12 +41,12 @@ def test_tokens_of_such_a_word_are_seated_all_the_same():
     state.table_topic[1, 0] = [0.5, 0.2, -60.0]
     state.natural[:] = state.contexts.prior + np.eye(3, state.natural.shape[1]) * 300.0
     expected = Expectations.of(state)
-    tables = svi_local.word_tables(state, expected, np.arange(corpus.n_words), None)
-    mass = svi_statistics.table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
+    tables = local.word_tables(state, expected, np.arange(corpus.n_words), None)
+    mass = statistics.table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
     assert mass.lost.tolist() == [[1, 1], [0, 1]]
     moved = np.random.default_rng(0).dirichlet(np.ones(3), (3, 2))
-    n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, None)
-    topic_words = svi_statistics.topic_statistics(tables, mass, moved, None)
+    n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
+    topic_words = statistics.topic_statistics(tables, mass, moved, None)
     dirichlet = state.topic_words + 1e-3
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     score = np.einsum("ktm,wm->wkt", expected.table_topic, log_psi) + log_weights(state.table_sticks)

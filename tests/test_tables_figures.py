@@ -8,15 +8,15 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy import stats
 
-from mc2core import tables
-from mc2core.datasets import describe
+from mc2core.engines.running.files import fit_corpus
+from mc2core.experiments.icml2014 import cluster, letters, sizes, table1
+from mc2core.experiments.icml2014.recovery import match_topics
+from mc2core.experiments.report import diagrams, style, tables
 from mc2core.families import NormalGamma
-from mc2core.figures import cluster, diagrams, letters, sizes, style
 from mc2core.model import Model
-from mc2core.recovery import match_topics
-from mc2core.runs import fit_corpus
-from mc2core.sources import letters as letters_source
-from mc2core.sources import simulated
+from mc2core.sources.catalogue import describe
+from mc2core.sources.simulated import letters as letters_source
+from mc2core.sources.simulated import shapes
 
 PAPER = pd.DataFrame(
     [
@@ -52,7 +52,7 @@ def verdicts(claims):
 
 def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
     scores = [score([], 2300.0), score([], 2310.0, clusters=12.0), score(["year"], 2200.0)]
-    table, _ = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     assert list(zip(table["method"], table["features"], strict=True)) == [
         ("HDP", "words"),
         ("npTOT", "words+timestamp"),
@@ -64,7 +64,7 @@ def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
     assert words["marginal_sd"] == pytest.approx(np.sqrt(50.0))
     assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
     assert table.iloc[0][["marginal", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
-    shown = tables.format_perplexity_table(table, ESTIMATORS)
+    shown = table1.format_perplexity_table(table, ESTIMATORS)
     assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
     assert list(shown["ours, marginal"]) == ["", "", "2,305 ± 7", "2,200"]
     assert "nan" not in shown.to_csv().lower()
@@ -73,14 +73,14 @@ def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
 @pytest.mark.parametrize(("time", "verdict"), [(2200.0, "holds"), (2400.0, "does not hold"), (None, "not computed")])
 def test_timestamp_claim_is_computed_from_the_numbers(time, verdict):
     scores = [score([], 2300.0), score(["title"], 2250.0)] + ([score(["year"], time)] if time else [])
-    _, claims = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "timestamp best"] == verdict
 
 
 def test_claim_says_when_seeds_differ_more_than_rows():
     scores = [score([], 2300.0), score([], 2310.0)]
     for time, close in (([2304.0, 2304.0], True), ([2204.0, 2205.0], False)):
-        _, claims = tables.perplexity_table([*scores, *(score(["year"], one) for one in time)], PAPER, ESTIMATORS)
+        _, claims = table1.perplexity_table([*scores, *(score(["year"], one) for one in time)], PAPER, ESTIMATORS)
         one = next(claim for claim in claims if claim["claim"] == "timestamp best")
         assert one["verdict"] == "holds"
         assert ("one sd between seeds" in one["numbers"]) == close
@@ -88,18 +88,18 @@ def test_claim_says_when_seeds_differ_more_than_rows():
 
 def test_order_of_methods_is_judged_only_where_all_are_there():
     scores = [score([], 2300.0), score([], 2500.0, "HDP"), score(["year"], 2400.0, "npTOT")]
-    _, claims = tables.perplexity_table(scores, PAPER, ESTIMATORS)
+    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
-    _, claims = tables.perplexity_table([*scores, score(["title"], 2450.0)], PAPER, ESTIMATORS)
+    _, claims = table1.perplexity_table([*scores, score(["title"], 2450.0)], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
-    _, claims = tables.perplexity_table(scores[:1], PAPER, ESTIMATORS)
+    _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
 
 
 def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):
-    table, claims = tables.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
-    shown = tables.format_perplexity_table(table, ESTIMATORS)
+    table, claims = table1.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
+    shown = table1.format_perplexity_table(table, ESTIMATORS)
     tables.write_table(tmp_path / "t", table, shown, "A < B & C", ["a note"], claims)
     back = pd.read_csv(tmp_path / "t.csv")
     assert list(back["marginal"].dropna()) == [2300.0, 1700.0]
@@ -194,7 +194,7 @@ def test_letters_are_judged_over_all_fits(fitted):
 
 
 def test_cluster_figure_describes_the_largest_cluster(fitted):
-    whole, _ = simulated.simulate(simulated.NIPS, seed=2, scale=0.03)
+    whole, _ = shapes.simulate(shapes.NIPS, seed=2, scale=0.03)
     corpus = whole.standardised("year")
     model = fitted(corpus, {"author": {"family": "dirichlet", "concentration": 0.1}})
     table = cluster.describe(corpus, model, n_authors=3, n_documents=4, n_topics=2, n_words=5)

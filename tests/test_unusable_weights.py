@@ -7,8 +7,10 @@ import pytest
 from test_extremes import ENGINES
 from test_gibbs_kernels import small_corpus
 
-from mc2core import fit, rng
-from mc2core.engines import Gibbs, gibbs_blocked
+from mc2core import fit
+from mc2core.compute import variates
+from mc2core.engines import Gibbs
+from mc2core.engines.gibbs import blocked
 from mc2core.families import NormalGamma
 
 CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
@@ -40,13 +42,13 @@ def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
     corpus = small_corpus(1)
     engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
     state = engine.init(corpus, 0)
-    draw_psi = gibbs_blocked.draw_psi
+    draw_psi = blocked.draw_psi
 
     def spoilt(*arguments):
         draw_psi(*arguments)
         arguments[-2][0, 0] = mass
 
-    monkeypatch.setattr(gibbs_blocked, "draw_psi", spoilt)
+    monkeypatch.setattr(blocked, "draw_psi", spoilt)
     with pytest.raises(ValueError, match=TOPICS):
         engine.step(corpus, state, 0, 1)
 
@@ -54,7 +56,7 @@ def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
 @pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], []])
 def test_a_choice_needs_weights(weights):
     with pytest.raises(ValueError, match=r"the weights of seeds sum to .*; a draw needs a finite sum above 0"):
-        rng.choose(np.array(weights), np.random.default_rng(0), "seeds")
+        variates.choose(np.array(weights), np.random.default_rng(0), "seeds")
 
 
 @pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])

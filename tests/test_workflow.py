@@ -7,7 +7,7 @@ import pytest
 import yaml
 from workflow_calls import ROOT, snakemake
 
-from mc2core import plan
+from mc2core.experiments import code_digest, plan
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -191,13 +191,19 @@ def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
 
 
 def test_code_digest_follows_imports_and_nothing_else():
-    assert plan.code_digest("mc2core.tables") == plan.code_digest("mc2core.tables")
-    reached = set(plan._imports(plan._module_path("mc2core.runs")))
-    assert {"mc2core.engines.registry", "mc2core.corpus", "mc2core.clustering"} <= reached
-    assert "mc2core.engines.gibbs" not in reached  # the registry loads engines by name: a rule adds the one it uses
-    assert plan.code_digest("mc2core.runs") != plan.code_digest("mc2core.runs", "mc2core.engines.gibbs")
+    assert code_digest.code_digest("mc2core.experiments.report.tables") == code_digest.code_digest(
+        "mc2core.experiments.report.tables"
+    )
+    reached = set(code_digest._imports(code_digest._module_path("mc2core.engines.running.files")))
+    assert {"mc2core.engines.registry", "mc2core.corpus.corpus", "mc2core.model.clustering"} <= reached
+    assert (
+        "mc2core.engines.gibbs.engine" not in reached
+    )  # the registry loads engines by name: a rule adds the one it uses
+    assert code_digest.code_digest("mc2core.engines.running.files") != code_digest.code_digest(
+        "mc2core.engines.running.files", "mc2core.engines.gibbs.engine"
+    )
     with pytest.raises(ValueError, match=r"'mc2core\.nothing' is not there"):
-        plan.code_digest("mc2core.nothing")
+        code_digest.code_digest("mc2core.nothing")
 
 
 # -- dry runs ------------------------------------------------------------------------------------------------------
@@ -335,7 +341,9 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
 
     # the code of the engines is a parameter of the fits: they run again when it changes, and all that follows
     rules = checkout / "workflow/rules/common.smk"
-    text, replaced = re.subn(r'return plan.code_digest\("mc2core.runs".*', 'return "another"', rules.read_text())
+    text, replaced = re.subn(
+        r'return plan.code_digest\("mc2core.engines.running.files".*', 'return "another"', rules.read_text()
+    )
     assert replaced == 1
     rules.write_text(text)
     code, output = snakemake(checkout, "-n", *plan_file)

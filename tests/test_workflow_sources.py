@@ -13,9 +13,10 @@ import pytest
 import yaml
 from workflow_calls import ROOT, snakemake
 
-from mc2core import Corpus, plan
-from mc2core.sources import rar
-from mc2core.storage import read_json
+from mc2core import Corpus
+from mc2core.base.storage import read_json
+from mc2core.experiments import plan
+from mc2core.sources.formats import rar
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or ROOT.parent / "shared/mirror")
 DUMP = "enwiki-latest-pages-articles-multistream"

@@ -6,12 +6,12 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mc2core import kernel_cache
+from mc2core.compute import kernel_cache
 
 if TYPE_CHECKING:
     from mc2core import clustering
     from mc2core.corpus import Corpus
-    from mc2core.engines.loop import Fit, fit
+    from mc2core.engines.running.loop import Fit, fit
     from mc2core.model import Model
 
 __version__ = "0.1.0"
@@ -20,7 +20,13 @@ __all__ = ["Corpus", "Fit", "Model", "__version__", "clustering", "fit"]
 kernel_cache.drop_stale(Path(__file__).parent)
 
 # loaded when first asked for: all of them together take seconds, and a command or a job needs a few
-_HOME = {"Corpus": "corpus", "Fit": "engines.loop", "Model": "model", "clustering": "", "fit": "engines.loop"}
+_HOME = {
+    "Corpus": "corpus",
+    "Fit": "engines.running.loop",
+    "Model": "model",
+    "clustering": "",
+    "fit": "engines.running.loop",
+}
 
 
 def __getattr__(name: str) -> Any:

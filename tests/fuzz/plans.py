@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness import Parser, main
 
-from mc2core import plan
-from mc2core.plan_runs import check_runs
+from mc2core.experiments import plan
+from mc2core.experiments.run_checks import check_runs
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMAS = {path.name.partition(".")[0]: plan.read_yaml(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}

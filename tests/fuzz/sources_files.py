@@ -29,22 +29,13 @@ import test_sources_nips
 import test_sources_nuswide
 import test_sources_sevenzip
 
-from mc2core.sources import (
-    annotated,
-    archives,
-    datasheet,
-    download,
-    matlab,
-    nips,
-    nuswide,
-    own,
-    rar,
-    uci,
-    usage,
-    vocabulary,
-    xmlstream,
-)
-from mc2core.sources.own import ContextColumn, Layout
+from mc2core.sources import datasheet
+from mc2core.sources.collections import nips, nuswide, usage
+from mc2core.sources.download import fetch
+from mc2core.sources.dumps import vocabulary
+from mc2core.sources.formats import archives, matlab, rar, xmlstream
+from mc2core.sources.own import annotated, table, uci
+from mc2core.sources.own.table import ContextColumn, Layout
 
 LAYOUT = Layout(
     "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "counts")}, id="id"
@@ -79,9 +70,9 @@ def _by_suffix(folder: Path) -> Path:
 
 def read_own(folder: Path, target: Path) -> None:
     path = _by_suffix(folder)
-    corpus, _ = own.read_table(path, LAYOUT)
+    corpus, _ = table.read_table(path, LAYOUT)
     corpus.save(target)
-    own.read_table(path, BAGS)
+    table.read_table(path, BAGS)
 
 
 def read_uci(folder: Path, target: Path) -> None:
@@ -114,7 +105,7 @@ def read_annotated(folder: Path, target: Path) -> None:
 def read_words(folder: Path, target: Path) -> None:
     path = _by_suffix(folder)
     refused = []
-    for read in (own.read_vocabulary, vocabulary.read_vocabulary):
+    for read in (table.read_vocabulary, vocabulary.read_vocabulary):
         try:
             read(path)
         except ValueError as error:
@@ -124,7 +115,7 @@ def read_words(folder: Path, target: Path) -> None:
 
 
 def read_catalogue(folder: Path, target: Path) -> None:
-    download.read_catalogue(folder / "datasets.tsv")
+    fetch.read_catalogue(folder / "datasets.tsv")
     datasheet.read_paper_counts(folder / "datasets.csv", "nips")
 
 

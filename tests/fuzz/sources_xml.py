@@ -22,7 +22,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import test_sources_eutilities
 import test_sources_wikipedia
 
-from mc2core.sources import categorygraph, eutilities, pubmed, shards, vocabulary, wikipedia, wikitext, wordcount
+from mc2core.sources.download import eutilities
+from mc2core.sources.dumps import categorygraph, pubmed, shards, vocabulary, wikipedia
+from mc2core.sources.text import wikitext, wordcount
 
 TOKENS = [
     b"<page>", b"</page>", b"<text>", b"</text>", b"<revision>", b"&amp;", b"&lol;", b"<![CDATA[", b"]]>",

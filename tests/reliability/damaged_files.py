@@ -21,10 +21,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core import Corpus, checkpoint, fit, storage
+from mc2core import Corpus, fit
+from mc2core.base import storage
 from mc2core.engines import SVI, FastEx, Gibbs
+from mc2core.engines.running import checkpoint
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, pack_sample
+from mc2core.model import Model
+from mc2core.model.sample import pack_sample
 
 from .children import Outcome, outcomes
 from .report import Report

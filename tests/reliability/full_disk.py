@@ -22,8 +22,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import Corpus, Model, storage
-from mc2core.__main__ import main
+from mc2core import Corpus, Model
+from mc2core.app.cli import main
+from mc2core.base import storage
 
 from .children import Outcome
 from .report import Report

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from mc2core import runs, storage
+from mc2core.base import storage
+from mc2core.engines.running import files
 
 from .children import Outcome, outcomes
 from .corpora import draw_corpus
@@ -48,7 +49,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, Any]]:
-    """(generator for the signals, arguments of :func:`mc2core.runs.fit_corpus`) of the case of this number."""
+    """Generator of the signals, and arguments of :func:`mc2core.engines.running.files.fit_corpus`, of this case."""
     draw = np.random.default_rng([seed, number])
     order = np.random.default_rng(seed).permutation(len(VARIANTS))
     engine, settings = VARIANTS[order[number % len(VARIANTS)]]
@@ -133,7 +134,7 @@ _NAMES = ("model.npz", "snapshots.npz", "trace.tsv", "evidence.json")
 def _fit(folder: Path, arguments: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = {"model": "model.npz", "trace": "trace.tsv", "evidence": "evidence.json", "checkpoint": "checkpoint.npz"}
-    runs.fit_corpus(
+    files.fit_corpus(
         **arguments,
         **{role: folder / name for role, name in names.items()},
         snapshots=folder / "snapshots.npz" if arguments["moments"] else None,

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core import Corpus
-from mc2core.__main__ import main
+from mc2core.app.cli import main
 
 from .children import Outcome
 from .report import Report

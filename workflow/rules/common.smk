@@ -5,8 +5,9 @@ from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-from mc2core import plan
-from mc2core.sources.download import read_catalogue
+from mc2core.experiments import plan
+from mc2core.experiments.code_digest import code_digest
+from mc2core.sources.download.fetch import read_catalogue
 
 SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
 EXPERIMENTS = "config/experiments.tsv"
@@ -55,7 +56,7 @@ try:
     )
     if workflow.is_main_process:
         # once, not in each job: engines take a second to load
-        from mc2core.plan_runs import check_runs
+        from mc2core.experiments.run_checks import check_runs
 
         check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, TARGETS)
     plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
@@ -156,7 +157,9 @@ def traces_of(target):
 
 def fit_code(engine):
     """Digest of all a fit is made of: it runs again when its engine changes."""
-    return plan.code_digest("mc2core.runs", f"mc2core.engines.{engine}")
+    return code_digest(
+        "mc2core.engines.running.files", f"mc2core.engines.{engine}.engine"
+    )
 
 
 def corpus_of(wildcards):

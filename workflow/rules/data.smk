@@ -119,7 +119,7 @@ rule parse_dump:
         **takes(1000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
-        code=plan.code_digest("mc2core.sources.wikipedia"),
+        code=code_digest("mc2core.sources.dumps.wikipedia"),
     message:
         "Parsing {wildcards.file}, part {wildcards.part} of {wildcards.parts}"
     script:
@@ -139,7 +139,7 @@ rule first_writers:
         **takes(2000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
-        code=plan.code_digest("mc2core.sources.wikipedia"),
+        code=code_digest("mc2core.sources.dumps.wikipedia"),
     message:
         "Looking for the first writers of articles in {wildcards.file}"
     script:
@@ -163,7 +163,7 @@ rule parse_citations:
         allow_truncated=lambda wildcards: config["corpora"][wildcards.citations][
             "allow_truncated"
         ],
-        code=plan.code_digest("mc2core.sources.pubmed"),
+        code=code_digest("mc2core.sources.dumps.pubmed"),
     message:
         "Parsing {wildcards.file} for {wildcards.citations}"
     script:
@@ -181,7 +181,7 @@ rule corpus:
         **takes(corpus_memory),
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
-        code=plan.code_digest("mc2core.datasets"),
+        code=code_digest("mc2core.sources.catalogue"),
     message:
         "Preparing corpus {wildcards.dataset} (source: {params.corpus[source]})"
     script:

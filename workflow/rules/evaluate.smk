@@ -17,7 +17,7 @@ rule score:
         method=lambda wildcards: RUNS[wildcards.run]["method"],
         contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
         estimators=config["estimators"],
-        code=plan.code_digest("mc2core.runs"),
+        code=code_digest("mc2core.model.scores"),
     message:
         "Scoring {wildcards.run}"
     script:
@@ -37,7 +37,9 @@ rule curves:
         **takes(4000),
     params:
         estimator=config["estimators"][0],
-        code=plan.code_digest("mc2core.curves", "mc2core.datasets"),
+        code=code_digest(
+            "mc2core.experiments.uai2016.curves", "mc2core.sources.catalogue"
+        ),
     message:
         "Scoring the snapshots on {wildcards.dataset}"
     script:
@@ -57,7 +59,9 @@ rule letters_sizes:
     params:
         figure=config["figure7"],
         fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
-        code=plan.code_digest("mc2core.sizes", "mc2core.engines.gibbs"),
+        code=code_digest(
+            "mc2core.experiments.icml2014.sizes_fits", "mc2core.engines.gibbs.engine"
+        ),
     message:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
     script:
@@ -81,7 +85,9 @@ rule nips2012_times:
     params:
         settings=config["engines"]["fastex"],
         grid=config["nips2012"]["table1"],
-        code=plan.code_digest("mc2core.speed", "mc2core.engines.fastex"),
+        code=code_digest(
+            "mc2core.experiments.nips2012.times", "mc2core.engines.fastex.engine"
+        ),
     message:
         "Timing FastEx, alone on the machine"
     script:

@@ -19,7 +19,7 @@ rule icml2014_figure1:
         name="icml2014_figure1",
         story="MC2 in its generative form (left) and in its stick-breaking form (right)",
         paper="ICML 2014, figure 1",
-        code=plan.code_digest("mc2core.figures.diagrams"),
+        code=code_digest("mc2core.experiments.report.diagrams"),
     message:
         "Drawing {params.name}: {params.story}"
     script:
@@ -42,7 +42,7 @@ use rule icml2014_figure1 as uai2016_figure1 with:
         name="uai2016_figure1",
         story="MC2 with the tables of each cluster, truncated at K clusters, T tables and M topics",
         paper="UAI 2016, figure 1",
-        code=plan.code_digest("mc2core.figures.diagrams"),
+        code=code_digest("mc2core.experiments.report.diagrams"),
 
 
 use rule icml2014_figure1 as uai2016_figure2 with:
@@ -61,7 +61,7 @@ use rule icml2014_figure1 as uai2016_figure2 with:
         name="uai2016_figure2",
         story="the variational family, in which the cluster and the tables of a document stay coupled",
         paper="UAI 2016, figure 2",
-        code=plan.code_digest("mc2core.figures.diagrams"),
+        code=code_digest("mc2core.experiments.report.diagrams"),
 
 
 rule icml2014_figure2:
@@ -86,7 +86,7 @@ rule icml2014_figure2:
         sweeps=config["fit"]["letters"]["iterations"],
         n_seeds=config["seeds"],
         corpus=config["corpora"]["letters"],
-        code=plan.code_digest("mc2core.figures.letters"),
+        code=code_digest("mc2core.experiments.icml2014.letters"),
     message:
         "Drawing icml2014_figure2: letters, words and their context, truth beside MC2"
     script:
@@ -117,7 +117,7 @@ rule icml2014_table1:
         n_seeds=config["seeds"],
         datasets=[name for name in ("nips", "pnas") if name in CHOSEN],
         corpora=config["corpora"],
-        code=plan.code_digest("mc2core.tables"),
+        code=code_digest("mc2core.experiments.report.tables"),
     message:
         "Writing icml2014_table1: held-out perplexity of MC2 with each context"
     script:
@@ -144,7 +144,7 @@ rule icml2014_figure3:
     params:
         sizes=config["figure3"],
         corpus=config["corpora"]["nips"],
-        code=plan.code_digest("mc2core.figures.cluster"),
+        code=code_digest("mc2core.experiments.icml2014.cluster"),
     message:
         "Drawing icml2014_figure3: authors, papers and topics of one NIPS cluster"
     script:
@@ -170,7 +170,7 @@ rule icml2014_figure7:
         **takes(500),
     params:
         figure=config["figure7"],
-        code=plan.code_digest("mc2core.figures.sizes"),
+        code=code_digest("mc2core.experiments.icml2014.sizes"),
     message:
         "Drawing icml2014_figure7: NMI over words per document and number of documents"
     script:
@@ -200,7 +200,7 @@ rule uai2016_figure3:
         threads=config["threads"],
         datasets=[name for name in ("nips", "nuswide") if name in CHOSEN],
         corpora=config["corpora"],
-        code=plan.code_digest("mc2core.figures.curves"),
+        code=code_digest("mc2core.experiments.uai2016.curves_figure"),
     message:
         "Drawing uai2016_figure3: perplexity over seconds, SVI against Gibbs"
     script:
@@ -230,7 +230,7 @@ rule uai2016_table1:
         n_seeds=config["seeds"],
         datasets=[name for name in ("nips", "nuswide") if name in CHOSEN],
         corpora=config["corpora"],
-        code=plan.code_digest("mc2core.tables"),
+        code=code_digest("mc2core.experiments.report.tables"),
     message:
         "Writing uai2016_table1: seconds of SVI on one core and on several"
     script:
@@ -259,7 +259,10 @@ rule nips2012_figure1:
         runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_figure1")},
         corpus=config["corpora"]["w100"],
         n_seeds=config["nips2012"]["seeds"],
-        code=plan.code_digest("mc2core.convergence", "mc2core.figures.convergence"),
+        code=code_digest(
+            "mc2core.experiments.nips2012.convergence",
+            "mc2core.experiments.nips2012.convergence_figure",
+        ),
     message:
         "Drawing nips2012_figure1: distance from the truth over time, FastEx and its rivals"
     script:
@@ -287,7 +290,7 @@ rule nips2012_table1:
         **takes(500),
     params:
         grid=config["nips2012"]["table1"],
-        code=plan.code_digest("mc2core.speed"),
+        code=code_digest("mc2core.experiments.nips2012.times"),
     message:
         "Writing nips2012_table1: microseconds a document"
     script:
@@ -318,7 +321,7 @@ rule nips2012_table2:
         runs=lambda wildcards: {run: RUNS[run] for run in runs_of("nips2012_table2")},
         corpora=config["corpora"],
         n_seeds=config["nips2012"]["seeds"],
-        code=plan.code_digest("mc2core.convergence"),
+        code=code_digest("mc2core.experiments.nips2012.convergence"),
     message:
         "Writing nips2012_table2: distance from the truth and speed-up over the baseline"
     script:
@@ -343,7 +346,7 @@ rule claims:
     resources:
         **takes(500),
     params:
-        code=plan.code_digest("mc2core.tables"),
+        code=code_digest("mc2core.experiments.report.tables"),
     message:
         "Gathering what the numbers say of the papers' claims"
     script:

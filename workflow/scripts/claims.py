@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from mc2core.logs import job
-from mc2core.tables import write_table
+from mc2core.base.logs import job
+from mc2core.experiments.report.tables import write_table
 
 
 def main(snakemake):

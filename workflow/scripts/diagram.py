@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from mc2core.figures import diagrams, style
-from mc2core.logs import job
+from mc2core.base.logs import job
+from mc2core.experiments.report import diagrams, style
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Cut a multistream dump into byte ranges of whole streams."""
 
-from mc2core import storage
-from mc2core.logs import job
-from mc2core.sources.wikipedia import multistream_ranges
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.sources.dumps.wikipedia import multistream_ranges
 
 
 def main(snakemake):

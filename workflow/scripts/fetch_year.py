@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from mc2core.logs import job
-from mc2core.sources.download import SourceFile, fetch
-from mc2core.sources.eutilities import fetch_year
+from mc2core.base.logs import job
+from mc2core.sources.download.eutilities import fetch_year
+from mc2core.sources.download.fetch import SourceFile, fetch
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Fit one run of the sheet with one seed; go on from its checkpoint if it was killed."""
 
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.logs import job
-from mc2core.runs import fit_corpus
+from mc2core.engines.running.files import fit_corpus
 
 
 def main(snakemake):

@@ -1,9 +1,9 @@
 """Fit one run of the sheet with every seed, looking at each fit on its way; go on from a checkpoint."""
 
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.curves import moments
-from mc2core.logs import job
-from mc2core.runs import fit_corpus
+from mc2core.engines.running.files import fit_corpus
+from mc2core.experiments.uai2016.curves import moments
 
 FILES = ("model", "trace", "evidence", "snapshots")
 

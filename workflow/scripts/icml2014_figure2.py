@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.figures import letters, style
-from mc2core.logs import job
+from mc2core.experiments.icml2014 import letters
+from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import claim, write_claims
 from mc2core.model import Model
-from mc2core.sources.simulated import Truth
-from mc2core.tables import claim, write_claims
+from mc2core.sources.simulated.shapes import Truth
 
 
 def main(snakemake):

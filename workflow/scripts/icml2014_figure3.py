@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from mc2core import storage
+from mc2core.base import storage
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.datasets import describe
-from mc2core.figures import cluster, style
-from mc2core.logs import job
+from mc2core.experiments.icml2014 import cluster
+from mc2core.experiments.report import style
 from mc2core.model import Model
+from mc2core.sources.catalogue import describe
 
 
 def main(snakemake):

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from mc2core.figures import sizes, style
-from mc2core.logs import job
-from mc2core.tables import claim, write_claims
+from mc2core.base.logs import job
+from mc2core.experiments.icml2014 import sizes
+from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import claim, write_claims
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Fit letters data of one size again and again, with and without context."""
 
-from mc2core import storage
-from mc2core.logs import job
-from mc2core.sizes import letters_of_size
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.experiments.icml2014.sizes_fits import letters_of_size
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Time FastEx on simulated articles, by number of clusters and bits."""
 
-from mc2core import storage
-from mc2core.logs import job
-from mc2core.speed import time_documents
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.experiments.nips2012.times import time_documents
 
 
 def main(snakemake):

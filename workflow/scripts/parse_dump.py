@@ -1,8 +1,8 @@
 """Turn a Wikipedia dump, or a part of a multistream one, into a shard."""
 
-from mc2core import storage
-from mc2core.logs import job
-from mc2core.sources.wikipedia import parse_pages
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.sources.dumps.wikipedia import parse_pages
 
 
 def main(snakemake):

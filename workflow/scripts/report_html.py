@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from mc2core.logs import job
+from mc2core.base.logs import job
 
 
 def main(snakemake):

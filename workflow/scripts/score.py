@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from mc2core import storage
+from mc2core.base import storage
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.logs import job
 from mc2core.model import Model
-from mc2core.runs import evaluate
+from mc2core.model.scores import evaluate
 
 EVIDENCE = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
 

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from mc2core import storage
+from mc2core.base import storage
+from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.curves import seconds_by_threads
-from mc2core.logs import job
+from mc2core.experiments.uai2016.curves import seconds_by_threads
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Compile, on a tiny corpus, every kernel that fits and scores of the plan use."""
 
-from mc2core import plan
-from mc2core.logs import job
-from mc2core.runs import warm_kernels
+from mc2core.base.logs import job
+from mc2core.engines.running.warm import warm_kernels
+from mc2core.experiments import plan
 
 SCHEMA = "workflow/schemas/experiments.schema.yaml"
 

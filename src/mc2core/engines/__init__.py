@@ -6,14 +6,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mc2core.engines.fastex import FastEx
-    from mc2core.engines.gibbs import Gibbs
-    from mc2core.engines.svi import SVI
+    from mc2core.engines.fastex.engine import FastEx
+    from mc2core.engines.gibbs.engine import Gibbs
+    from mc2core.engines.svi.engine import SVI
 
 __all__ = ["SVI", "FastEx", "Gibbs"]
 
 # loaded when first asked for: one engine's kernels need not wait for another's
-_HOME = {"FastEx": "fastex", "Gibbs": "gibbs", "SVI": "svi"}
+_HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine"}
 
 
 def __getattr__(name: str) -> Any:

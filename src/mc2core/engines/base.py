@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
+from mc2core.base.checks import whole
 from mc2core.corpus import Corpus
 from mc2core.families import Family, family_from_settings, family_settings
-from mc2core.families.base import finite, prior_count
 from mc2core.model import Model, Sample
-
-#: Names of the concentrations alpha, v, eta (ICML14), in this order.
-ROLES = ("group", "table", "topic")
 
 
 class State(ABC):
@@ -107,27 +102,6 @@ class Engine(ABC):
 
 
 # -- checks that the constructors share ----------------------------------------------------------------------------
-#: most clusters or topics: their numbers are held in 32 bits
-MOST_LABELS = 2**31 - 1
-
-
-def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
-    """``value`` as an int; ValueError unless it is a whole number from ``least`` to ``most``."""
-    number = finite(name, value)
-    if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or not least <= number <= most:
-        limit = f" and at most {most}" if most < math.inf else ""
-        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}{limit}")
-    return round(number)
-
-
-def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
-    """``value``; ValueError with the nearest allowed one unless it is in ``allowed``."""
-    allowed = list(allowed)
-    if value not in allowed:
-        near = difflib.get_close_matches(str(value), allowed, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{hint}")
-    return value
 
 
 def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
@@ -140,31 +114,6 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
             "burn_in + thin must not exceed iterations"
         )
     return iterations, burn_in, thin
-
-
-def learnt_roles(learn: Any) -> list[str]:
-    """Checked copy of a ``learn_concentrations`` argument: true, false or a list of some of ``ROLES``."""
-    if isinstance(learn, bool | np.bool_):
-        return list(ROLES) if learn else []
-    if isinstance(learn, str) or not isinstance(learn, Iterable):
-        raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
-    return [choice("learn_concentrations", role, ROLES) for role in learn]
-
-
-def concentration_priors_of(priors: Any) -> dict[str, list[float]]:
-    """[shape, rate] of each of ``ROLES`` from a ``concentration_priors`` argument; (1, 1) where it has none."""
-    if priors is not None and not isinstance(priors, Mapping):
-        raise ValueError(f"concentration_priors is {priors!r}; it must map some of {', '.join(ROLES)} to (shape, rate)")
-    known: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
-    for role, prior in (priors or {}).items():
-        choice("concentration_priors", role, ROLES)
-        if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
-            raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
-        known[role] = [
-            prior_count(f"concentration_priors[{role!r}] {part}", value)
-            for part, value in zip(("shape", "rate"), prior, strict=True)
-        ]
-    return known
 
 
 def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mc2core import engines
-from mc2core.engines.base import Engine, choice
+from mc2core.base.checks import choice
+from mc2core.engines.base import Engine
 
 #: name in configuration files, and of the engine's module: class in :mod:`mc2core.engines`, loaded when asked for
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}

@@ -27,48 +27,6 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-#: Range of concentrations and prior counts. Beside data, which count in whole numbers up to 2**31, nothing changes any
-#: more beyond it; log-gamma functions of larger numbers lose the digits that differences of them need.
-LEAST_PRIOR, MOST_PRIOR = 1e-10, 1e10
-#: Range of what carries the unit of a number or its square.
-LEAST_SCALE, MOST_SCALE = 1e-50, 1e50
-
-
-def prior_count(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a number from 1e-10 to 1e10."""
-    return _within(name, value, LEAST_PRIOR, MOST_PRIOR)
-
-
-def prior_scale(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a number from 1e-50 to 1e50."""
-    return _within(name, value, LEAST_SCALE, MOST_SCALE)
-
-
-def _within(name: str, value: Any, least: float, most: float) -> float:
-    number = positive(name, value)
-    if not least <= number <= most:
-        raise ValueError(f"{name} is {value!r}; it must lie between {least:g} and {most:g}")
-    return number
-
-
-def positive(name: str, value: Any) -> float:
-    """``value`` as a float; ValueError unless it is a finite number above 0."""
-    return finite(name, value, above=0.0)
-
-
-def finite(name: str, value: Any, above: float = -np.inf) -> float:
-    """``value`` as a float; ValueError unless it is a finite number (above ``above``)."""
-    if isinstance(value, bool | str) or value is None:
-        raise ValueError(f"{name} is {value!r}; it must be a number")
-    try:
-        number = float(value)
-    except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"{name} is {value!r}; it must be a number") from None
-    if not np.isfinite(number) or number <= above:
-        rule = "a finite number" if above == -np.inf else f"a finite number above {above:g}"
-        raise ValueError(f"{name} is {value!r}; it must be {rule}")
-    return number
-
 
 class Family(ABC):
     """One likelihood with its conjugate prior; immutable, holds hyper-parameters only."""

@@ -8,8 +8,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import digamma, gammaln
 
-from mc2core import rng
-from mc2core.families.base import Family, prior_count
+from mc2core.base.checks import prior_count
+from mc2core.compute import variates
+from mc2core.families.base import Family
 
 
 class DirichletCategorical(Family):
@@ -52,7 +53,7 @@ class DirichletCategorical(Family):
         return digamma(natural) - digamma(np.sum(natural, axis=-1, keepdims=True))
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
-        log_gamma = rng.log_gammas(natural, generator)
+        log_gamma = variates.log_gammas(natural, generator)
         top = log_gamma.max(axis=-1, keepdims=True)
         return log_gamma - top - np.log(np.sum(np.exp(log_gamma - top), axis=-1, keepdims=True))
 

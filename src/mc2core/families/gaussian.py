@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from mc2core.families.base import ScalarFamily, finite, prior_count, prior_scale
+from mc2core.base.checks import finite, prior_count, prior_scale
+from mc2core.families.base import ScalarFamily
 from mc2core.families.kernels import LAST_DIGIT
 
 _LOG_2PI = np.log(2.0 * np.pi)

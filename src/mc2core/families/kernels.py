@@ -10,7 +10,7 @@ import math
 import numba
 import numpy as np
 
-from mc2core.compiling import kernel
+from mc2core.compute.kernels import kernel
 
 _SMALL_COUNT = 16.0
 _LARGE = 1e8

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from mc2core import rng
-from mc2core.families.base import ScalarFamily, prior_count, prior_scale
+from mc2core.base.checks import prior_count, prior_scale
+from mc2core.compute import variates
+from mc2core.families.base import ScalarFamily
 
 _COUNT_LIMIT = 2.0**31
 
@@ -59,7 +60,7 @@ class GammaPoisson(ScalarFamily):
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
-        log_rate = rng.log_gammas(a, generator) - np.log(b)
+        log_rate = variates.log_gammas(a, generator) - np.log(b)
         return np.stack([log_rate, -np.exp(log_rate)], axis=-1)
 
     def draw_observations(

@@ -1,0 +1,1 @@
+"""Where corpora come from: the catalogue of datasets, readers, dumps, simulators."""

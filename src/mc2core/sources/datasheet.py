@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import storage
+from mc2core.base import storage
 from mc2core.corpus import Corpus
-from mc2core.sources.records import csv_rows
+from mc2core.sources.formats.records import csv_rows
 
 #: names of words and of values that a sheet shows
 _MOST_FREQUENT = 10

@@ -1,0 +1,230 @@
+"""The command line: everything the workflow does to one corpus, without the workflow.
+
+mc2 import papers.jsonl --text abstract --context year:number --out data/own
+mc2 import new.jsonl --like fits/own/model.npz --out data/new
+mc2 corpus nips --real nips-corpus-20111211.zip --out data/nips
+mc2 fit data/nips/train --context author=dirichlet:0.1 --iterations 100 --out fits/nips
+mc2 evaluate fits/nips/model.npz data/nips/test
+mc2 topics fits/nips/model.npz
+mc2 clusters fits/nips/model.npz data/nips/train
+mc2 verify data/nips/train fits/nips/model.npz
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mc2core import __version__
+from mc2core.app import import_command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, or 2 after one sentence on what was wrong."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    try:
+        options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `mc2 topics ... | head` has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, OSError) as error:
+        print(f"mc2: error: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"mc2: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("mc2: stopped; the same command goes on from the checkpoint", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"mc2core {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    corpus = _command(commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder")
+    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, w100, w1000, pubmed or aua")
+    corpus.add_argument(
+        "--real", metavar="FILE", type=Path, help="read this source file (nips) or folder (nuswide, aua)"
+    )
+    corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
+    corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
+    corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
+    corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
+
+    import_command.add_options(
+        _command(commands, "import", import_command.run, "turn documents of your own into a corpus")
+    )
+
+    fit = _command(commands, "fit", _fit, "fit a saved corpus; the same command goes on where a stopped one was")
+    fit.add_argument("corpus", type=Path, help="folder written by 'mc2 corpus' (its train) or by Corpus.save")
+    fit.add_argument("--engine", default="gibbs", help="name of the engine (default gibbs)")
+    fit.add_argument(
+        "--context",
+        action="append",
+        default=[],
+        metavar="NAME=FAMILY",
+        help="use a context: NAME=normal_gamma, NAME=dirichlet:0.1 or NAME=gamma_poisson; may be given again",
+    )
+    fit.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the engine")
+    fit.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs) or epochs")
+    fit.add_argument("--burn-in", type=int, help="iterations before the first sample (default: half of them)")
+    fit.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
+    fit.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
+    fit.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    fit.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
+    fit.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and evidence")
+
+    evaluate = _command(commands, "evaluate", _evaluate, "print scores of a model on a corpus as JSON")
+    evaluate.add_argument("model", type=Path, help="model.npz")
+    evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
+    evaluate.add_argument("--estimator", action="append", help="of perplexity (default marginal); may be given again")
+    evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
+
+    topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first")
+    topics.add_argument("model", type=Path, help="model.npz")
+    topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
+
+    verify = _command(commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests")
+    verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
+
+    clusters = _command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
+    clusters.add_argument("model", type=Path, help="model.npz")
+    clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
+    clusters.add_argument("--no-context", action="store_true", help="judge by words only")
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser.set_defaults(run=run)
+    return parser
+
+
+# Each command imports what it needs: `mc2 --help` answers at once.
+def _corpus(options: argparse.Namespace) -> None:
+    from mc2core.sources.catalogue import prepare
+
+    about = prepare(
+        options.dataset,
+        options.out,
+        source="real" if options.real else "simulated",
+        seed=options.seed,
+        test_fraction=options.test_fraction,
+        settings={} if options.scale is None else {"scale": options.scale},
+        files={"files": [options.real]} if options.real else {},
+    )
+    print(json.dumps(about, indent=2, sort_keys=True))
+
+
+def _fit(options: argparse.Namespace) -> None:
+    from mc2core.corpus import Corpus
+    from mc2core.engines.running.files import fit_corpus
+    from mc2core.experiments.plan import parse_settings
+
+    corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
+    for name, family in contexts.items():
+        if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
+            corpus = corpus.standardised(name)
+    evidence = fit_corpus(
+        corpus,
+        engine=options.engine,
+        contexts=contexts,
+        settings=parse_settings(" ".join(options.set), "--set"),
+        iterations=options.iterations,
+        burn_in=options.burn_in,
+        thin=options.thin,
+        seed=options.seed,
+        threads=options.threads,
+        model=options.out / "model.npz",
+        trace=options.out / "trace.tsv",
+        evidence=options.out / "evidence.json",
+        checkpoint=options.out / "checkpoint.npz",
+        checkpoint_every=options.checkpoint_every,
+    )
+    print(f"{options.out / 'model.npz'}: {evidence['iterations']} iterations in {evidence['seconds']:.1f} s")
+
+
+def _family(text: str) -> tuple[str, dict[str, Any]]:
+    """``"author=dirichlet:0.1"`` as (name, family settings); the number is the Dirichlet's concentration."""
+    name, sign, family = text.partition("=")
+    family, colon, number = family.partition(":")
+    if not (name and sign and family) or (colon and family != "dirichlet"):
+        raise ValueError(f"--context {text!r} must have the form NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
+    settings: dict[str, Any] = {"family": family}
+    if colon:
+        try:
+            settings["concentration"] = float(number)
+        except ValueError:
+            raise ValueError(f"--context {text!r}: {number!r} is not a number") from None
+    return name, settings
+
+
+def _evaluate(options: argparse.Namespace) -> None:
+    from mc2core.corpus import Corpus
+    from mc2core.model import Model
+
+    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    perplexity = {name: model.perplexity(corpus, name, options.seed) for name in options.estimator or ["marginal"]}
+    print(json.dumps({"documents": corpus.n_documents, "tokens": corpus.n_tokens, "perplexity": perplexity}, indent=2))
+
+
+def _topics(options: argparse.Namespace) -> None:
+    from mc2core.model import Model
+    from mc2core.model.describe import describe_topics
+
+    table = describe_topics(Model.load(options.model), options.words)
+    for topic, weight, words in table.itertuples(index=False):
+        print(f"{topic}\t{weight:.4f}\t{words}")
+
+
+def _verify(options: argparse.Namespace) -> None:
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.engines.running import checkpoint
+    from mc2core.model import Model
+
+    for path in options.paths:
+        if path.is_dir():
+            corpus = Corpus.load(path, verify=True)
+            _ = corpus.vocabulary, corpus.documents
+            print(f"{path}: a whole corpus of {corpus.n_documents} documents")
+        elif checkpoint.is_one(storage.read_arrays(path)):
+            print(f"{path}: a whole checkpoint, at iteration {checkpoint.load(path).iteration}")
+        else:
+            print(f"{path}: a whole model of {len(Model.load(path).samples)} samples")
+
+
+def _clusters(options: argparse.Namespace) -> None:
+    import numpy as np
+    import pandas as pd
+
+    from mc2core.corpus import Corpus
+    from mc2core.model import Model
+
+    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    probability = model.predict(corpus, use_context=not options.no_context)
+    table = pd.DataFrame(
+        {
+            "document": np.arange(corpus.n_documents) + 1,
+            "cluster": probability.argmax(axis=1) + 1,
+            "probability": probability.max(axis=1).round(6),
+        }
+    )
+    kept = corpus.documents.add_prefix("document_")
+    print(table.join(kept).to_csv(index=False), end="")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

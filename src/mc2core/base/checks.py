@@ -1,0 +1,84 @@
+"""Checks of single values that constructors, plans and commands share: one sentence, or the value."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+#: Range of concentrations and prior counts. Beside data, which count in whole numbers up to 2**31, nothing changes any
+#: more beyond it; log-gamma functions of larger numbers lose the digits that differences of them need.
+LEAST_PRIOR, MOST_PRIOR = 1e-10, 1e10
+
+
+#: Range of what carries the unit of a number or its square.
+LEAST_SCALE, MOST_SCALE = 1e-50, 1e50
+
+
+def prior_count(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a number from 1e-10 to 1e10."""
+    return _within(name, value, LEAST_PRIOR, MOST_PRIOR)
+
+
+def prior_scale(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a number from 1e-50 to 1e50."""
+    return _within(name, value, LEAST_SCALE, MOST_SCALE)
+
+
+def _within(name: str, value: Any, least: float, most: float) -> float:
+    number = positive(name, value)
+    if not least <= number <= most:
+        raise ValueError(f"{name} is {value!r}; it must lie between {least:g} and {most:g}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a finite number above 0."""
+    return finite(name, value, above=0.0)
+
+
+def finite(name: str, value: Any, above: float = -np.inf) -> float:
+    """``value`` as a float; ValueError unless it is a finite number (above ``above``)."""
+    if isinstance(value, bool | str) or value is None:
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+    try:
+        number = float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{name} is {value!r}; it must be a number") from None
+    if not np.isfinite(number) or number <= above:
+        rule = "a finite number" if above == -np.inf else f"a finite number above {above:g}"
+        raise ValueError(f"{name} is {value!r}; it must be {rule}")
+    return number
+
+
+#: most clusters or topics: their numbers are held in 32 bits
+MOST_LABELS = 2**31 - 1
+
+
+def whole(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """``value`` as an int; ValueError unless it is a whole number from ``least`` to ``most``."""
+    number = finite(name, value)
+    if not math.isclose(number, round(number), rel_tol=0, abs_tol=0) or not least <= number <= most:
+        limit = f" and at most {most}" if most < math.inf else ""
+        raise ValueError(f"{name} is {value!r}; it must be a whole number of at least {least}{limit}")
+    return round(number)
+
+
+def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """``value``; ValueError with the nearest allowed one unless it is in ``allowed``."""
+    allowed = list(allowed)
+    if value not in allowed:
+        near = difflib.get_close_matches(str(value), allowed, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{hint}")
+    return value
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A clause for an error message: "; did you mean 'x'?", or the list of what is known where nothing is near."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(str, known))}"

@@ -1,0 +1,39 @@
+"""Where a result came from: versions, git commit, machine."""
+
+from __future__ import annotations
+
+import functools
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+
+@functools.cache
+def environment() -> dict[str, Any]:
+    """Versions, git commit and machine of this process, as evidence beside a result."""
+    packages = ("mc2core", "numpy", "scipy", "numba", "pandas")
+    return {
+        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}},
+        "git_commit": _git_commit(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+    }
+
+
+def _git_commit() -> str | None:
+    """Commit of the checkout the package runs from, with "+changes" where files differ; None outside a checkout."""
+    folder = Path(__file__).resolve().parent
+    try:
+        known = subprocess.run(
+            ["git", "ls-files", "--error-unmatch", __file__], cwd=folder, capture_output=True, check=False
+        )
+        if known.returncode:
+            return None
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+        changed = subprocess.run(["git", "status", "--porcelain", "-uno"], cwd=folder, capture_output=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit.stdout.strip() + ("+changes" if changed.stdout.strip() else "")

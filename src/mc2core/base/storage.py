@@ -1,0 +1,288 @@
+"""Files that are written whole or not at all, plain arrays, and digests of what a result was made from."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import struct
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from mc2core.base import locks, npy
+
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, KeyError)
+_FULL = frozenset({errno.ENOSPC, errno.EFBIG, errno.EDQUOT})
+_OCCUPIED = frozenset({errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR})
+_DIGEST = "digest"  # of all other arrays of a .npz
+
+
+# -- whole or not at all -----------------------------------------------------------------------------------------------
+@contextlib.contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name ``path`` where a full disk or a limit on the size of files ends a write: the system does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        named = OSError(f"{path} could not be written: {os.strerror(error.errno)}")
+        named.errno = error.errno  # a folder that the file is in gives its own name
+        raise named from error
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+    """Open a temporary file beside ``path``; on success fsync it and rename it over ``path``.
+
+    A reader sees the old file or the new one, never half of either; after an error the old one stays. Temporary files
+    are locked as long as their process lives: those of killed ones are removed the next time ``path`` is written.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path)
+    with naming(path):
+        handle, temporary = _temporary_file(path)
+    try:
+        with naming(path), os.fdopen(handle, mode, encoding=None if "b" in mode else "utf-8") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(handle)
+            # mkstemp makes private files; results are for everyone the folder is for
+            os.fchmod(handle, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        _sync_folder(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new folder; on success it takes ``path``'s place, on an error ``path`` stays.
+
+    What a killed process left is handled as by :func:`replacing`.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _remove_leftovers(path)
+    with naming(path):
+        handle, temporary = _temporary_folder(path)
+    try:
+        new = temporary / "new"
+        with naming(path):
+            new.mkdir()
+            yield new
+            for file in new.rglob("*"):
+                if file.is_file():
+                    with file.open("rb") as stream:
+                        os.fsync(stream.fileno())
+        _put_in_place(new, path, temporary)
+        _sync_folder(path.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        os.close(handle)
+
+
+def _put_in_place(new: Path, path: Path, temporary: Path) -> None:
+    """Rename ``new`` to ``path``; what was there moves into ``temporary``, and back where that fails."""
+    replaced: list[Path] = []
+    while True:
+        try:
+            os.replace(new, path)
+            return
+        except OSError as error:
+            if error.errno not in _OCCUPIED:
+                if replaced and not path.exists():
+                    os.replace(replaced[-1], path)
+                raise
+        # gone, where another process is at the same point: then there is room
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(path, temporary / f"replaced-{len(replaced)}")
+            replaced.append(temporary / f"replaced-{len(replaced)}")
+
+
+def _temporary_file(path: Path) -> tuple[int, Path]:
+    while True:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent)
+        if _is_ours(handle, Path(name)):
+            return handle, Path(name)
+
+
+def _temporary_folder(path: Path) -> tuple[int, Path]:
+    """A folder with a locked file in it: a folder itself cannot be locked on every file system."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.new-", suffix=".part", dir=path.parent))
+        with contextlib.suppress(FileNotFoundError):  # taken for a killed process's before it was locked
+            folder.chmod(0o777 & ~_umask())
+            handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            if _is_ours(handle, folder / "lock"):
+                return handle, folder
+
+
+def _is_ours(handle: int, path: Path) -> bool:
+    """Lock a new file; False, and closed, if it was taken for a killed process's before that."""
+    locks.take(handle, wait=True)
+    if path.exists():
+        return True
+    os.close(handle)
+    return False
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left beside ``path``: what can be locked has no living owner.
+
+    A folder that was complete, and whose predecessor was moved away already, takes its place.
+    """
+    ours = re.compile(rf"\.{re.escape(path.name)}\.new-[a-z0-9_]{{8}}\.part")
+    for entry in sorted(path.parent.iterdir()):
+        if not ours.fullmatch(entry.name):
+            continue
+        is_folder = entry.is_dir()
+        try:
+            handle = os.open(entry / "lock" if is_folder else entry, os.O_RDWR)
+        except FileNotFoundError:
+            with contextlib.suppress(OSError):  # only an empty one: nothing was locked there yet
+                entry.rmdir()
+            continue
+        except PermissionError:
+            continue  # another user's
+        try:
+            if locks.take(handle, wait=False):
+                if is_folder and any(entry.glob("replaced-*")) and (entry / "new").exists() and not path.exists():
+                    os.replace(entry / "new", path)
+                shutil.rmtree(entry, ignore_errors=True) if is_folder else entry.unlink(missing_ok=True)
+        finally:
+            os.close(handle)
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# -- JSON and arrays ---------------------------------------------------------------------------------------------------
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write ``value`` as indented JSON with sorted keys, whole or not at all."""
+    with replacing(path) as stream:
+        json.dump(value, stream, indent=2, sort_keys=True)
+        stream.write("\n")
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Read a JSON file; ValueError names the file and the place of the damage."""
+    try:
+        return parse_json(Path(path).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not readable JSON: {error}") from error
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; ValueError where it is damaged."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its values lie within each other too deeply") from None
+
+
+def write_array(path: Path, array: np.ndarray) -> None:
+    """Write one array as .npy, as ``numpy.save`` does, but with an error that names the file where the disk is full."""
+    array = np.ascontiguousarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    with naming(path), path.open("wb") as stream:
+        stream.write(header.getvalue())
+        stream.write(_bytes_of(array))
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write named arrays and their digest as one uncompressed .npz, whole or not at all; object arrays are refused."""
+    for name, array in arrays.items():
+        if np.asarray(array).dtype.hasobject:
+            raise ValueError(f"{path}: array {name!r} holds Python objects; only plain numbers and text are stored")
+    with replacing(path, "wb") as stream:
+        # the stubs take every keyword for `allow_pickle`
+        np.savez(stream, **{**arrays, _DIGEST: np.array(digest_arrays(arrays))})  # type: ignore[arg-type]
+
+
+def read_arrays(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+    """Read a .npz written by :func:`write_arrays`; ValueError for one that is damaged, missing or something else.
+
+    Files from before digests were written have none; the checksums of the archive are all that speaks for them.
+    """
+    if not Path(path).is_file():
+        what = "a folder" if Path(path).is_dir() else "missing"
+        raise ValueError(f"{path} is {what}; an array file (.npz) is needed")
+    with open(path, "rb") as stream:
+        if stream.read(2) != b"PK":
+            raise ValueError(f"{path} is not a whole array file: it does not begin as a .npz does")
+        try:
+            arrays = dict(_members(stream))
+        # what zipfile raises depends on the damaged byte: a flag reads as encryption, an offset as a failed seek
+        except (*_DAMAGE, OSError, RuntimeError, ValueError) as error:
+            raise ValueError(f"{path} is not a whole array file: {error}") from error
+    digest = arrays.pop(_DIGEST, None)
+    if digest is not None and str(digest) != digest_arrays(arrays):
+        raise ValueError(f"{path} was changed after it was written: its arrays have another digest")
+    return arrays
+
+
+def _members(stream: IO[bytes]) -> Iterator[tuple[str, np.ndarray]]:
+    """Names and arrays of an archive whose members lie in it uncompressed, once each."""
+    with zipfile.ZipFile(stream) as archive:
+        members = archive.infolist()
+        room = os.fstat(stream.fileno()).st_size
+        is_plain = all((one.compress_type, one.compress_size) == (zipfile.ZIP_STORED, one.file_size) for one in members)
+        if not is_plain or sum(one.file_size for one in members) > room:
+            raise ValueError("the sizes of its arrays are not those of the file")
+        if len({one.filename for one in members}) < len(members):
+            raise ValueError("an array is there twice")
+        for one in members:
+            with archive.open(one) as member:
+                yield one.filename.removesuffix(".npy"), npy.read(member, one.file_size)
+
+
+def _bytes_of(array: np.ndarray) -> memoryview:
+    """The bytes of an array in C order."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    return flat.view(np.uint8).data if flat.nbytes else memoryview(b"")
+
+
+def digest_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 (hex) of the names, types, shapes and bytes of arrays, independent of their order."""
+    total = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        total.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+        total.update(_bytes_of(array))
+    return total.hexdigest()
+
+
+def digest_file(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_value(value: Any) -> str:
+    """SHA-256 (hex) of a JSON-able value, independent of the order of keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

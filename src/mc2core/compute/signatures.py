@@ -1,0 +1,193 @@
+"""Signs from MurmurHash3 and bit signatures: what FastEx proposes from (NIPS12 section 4).
+
+A word's random vector of +-1 signs is read off the bits of MurmurHash3 of its number, so it is never stored: the
+128-bit digest (x64 variant) of the word's number as eight little-endian bytes gives 128 signs, and a second one
+with the next seed another 128. For v of such signs and the angle between two vectors a and b,
+
+    P(sign <v, a> != sign <v, b>) = angle / pi,
+
+approximately, as v is not Gaussian; the more coordinates share the norm, the closer (the tests measure it).
+
+**Sums.** For integer coordinates the inner product with all signs is  2 (sum over the coordinates whose bit is set)
+- (sum over all), so one masked addition for each coordinate serves 64 signs (:func:`add_where_set`), and since integer
+sums are exact, adding and removing never drifts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from mc2core.compute.kernels import kernel
+
+#: lengths of a signature that are supported
+BITS = (8, 16, 32, 64, 128, 256)
+#: signs in one machine word of a signature
+WORD_BITS = 64
+
+_C1 = np.uint64(0x87C37B91114253D5)
+_C2 = np.uint64(0x4CF5AD432745937F)
+_F1 = np.uint64(0xFF51AFD7ED558CCD)
+_F2 = np.uint64(0xC4CEB9FE1A85EC53)
+_A1, _A2 = np.uint64(0x52DCE729), np.uint64(0x38495AB5)
+_FIVE, _EIGHT = np.uint64(5), np.uint64(8)
+_27, _31, _33 = (np.uint64(shift) for shift in (27, 31, 33))
+
+
+def n_signature_words(bits: int) -> int:
+    """64-bit words that hold a signature of ``bits`` bits; ValueError for a length that is not supported."""
+    if bits not in BITS:
+        raise ValueError(f"bits is {bits!r}; allowed: {', '.join(map(str, BITS))}")
+    return -(-bits // WORD_BITS)
+
+
+# -- MurmurHash3, x64 variant, 128 bits (Appleby 2011; public domain) ----------------------------------------------
+@numba.njit(inline="always")
+def _rotate(x, r):
+    return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
+
+
+@numba.njit(inline="always")
+def _finish(x):
+    x = (x ^ (x >> _33)) * _F1
+    x = (x ^ (x >> _33)) * _F2
+    return x ^ (x >> _33)
+
+
+@numba.njit(inline="always")
+def _close(h1, h2, length):
+    h1 ^= length
+    h2 ^= length
+    h1 += h2
+    h2 += h1
+    h1 = _finish(h1)
+    h2 = _finish(h2)
+    h1 += h2
+    return h1, h2 + h1
+
+
+@kernel
+def murmur3(data, seed):
+    """The two uint64 halves of ``mmh3.mmh3_x64_128_digest(data, seed)``; ``data`` (n,) uint8."""
+    h1 = np.uint64(seed)
+    h2 = np.uint64(seed)
+    n_blocks = data.size // 16
+    for block in range(n_blocks):
+        k1 = np.uint64(0)
+        k2 = np.uint64(0)
+        for i in range(8):
+            k1 |= np.uint64(data[block * 16 + i]) << np.uint64(8 * i)
+            k2 |= np.uint64(data[block * 16 + 8 + i]) << np.uint64(8 * i)
+        h1 ^= _rotate(k1 * _C1, 31) * _C2
+        h1 = (_rotate(h1, 27) + h2) * _FIVE + _A1
+        h2 ^= _rotate(k2 * _C2, 33) * _C1
+        h2 = (_rotate(h2, 31) + h1) * _FIVE + _A2
+    k1 = np.uint64(0)
+    k2 = np.uint64(0)
+    for i in range(n_blocks * 16, data.size):
+        place = i - n_blocks * 16
+        if place < 8:
+            k1 |= np.uint64(data[i]) << np.uint64(8 * place)
+        else:
+            k2 |= np.uint64(data[i]) << np.uint64(8 * (place - 8))
+    h1 ^= _rotate(k1 * _C1, 31) * _C2
+    h2 ^= _rotate(k2 * _C2, 33) * _C1
+    return _close(h1, h2, np.uint64(data.size))
+
+
+@numba.njit(inline="always")
+def digest(word, seed):
+    """:func:`murmur3` of the eight little-endian bytes of the whole number ``word``."""
+    h1 = np.uint64(seed) ^ (_rotate(np.uint64(word) * _C1, 31) * _C2)
+    return _close(h1, np.uint64(seed), _EIGHT)
+
+
+@numba.njit(inline="always")
+def sign_word(word, part):
+    """Bits 64 part .. 64 part + 63 of the signs of ``word``, as uint64."""
+    h1, h2 = digest(word, part >> 1)
+    return h2 if part & 1 else h1
+
+
+# -- operations on bits --------------------------------------------------------------------------------------------
+def _popcount(typingctx, word):
+    """Bits set in a uint64, as int64."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+popcount: Any = intrinsic(_popcount)
+
+
+def _add_where_set(typingctx, sums, first, mask, value):
+    """sums[first + b] += value for every bit b set in ``mask``.
+
+    ``sums`` contiguous int32 with 64 entries from ``first`` on (not checked); ``mask`` uint64; ``value`` int32. One
+    masked vector addition where the processor has them: a loop over bits is several times slower.
+    """
+    signature = types.void(sums, types.intp, types.uint64, types.int32)
+
+    def generate(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(32), WORD_BITS)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer())
+        chosen = builder.bitcast(arguments[2], ir.VectorType(ir.IntType(1), WORD_BITS))
+        index = ir.Constant(ir.IntType(32), 0)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[3], index)
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WORD_BITS), [0] * WORD_BITS)
+        spread = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+        increment = builder.select(chosen, spread, ir.Constant(vector, None))
+        builder.store(builder.add(builder.load(address, align=4), increment), address, align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+add_where_set: Any = intrinsic(_add_where_set)
+
+
+def _above(typingctx, sums, first, threshold):
+    """uint64 whose bit b is set where sums[first + b] > ``threshold``, int32; ``sums`` as in :func:`_add_where_set`."""
+    signature = types.uint64(sums, types.intp, types.int32)
+
+    def generate(context, builder, signature, arguments):
+        vector = ir.VectorType(ir.IntType(32), WORD_BITS)
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        values = builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer()), align=4)
+        index = ir.Constant(ir.IntType(32), 0)
+        one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], index)
+        spread = builder.shuffle_vector(one, one, ir.Constant(vector, [0] * WORD_BITS))
+        return builder.bitcast(builder.icmp_signed(">", values, spread), ir.IntType(64))
+
+    return signature, generate
+
+
+above: Any = intrinsic(_above)
+
+
+@kernel
+def add_signed(sums, word, value):
+    """Add the int32 ``value`` of coordinate ``word`` to ``sums`` ((64 W,) int32) where the word's bit is set."""
+    for pair in range(0, sums.size // WORD_BITS, 2):
+        h1, h2 = digest(word, pair >> 1)
+        add_where_set(sums, pair * WORD_BITS, h1, value)
+        if (pair + 1) * WORD_BITS < sums.size:
+            add_where_set(sums, (pair + 1) * WORD_BITS, h2, value)
+
+
+@kernel
+def signature_word(sums, total, part, bits):
+    """Word ``part`` of the signature: bit b is set where <signs_b, vector> = 2 sums[b] - total > 0, |total| < 2**32."""
+    # whole numbers: 2 s > total is s > floor(total / 2), which int32 holds as it holds every s
+    word = above(sums, part * WORD_BITS, np.int32(total >> 1))
+    if bits < WORD_BITS:
+        word &= (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
+    return word

@@ -1,0 +1,171 @@
+"""Normal, Gamma and Beta variates from a random stream, inside kernels."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp, log
+from mc2core.compute.streams import _S12, _TO_UNIT, mix, uniform
+
+_LEAST_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
+
+
+_SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
+
+
+def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """ln of Gamma(shape, 1) variates, float64: finite where the variates themselves underflow.
+
+    By Gamma(a) = Gamma(a + 1) U**(1/a). Shapes below 1e-300, 0 among them, count as 1e-300.
+    """
+    shape = np.maximum(shape, _LEAST_SHAPE)
+    return np.log(generator.standard_gamma(shape + 1.0)) + np.log1p(-generator.random(shape.shape)) / shape
+
+
+def dirichlet(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """(..., n) float64: a draw of Dir(shape[...]) in each row; rows sum to 1 however small their shapes.
+
+    The sum of a row's Gammas is a Gamma of their total shape. Where that is large enough for every row, Gammas are
+    drawn as they are; else all are drawn in logarithms. Only shapes decide, never what was drawn, so both are exact.
+    """
+    if shape.sum(axis=-1).min(initial=np.inf) >= _SAFE_SHAPE:
+        gammas = generator.standard_gamma(shape)
+    else:
+        logs = log_gammas(shape, generator)
+        gammas = np.exp(logs - logs.max(axis=-1, keepdims=True))
+    return gammas / gammas.sum(axis=-1, keepdims=True)
+
+
+def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size: int | None = None) -> Any:
+    """Indices drawn with the given weights; ValueError with ``what`` is weighed unless their sum is usable."""
+    total = weights.sum()
+    if not 0.0 < total < np.inf:
+        raise ValueError(f"the weights of {what} sum to {total}; a draw needs a finite sum above 0")
+    return generator.choice(len(weights), size=size, p=weights / total)
+
+
+def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
+    """Right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and heights there."""
+    edges = np.zeros(layers + 1)
+    edges[0], edges[1] = area * math.exp(0.5 * r * r), r
+    for i in range(2, layers):
+        edges[i] = math.sqrt(-2.0 * math.log(area / edges[i - 1] + math.exp(-0.5 * edges[i - 1] ** 2)))
+    return edges, np.exp(-0.5 * edges**2)
+
+
+# constants for 256 layers: Marsaglia and Tsang (2000), "The ziggurat method"
+_TAIL = 3.6541528853610088
+
+
+_EDGE, _HEIGHT = _ziggurat(256, _TAIL, 0.00492867323399)
+
+
+_LAYER = np.uint64(255)
+
+
+_LOW = np.uint64(4095)
+
+
+@kernel
+def normal(state):
+    """Standard normal float64 by Marsaglia and Tsang's ziggurat."""
+    while True:
+        state[0] += state[1]
+        word = mix(state[0])
+        layer = np.int64(word & _LAYER)
+        # the layer takes the low 8 bits, position and sign the high 52: independent
+        x = (2.0 * ((np.float64(word >> _S12) + 0.5) * _TO_UNIT) - 1.0) * _EDGE[layer]
+        if abs(x) < _EDGE[layer + 1]:
+            return x
+        if layer == 0:
+            while True:
+                beyond = -math.log(uniform(state)) / _TAIL
+                if -2.0 * math.log(uniform(state)) > beyond * beyond:
+                    return _TAIL + beyond if x > 0.0 else -_TAIL - beyond
+        height = _HEIGHT[layer] + uniform(state) * (_HEIGHT[layer + 1] - _HEIGHT[layer])
+        if height < math.exp(-0.5 * x * x):
+            return x
+
+
+@kernel
+def gamma_variate(state, shape):
+    """Gamma(shape, 1) variate for shape >= 1 (Marsaglia and Tsang 2000)."""
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        x = normal(state)
+        v = 1.0 + c * x
+        if v <= 0.0:
+            continue
+        v = v * v * v
+        u = uniform(state)
+        if u < 1.0 - 0.0331 * (x * x) * (x * x) or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
+            return d * v
+
+
+@kernel
+def log_gamma_variate(state, shape):
+    """Logarithm of a Gamma(shape, 1) variate, shape > 0; finite where the variate itself underflows.
+
+    Below 1: Gamma(shape + 1) * U**(1/shape).
+    """
+    if shape < 1.0:
+        return math.log(uniform(state)) / shape + math.log(gamma_variate(state, shape + 1.0))
+    return math.log(gamma_variate(state, shape))
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def fill_gamma(state, shape, work, out):
+    """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
+
+    For shape < 0.5 by Liu, Martin and Syring (2017), rejection for z = -shape * log(variate), whose density is
+    exp(-z - exp(-z/shape)) up to a constant: the envelope is exp(-z) right of 0 and a short exponential left of it.
+    ``work`` is float64 of the length of ``out``.
+    """
+    if shape >= 0.5:
+        for i in range(out.size):
+            out[i] = math.exp(log_gamma_variate(state, shape))
+        return
+    slope = 1.0 / shape - 1.0
+    left = shape / (math.e * (1.0 - shape))
+    right = 1.0 / (1.0 + left)
+    start, step = state[0], state[1]
+    n = out.size
+    for i in range(n):
+        word = mix(start + np.uint64(i + 1) * step)
+        u = (np.float64(word >> _S12) + 0.5) * _TO_UNIT
+        x = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
+        # the 12 bits not used are the head of the number that accepts or rejects; all ones are marked by the sign
+        work[i] = x if (word & _LOW) != _LOW else -x
+    state[0] = start + np.uint64(n) * step
+    for i in range(n):
+        x = work[i]
+        # right of 0 (x <= 1) a draw is accepted with probability exp(-x) >= 1 - x, which most heads settle
+        if x < 0.0 or x > 1.0 / 4096.0:
+            u = (4095.0 + uniform(state)) / 4096.0 if x < 0.0 else uniform(state) * (4095.0 / 4096.0)
+            x = abs(x)
+            while True:
+                if x <= 1.0:
+                    if u < 1.0 - x or u < math.exp(-x):
+                        break
+                else:
+                    z = math.log(uniform(state)) / slope
+                    x = math.exp(-z / shape)
+                    # target exp(-z - x) over envelope exp(slope z) / e
+                    if math.log(uniform(state)) < -z - x - slope * z + 1.0:
+                        break
+                x = math.exp(math.log(uniform(state) / right) / shape)
+                u = uniform(state)
+        out[i] = x
+
+
+@kernel
+def beta_variate(state, a, b):
+    """Beta(a, b) variate, a, b > 0."""
+    x = log_gamma_variate(state, a)
+    y = log_gamma_variate(state, b)
+    return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))

@@ -1,0 +1,6 @@
+"""Corpus: the only shape in which data enters an engine or a score."""
+
+from mc2core.corpus.corpus import Corpus
+from mc2core.corpus.sparse import take_rows
+
+__all__ = ["Corpus", "take_rows"]

@@ -1,0 +1,102 @@
+"""Checks of what a corpus is made of: inputs are hostile until they have passed one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.corpus.files import Context
+
+
+def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
+    """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
+
+    ValueError names ``name``, the row and what was found: anything negative, fractional, not finite, above
+    2**31 - 1, or with another number of rows than ``rows``.
+    """
+    if not sp.issparse(matrix):
+        array = np.asarray(matrix)
+        if array.ndim != 2 or array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must be a two-dimensional matrix of counts, not {array.ndim}-dimensional {array.dtype}"
+            )
+        matrix = array
+    counts = sp.csr_matrix(matrix)
+    if rows is not None and counts.shape[0] != rows:
+        raise ValueError(f"{name} has {counts.shape[0]} rows, but the corpus has {rows} documents")
+    try:
+        counts.check_format(full_check=True)
+    except ValueError as error:
+        raise ValueError(f"{name} is not a well-formed sparse matrix: {error}") from error
+    if counts.data.dtype.kind not in "biuf":
+        raise ValueError(f"{name} holds {counts.data.dtype} values; counts are whole numbers of at least 0")
+    _check_counts(counts, name)
+    if not counts.has_canonical_format or (counts.data == 0).any():
+        # a copy: the caller's matrix must not change; and sums of repeated entries may exceed int32
+        counts = counts.astype(np.int64, copy=True)
+        counts.sum_duplicates()
+        counts.eliminate_zeros()
+        _check_counts(counts, name)
+    return counts if counts.data.dtype == np.int32 else counts.astype(np.int32)
+
+
+def _check_counts(counts: sp.csr_matrix, name: str) -> None:
+    data = counts.data
+    with np.errstate(invalid="ignore"):
+        bad = ~((data >= 0) & (data <= np.iinfo(np.int32).max) & (data == np.floor(data)))
+    if bad.any():
+        position = int(np.flatnonzero(bad)[0])
+        row = int(np.searchsorted(counts.indptr, position, side="right")) - 1
+        raise ValueError(
+            f"{name}: row {row}, column {counts.indices[position]} holds {data[position]}; "
+            "counts are whole numbers of at least 0 (and below 2**31)"
+        )
+
+
+def check_values(values: Any, name: str, rows: int) -> np.ndarray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"context {name!r} must hold numbers (NaN where missing): {error}") from error
+    if array.shape != (rows,):
+        raise ValueError(f"context {name!r} has shape {array.shape}, but the corpus has {rows} documents")
+    if np.isinf(array).any():
+        row = int(np.flatnonzero(np.isinf(array))[0])
+        raise ValueError(f"context {name!r}: document {row} is infinite; use NaN where a value is missing")
+    return array
+
+
+def check_context(name: Any, context: Any, rows: int) -> Context:
+    if not isinstance(name, str) or not name.isidentifier():
+        raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
+    if sp.issparse(context) or np.ndim(context) == 2:
+        return whole_counts(context, f"context {name!r}", rows)
+    return check_values(context, name, rows)
+
+
+def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
+    """The table with rows numbered from 0; columns are named by text, each once, as its file can hold them."""
+    if len(documents) != rows:
+        raise ValueError(f"documents has {len(documents)} rows, but the corpus has {rows} documents")
+    names = documents.columns.tolist()
+    for place, name in enumerate(names):
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"documents has the column {name!r}; the name of a column is text of at least one letter")
+        if name in names[:place]:
+            raise ValueError(f"documents has the column {name!r} twice")
+    return documents.reset_index(drop=True)
+
+
+def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
+    if names is None:
+        return None
+    names = [str(one) for one in names]
+    if len(names) != length:
+        raise ValueError(f"{name} has {len(names)} names, but {length} are needed")
+    if any("\n" in one or "\r" in one for one in names):
+        raise ValueError(f"{name} has a name with a line break in it")
+    return names

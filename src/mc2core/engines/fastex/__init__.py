@@ -1,0 +1,1 @@
+"""FastEx: finite mixtures for thousands of clusters (NIPS12)."""

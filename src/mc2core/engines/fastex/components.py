@@ -1,0 +1,221 @@
+"""The three kinds of cluster FastEx knows, and all that differs between them (NIPS12 sections 2 and 3).
+
+* multinomial: a document's words given their number, Dirichlet(a) prior;
+* poisson: x_d ~ Poisson(rate_d) for every word, Gamma(a, rate_prior) prior;
+* gaussian: x ~ N(mean, I / precision) in V dimensions, with mean ~ N(0, I / (a precision)) and
+  precision ~ Gamma(1, rate_prior), a Normal-Gamma prior.
+
+Each cluster k is summarised by its documents n_k, the counts n_kd, its mass (tokens; Gaussian: the sum of squared
+lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two things are computed from that:
+
+* the collapsed log likelihood, exactly: :func:`word_term` summed over the document's words, into :func:`log_evidence`;
+* what proposals use, linear in x (eq. 11, the Taylor form: the predictive density is nearly the density at
+  theta* = E[theta | X], with an error of order 1 / n by Lemma 1): constant + mass_j * slope + factor * <x, theta_k>.
+  For the two count models theta_kd = ln(1 + n_kd / a), relative to a word the cluster lacks, which is exact for a word
+  that occurs once; E[theta | X] itself has digamma for ln, far off for counts near 0. For the Gaussian theta_kd = n_kd
+  and the factor E[precision] / (a + n_k).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.special import gammainc, gammaln
+
+from mc2core.compute import special
+from mc2core.compute.kernels import kernel
+
+MULTINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
+#: <p, theta> is kept as a whole number of 2**-40
+OVERLAP_UNIT = 2.0**40
+#: entries of Projection.background for each doubling of a cluster's mass, and in all
+BACKGROUND_STEPS = 4
+BACKGROUND_SIZE = 64 * BACKGROUND_STEPS
+_F = np.float32
+_PRECISION_SHAPE = 1.0
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of the engine that the state depends on."""
+
+    n_clusters: int
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    component: int
+    bits: int
+    is_balanced: bool
+    failure_probability: float | None
+    flatness: float
+    tries: int
+    documents_per_round: int
+
+
+class Constants(NamedTuple):
+    """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
+
+    component: int
+    n_words: int
+    shift: np.uint64
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    half_length: float
+    norm_unit: float
+    bits: int
+    slack: float
+    flatness: float
+    tries: int
+    log_gamma: np.ndarray
+    theta: np.ndarray
+
+
+@numba.njit(inline="always")
+def log_gamma_of(table, word_prior, n):
+    """ln G(n + a), from ``table`` where n is in it."""
+    return table[n] if n < table.size else math.lgamma(n + word_prior)
+
+
+@numba.njit(inline="always")
+def word_term(component, table, word_prior, n, x):
+    """What a word's count x adds to the sum over words that :func:`log_evidence` takes; n: the cluster's count."""
+    if component == GAUSSIAN:
+        return np.float64(n) * x
+    return log_gamma_of(table, word_prior, n + x) - log_gamma_of(table, word_prior, n)
+
+
+@numba.njit(inline="always")
+def theta_of(component, table, word_prior, n):
+    """theta_kd of the count n, float32, from ``table`` where n is in it."""
+    if n < table.size:
+        return table[n]
+    return _F(n) if component == GAUSSIAN else _F(math.log1p(n / word_prior))
+
+
+@numba.njit(inline="always")
+def precision_rate(rate_prior, word_prior, n_documents, mass, squares):
+    """Rate of a Gaussian cluster's posterior precision: rate_prior + (sum |x|^2 - |sum x|^2 / (a + n)) / 2."""
+    return rate_prior + 0.5 * (mass - squares / (word_prior + n_documents))
+
+
+@numba.njit(inline="always")
+def precision_shape(n_words, n_documents):
+    """Shape of a Gaussian cluster's posterior precision."""
+    return _PRECISION_SHAPE + 0.5 * n_words * n_documents
+
+
+@kernel
+def log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, squares):
+    """Log marginal likelihood of a Gaussian cluster but for what all partitions share."""
+    shape = precision_shape(n_words, n_documents)
+    rate = precision_rate(rate_prior, word_prior, n_documents, mass, squares)
+    return special.log_gamma(shape) - shape * math.log(rate) - 0.5 * n_words * math.log(word_prior + n_documents)
+
+
+@kernel
+def log_evidence(constants, n_documents, mass, squares, words, document_mass):
+    """ln p(y = k) p(x | y = k) of a document that is not in the cluster, but for what is the same for all clusters.
+
+    Multinomial: NIPS12 eq. 18. Poisson: the negative binomial of every word. Gaussian: Student's t.
+    ``words`` is the sum of :func:`word_term` over the document's words.
+    """
+    weight = math.log(n_documents + constants.weight_prior)
+    if constants.component == GAUSSIAN:
+        priors = constants.word_prior, constants.rate_prior
+        more = squares + 2.0 * words + document_mass
+        after = log_gaussian(constants.n_words, *priors, n_documents + 1, mass + document_mass, more)
+        return weight + after - log_gaussian(constants.n_words, *priors, n_documents, mass, np.float64(squares))
+    total = mass + constants.n_words * constants.word_prior
+    if constants.component == MULTINOMIAL:
+        return weight + words + special.log_gamma(total) - special.log_gamma(total + document_mass)
+    rate = n_documents + constants.rate_prior
+    return weight + words - total * math.log1p(1.0 / rate) - document_mass * math.log(rate + 1.0)
+
+
+@kernel
+def linear_terms(constants, background, n_documents, mass, squares, overlap):
+    """(constant, slope, factor) of a cluster's score, see the module.
+
+    ``overlap``: <p, theta_k> over hashed words in units of 1 / OVERLAP_UNIT; ``background``: that of the others, as
+    expected of a cluster of this mass, a table in steps of its logarithm.
+    """
+    step = math.log2(1.0 + mass) * BACKGROUND_STEPS
+    i = int(step)
+    left_out = background[i] + (step - i) * (background[i + 1] - background[i])
+    inner = overlap / OVERLAP_UNIT + left_out
+    weight = math.log(n_documents + constants.weight_prior)
+    if constants.component == GAUSSIAN:
+        strength = constants.word_prior + n_documents
+        rate = precision_rate(constants.rate_prior, constants.word_prior, n_documents, mass, squares)
+        precision = precision_shape(constants.n_words, n_documents) / rate
+        factor = precision / strength
+        constant = weight + 0.5 * constants.n_words * math.log(precision) - 0.5 * factor * squares / strength
+        return _F(constant), _F(factor * inner - 0.5 * precision), _F(factor)
+    total = mass + constants.n_words * constants.word_prior
+    if constants.component == MULTINOMIAL:
+        # ln G(m) - ln G(m + n_x) = -n_x ln(m + n_x / 2) nearly, so the middle of an average document is added
+        return _F(weight), _F(inner - math.log(total + constants.half_length)), _F(1.0)
+    rate = n_documents + constants.rate_prior
+    return _F(weight - total * math.log1p(1.0 / rate)), _F(inner - math.log(rate + 1.0)), _F(1.0)
+
+
+def log_joint_of_sizes(
+    plan: Plan, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
+) -> float:
+    """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
+    total = plan.n_clusters * plan.weight_prior
+    log_p = gammaln(total) - gammaln(total + n_documents)
+    log_p += np.sum(gammaln(n_k + plan.weight_prior) - gammaln(plan.weight_prior))
+    if plan.component == GAUSSIAN:
+        priors = plan.word_prior, plan.rate_prior
+        log_p += sum(log_gaussian(n_words, *priors, *one) for one in zip(n_k, mass, squares, strict=True))
+        log_p -= plan.n_clusters * log_gaussian(n_words, *priors, 0, 0.0, 0.0)
+        return float(log_p - 0.5 * n_documents * n_words * _LOG_2PI)
+    prior = n_words * plan.word_prior
+    if plan.component == MULTINOMIAL:
+        log_p += np.sum(gammaln(prior) - gammaln(prior + mass))
+    else:
+        log_p += np.sum(prior * np.log(plan.rate_prior) - (prior + mass) * np.log(plan.rate_prior + n_k))
+    return float(log_p)
+
+
+def document_mass(component: int, counts: np.ndarray, indptr: np.ndarray) -> np.ndarray:
+    """(J,) int64: tokens of each document, or its squared length for the Gaussian; ``counts`` in CSR order."""
+    counts = counts.astype(np.int64)
+    sums = np.concatenate([[0], np.cumsum(counts**2 if component == GAUSSIAN else counts)])
+    return sums[indptr[1:]] - sums[indptr[:-1]]
+
+
+def expected_background(component: int, word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:
+    """(BACKGROUND_SIZE,) float64: <p, theta> to expect over words of these totals in a cluster of each mass.
+
+    Its counts are taken as Poisson, with the corpus' word frequencies p = totals / all_mass. Words are taken together
+    whose totals differ by less than a tenth.
+    """
+    mass = 2.0 ** (np.arange(BACKGROUND_SIZE) / BACKGROUND_STEPS) - 1.0
+    group, index = np.unique(np.rint(8.0 * np.log2(totals)), return_inverse=True)
+    frequency = np.bincount(index, weights=totals) / all_mass
+    # masses that cannot be reached share one row
+    possible, row = np.unique(np.minimum(mass, 2.0 * all_mass), return_inverse=True)
+    mean = possible[:, None] * (2.0 ** (group / 8.0) / all_mass)
+    return (_expected_theta(component, word_prior, mean) @ frequency)[row]
+
+
+def _expected_theta(component: int, word_prior: float, mean: np.ndarray) -> np.ndarray:
+    """E[theta(n)] for Poisson counts n with these means; from 8 on to the second order in 1 / mean."""
+    if component == GAUSSIAN:
+        return mean
+    is_few = mean < 8.0
+    few = np.zeros(np.count_nonzero(is_few))
+    for i in range(32):  # sum over i of P(n > i) (theta(i + 1) - theta(i))
+        few += gammainc(i + 1, mean[is_few]) * (np.log1p((i + 1) / word_prior) - np.log1p(i / word_prior))
+    many = np.maximum(mean, 8.0)
+    theta = np.log1p(many / word_prior) - 0.5 / many
+    theta[is_few] = few
+    return theta

@@ -1,0 +1,262 @@
+"""FastEx: a finite mixture for thousands of clusters, sampled with hashed proposals (NIPS12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import MOST_LABELS, choice, finite, positive, whole
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.compute.signatures import n_signature_words
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, State
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
+from mc2core.engines.fastex.exact import CLUSTER_BYTES, ExactState, table_bytes
+from mc2core.engines.fastex.hashed.state import FastExState
+from mc2core.engines.fastex.limits import (
+    LEAST_PRIOR,
+    hashed_bytes,
+    refuse_beyond_memory,
+    refuse_counts,
+    refuse_prior_sum,
+    refuse_scores,
+)
+from mc2core.engines.fastex.uncollapsed import BaselineState
+from mc2core.families import Family
+from mc2core.model import Sample
+
+_COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
+_DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
+_DESCRIBED_AIM = {
+    # logarithms of counts over the prior, or 0
+    "centre": Stored("f", "V", least=0, most=1e6),
+    "scale": Stored("f", "V", least=0, most=1e18),
+    "flatness": Stored("f", "", above=0, most=1),
+}
+#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
+AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+#: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
+TRIES = 2
+#: proposal="auto" scores all clusters while the tables for that take no more than this
+EXACT_BYTES = 2**31
+
+
+class FastEx(Engine):
+    """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
+
+    Every sweep visits each document once, in order. With ``proposal="hash"`` a cluster is proposed from bit signatures
+    and accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.
+    Both are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being
+    scored, with Dirichlet draws of weights and word distributions.
+
+    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in proposals'
+    weights and exact scores' word terms: for the paper's projection always; for the balanced one in every sweep but
+    those right after it is fitted to the clusters (:data:`AIM_AFTER`), and so always after sweep 33.
+
+    Parameters
+    ----------
+    n_clusters : int
+        K. More clusters than documents is allowed; some then stay empty.
+    word_prior : float > 0, V * word_prior at most 1e9
+        a: Dirichlet parameter of every word (multinomial), shape of the Gamma prior of every word's rate (Poisson), or
+        documents that the prior mean of 0 counts for (Gaussian).
+    weight_prior : float > 0, K * weight_prior at most 1e9
+        Dirichlet parameter of every cluster weight.
+    bits : 8, 16, 32, 64, 128 or 256
+        Length of a signature.
+    projection : "balanced" or "paper"
+        What is hashed, see :mod:`mc2core.engines.fastex.hashed.moves`. The balanced one makes two moves of a document
+        in each sweep from the same signatures, the paper's one.
+    component : "multinomial", "poisson" or "gaussian"
+        Distribution of the word counts given the cluster, see :mod:`mc2core.engines.fastex.components`. Poisson: each
+        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
+        a precision of the cluster's own.
+    proposal : "hash", "exact", "auto" or "baseline"
+        "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes for each
+        document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a document
+        (at most its documents or its largest count). Two exact sweeps come closer to the true clusters than hashed
+        ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads the corpus and K
+        alone: a run makes the same choice on any machine.
+    failure_probability : float in (0, 1), optional
+        Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
+    flatness : float in (0, 1]
+        Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
+        The balanced projection lowers it further as long as its estimates are poor.
+    rate_prior : float > 0
+        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
+    documents_per_round : int
+        Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More is approximate:
+        so many documents are sampled at once from shared statistics, by all threads, before one updater carries out
+        their moves (NIPS12 section 5). What the chain converges to is then not the posterior; rounds should be far
+        smaller than the corpus. The results are the same for any number of threads.
+    threads : int
+        Never changes a result. They share the baseline's sweeps, and hashed ones in rounds; exact sweeps, and hashed
+        ones of a document at a time, take one thread.
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
+        that are not finite.
+    """
+
+    name: ClassVar[str] = "fastex"
+    keeps_samples: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 100,
+        word_prior: float = 0.01,
+        weight_prior: float = 1.0,
+        bits: int = 32,
+        projection: str = "balanced",
+        component: str = "multinomial",
+        proposal: str = "auto",
+        failure_probability: float | None = None,
+        flatness: float = 0.8,
+        rate_prior: float = 1.0,
+        documents_per_round: int = 1,
+        threads: int = 1,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.word_prior = _prior("word_prior", word_prior)
+        self.weight_prior = _prior("weight_prior", weight_prior)
+        self.bits = whole("bits", bits)
+        n_signature_words(self.bits)
+        self.projection = choice("projection", projection, ("balanced", "paper"))
+        self.component = choice("component", component, _COMPONENTS)
+        self.proposal = choice("proposal", proposal, ("hash", "exact", "auto", "baseline"))
+        self.failure_probability = (
+            None if failure_probability is None else _fraction("failure_probability", failure_probability)
+        )
+        if self.failure_probability == 1.0:
+            raise ValueError("failure_probability is 1; it must lie between 0 and 1")
+        self.flatness = _fraction("flatness", flatness)
+        self.rate_prior = _prior("rate_prior", rate_prior)
+        self.threads = whole("threads", threads)
+        self.documents_per_round = whole("documents_per_round", documents_per_round)
+        self.contexts: dict[str, Family] = {}
+
+    def is_exact(self, corpus: Corpus) -> bool:
+        """Whether all clusters are scored in a collapsed chain of this corpus."""
+        if self.proposal != "auto":
+            return self.proposal == "exact"
+        return table_bytes(corpus, self.n_clusters) <= EXACT_BYTES
+
+    @property
+    def _plan(self) -> Plan:
+        return Plan(
+            self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
+            self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
+            TRIES if self.projection == "balanced" else 1, self.documents_per_round,
+        )  # fmt: skip
+
+    def _refuse(self, corpus: Corpus) -> None:
+        """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
+        if corpus.n_tokens == 0:
+            raise ValueError("FastEx clusters documents by their words, but the corpus has none")
+        sampler = "baseline" if self.proposal == "baseline" else "exact" if self.is_exact(corpus) else "hash"
+        n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
+            "baseline": 4 * self.n_clusters * corpus.n_words,
+            "exact": CLUSTER_BYTES * self.n_clusters,
+            "hash": hashed_bytes(self.n_clusters, self.bits),
+        }[sampler]
+        refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._plan)
+        refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
+        refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
+        content = corpus.content
+        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
+        refuse_counts(totals.astype(np.int64), sampler, self._plan)
+
+    def init(self, corpus: Corpus, seed: int) -> State:
+        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
+        self._refuse(corpus)
+        cluster = streams.generator(seed, "fastex init").integers(
+            0, self.n_clusters, corpus.n_documents, dtype=np.int32
+        )
+        return self._state(corpus, cluster)
+
+    def _state(
+        self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray, float] | None = None
+    ) -> FastExState | ExactState | BaselineState:
+        if self.proposal == "baseline":
+            return BaselineState(corpus, self._plan, cluster)
+        if self.is_exact(corpus):
+            return ExactState(corpus, self._plan, cluster)
+        return FastExState(corpus, self._plan, cluster, aim)
+
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
+        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        assert isinstance(state, FastExState | ExactState | BaselineState)
+        moves = np.zeros(2, np.int64)
+        with thread_budget(self.threads) as pool:
+            state.sweep(streams.key(seed, "fastex sweep", iteration), moves, pool)
+        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
+            state.aim()
+        in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
+        if not math.isfinite(log_joint):
+            refuse_scores(self._plan, "a cluster")
+        return {
+            "clusters": in_use,
+            "topics": in_use,
+            "proposed": moves[0] / corpus.n_documents,
+            "accepted": moves[1] / corpus.n_documents,
+            "log_joint": log_joint,
+        }
+
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
+        assert isinstance(state, FastExState | ExactState | BaselineState)
+        used = np.flatnonzero(state.sizes)
+        label = np.zeros(self.n_clusters, np.int64)
+        label[used] = np.arange(len(used))
+        rows = label[state.cluster]
+        members = sp.csr_matrix(
+            (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
+            shape=(len(used), corpus.n_documents),
+        )
+        weights = state.sizes[used] + self.weight_prior
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=0.0,
+            topic_given_cluster=sp.identity(len(used), format="csr"),
+            new_topic_weight=np.zeros(len(used)),
+            topic_words=sp.csr_matrix(members @ corpus.content),
+            topic_prior=self.word_prior,
+            topic_weights=np.full(len(used), 1.0 / len(used)),
+            table_concentration=1.0,
+            natural=np.zeros((len(used), 0)),
+            cluster=rows.astype(np.int32),
+            log_joint=state.log_joint,
+        )
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        self._refuse(corpus)
+        is_hashed = not (self.is_exact(corpus) or self.proposal == "baseline")
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters}
+        check(arrays, _DESCRIBED | (_DESCRIBED_AIM if is_hashed else {}), sizes)
+        if not is_hashed:
+            return self._state(corpus, arrays["cluster"])
+        aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
+        return self._state(corpus, arrays["cluster"], aim)
+
+
+def _prior(name: str, value: float) -> float:
+    number = positive(name, value)
+    if number < LEAST_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {LEAST_PRIOR:g}")
+    return number
+
+
+def _fraction(name: str, value: float) -> float:
+    number = finite(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
+    return number

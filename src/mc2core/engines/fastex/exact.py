@@ -1,0 +1,414 @@
+"""The exact rival inside FastEx: score every cluster, word by word, and draw (collapsed Gibbs).
+
+What a word adds to a cluster's score is taken relative to a cluster that lacks it: ln G(n + a + x) - ln G(n + a), less
+the same at n = 0. So a word matters to the clusters that have it, no more of them than its documents. Hence
+
+* a frequent word has its K counts, and a row of K terms for each count x with which it occurs in a document: it is
+  scored by the addition of a row, at the speed at which memory delivers it;
+* a rare word has a list of the clusters that have it, with its counts there; its terms are looked up one by one.
+
+A document stays in its cluster while clusters are scored; its own cluster's terms are taken at the counts without it,
+to the same bits as if it had been taken out. Tables change where a document moves.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+from scipy.special import gammaln
+
+from mc2core.compute import special, streams
+from mc2core.compute.kernels import kernel
+from mc2core.corpus import Corpus
+from mc2core.engines.base import State
+from mc2core.engines.fastex.components import (
+    GAUSSIAN,
+    MULTINOMIAL,
+    Plan,
+    document_mass,
+    log_gamma_of,
+    log_gaussian,
+    log_joint_of_sizes,
+    precision_rate,
+    precision_shape,
+    word_term,
+)
+from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
+from mc2core.engines.fastex.hashed.simd import prefetch
+from mc2core.engines.fastex.limits import refuse_beyond_memory, refuse_scores
+
+#: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
+CLUSTERS_A_DOCUMENT = 4
+#: bytes kept of each cluster beside its counts
+CLUSTER_BYTES = 56
+_TABLE = 1 << 14  # counts whose log-gamma is tabulated, at least
+_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
+_LINES = 8
+
+
+class Cells(NamedTuple):
+    """The corpus as the sweep reads it: of each document first the frequent words, then the rare ones."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    rare: np.ndarray  # (J,) int64: where the document's rare words begin
+    place: np.ndarray  # (cells,) int64: row of Tables.terms of a frequent word; where the list of a rare one begins
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
+
+
+class Tables(NamedTuple):
+    """Counts n_kd word by word: F frequent words with R rows of terms, and lists of rare words."""
+
+    word: np.ndarray  # (R,) int64: frequent word f of each row
+    x: np.ndarray  # (R,) int64: the count in a document that the row is for
+    rows: np.ndarray  # (F + 1,) int64: rows of f are rows[f] to rows[f + 1] - 1
+    counts: np.ndarray  # (F, K) int32
+    terms: np.ndarray  # (R, K) float32
+    starts: np.ndarray  # (rare words,) int64: where lists begin
+    lists: np.ndarray  # (L, 2) int32: for each rare word (length, 0), then a (cluster, count) for each n_kd > 0
+
+
+# -- a cluster's part ----------------------------------------------------------------------------------------------
+@kernel
+def cluster_terms(component, n_words, word_prior, weight_prior, rate_prior, middle, n_documents, mass, squares):
+    """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
+
+    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``middle``, which is
+    head + slope * m, is never below it; see :func:`excess`.
+    """
+    weight = math.log(n_documents + weight_prior)
+    if component == GAUSSIAN:
+        strength = word_prior + n_documents + 1.0
+        shape = precision_shape(n_words, n_documents + 1)
+        head = weight - log_gaussian(n_words, word_prior, rate_prior, n_documents, mass, np.float64(squares))
+        head += special.log_gamma(shape) - 0.5 * n_words * math.log(strength)
+        return head, 1.0 / strength, precision_rate(rate_prior, word_prior, n_documents + 1, mass, squares), shape
+    total = mass + n_words * word_prior
+    if component == MULTINOMIAL:
+        shape = weight + special.log_gamma(total)
+        slope = -special.digamma(total + middle)
+        return shape - special.log_gamma(total + middle) - slope * middle, slope, total, shape
+    rate = n_documents + rate_prior
+    return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
+
+
+@kernel
+def bound_scores(component, mass, head, slope, tail, shape, scores):
+    """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
+    if component == GAUSSIAN:
+        for k in range(scores.size):
+            # what the rate of the precision's posterior becomes with the document
+            rate = tail[k] + 0.5 * mass * (1.0 - slope[k]) - scores[k] * slope[k]
+            # the logarithm is that of a normal number: where rounding or overflow leaves none, the draw is told so
+            log_rate = special.log(rate) if 0.0 < rate < math.inf else math.nan
+            scores[k] = head[k] - shape[k] * log_rate
+    else:
+        for k in range(scores.size):
+            scores[k] += head[k] + mass * slope[k]
+
+
+@numba.njit(inline="always")
+def excess(component, mass, head, slope, tail, shape):
+    """How far the bound of :func:`bound_scores` is above a cluster's log evidence."""
+    if component != MULTINOMIAL:
+        return 0.0
+    return head + mass * slope - shape + special.log_gamma(tail + mass)
+
+
+# -- the words' part -----------------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def _term(component, log_gamma, word_prior, n, x):
+    """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
+    return word_term(component, log_gamma, word_prior, n, x) - word_term(component, log_gamma, word_prior, 0, x)
+
+
+@kernel
+def put(component, word_prior, log_gamma, cells, tables, j, k, sign):
+    """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
+    rows, table, terms = tables.rows, tables.counts, tables.terms
+    squares = np.int64(0)
+    for cell in range(cells.indptr[j], cells.rare[j]):
+        change = np.int64(sign * counts[cell])
+        f = word[place[cell]]
+        n = table[f, k] + change
+        squares += change * (2 * n - change)
+        table[f, k] = n
+        for row in range(rows[f], rows[f + 1]):
+            terms[row, k] = _term(component, log_gamma, word_prior, n, x[row])
+    for cell in range(cells.rare[j], cells.indptr[j + 1]):
+        change = np.int64(sign * counts[cell])
+        start = place[cell]
+        last = start + lists[start, 0]
+        i = start + 1
+        while i <= last and lists[i, 0] != k:
+            i += 1
+        if i > last:
+            lists[start, 0] += 1
+            lists[i, 0], lists[i, 1] = k, 0
+        n = lists[i, 1] + change
+        squares += change * (2 * n - change)
+        lists[i, 1] = n
+        if n == 0:
+            lists[start, 0] -= 1
+            lists[i, 0], lists[i, 1] = lists[last, 0], lists[last, 1]
+    return squares
+
+
+@kernel
+def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scores):
+    """Fill (K,) float64 ``scores`` with document j's sums of :func:`_term`, as if it were not in cluster ``own``."""
+    place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
+    word, table = tables.word, tables.counts
+    first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
+    n_clusters = scores.size
+    for k in range(n_clusters):
+        scores[k] = 0.0
+    cell = first
+    while cell + 4 <= rare:
+        for i in range(cell + _AHEAD, min(cell + _AHEAD + 4, rare)):
+            prefetch(table, word[place[i]] * n_clusters + own)
+            for k in range(0, min(n_clusters, 16 * _LINES), 16):
+                prefetch(terms, place[i] * n_clusters + k)
+        a, b, c, d = terms[place[cell]], terms[place[cell + 1]], terms[place[cell + 2]], terms[place[cell + 3]]
+        for k in range(n_clusters):
+            scores[k] = (((scores[k] + a[k]) + b[k]) + c[k]) + d[k]
+        cell += 4
+    for i in range(cell, rare):
+        a = terms[place[i]]
+        for k in range(n_clusters):
+            scores[k] += a[k]
+    without = 0.0
+    for i in range(first, rare):
+        x = np.int64(counts[i])
+        term = np.float32(_term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+        without += np.float64(term)
+    scores[own] = without
+    # unsigned numbers as indices need no check whether they count from the end
+    for i in range(rare, last):
+        if i + _AHEAD < last:
+            for k in range(0, 8 * _LINES, 16):
+                prefetch(lists, 2 * place[i + _AHEAD] + k)
+        x, start = np.int64(counts[i]), place[i]
+        lacking = 0.0 if component == GAUSSIAN else log_gamma[x] - log_gamma[0]
+        for entry in range(np.uint64(start + 1), np.uint64(start + 1 + lists[start, 0])):
+            place_k = np.uint64(lists[entry, 0])
+            others = np.uint64(lists[entry, 1] - x * (place_k == np.uint64(own)))
+            if component == GAUSSIAN:
+                scores[place_k] += np.float64(others) * x
+            else:
+                scores[place_k] += log_gamma[others + np.uint64(x)] - log_gamma[others] - lacking
+
+
+# -- the sweep ----------------------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def weigh_document(
+    component, priors, log_gamma, cells, tables, j, own, n_k, sums, squares, head, slope, tail, shape, scores, likely
+):  # fmt: skip
+    """Log probabilities, but for a constant, of the clusters of document j given those of all others.
+
+    ``priors``: what :func:`cluster_terms` takes before a cluster's sizes. (K,) float64 ``head``, ``slope``, ``tail``,
+    ``shape`` hold all clusters' terms; those of ``own``, which j is in, become those without j. ``scores`` and
+    ``likely`` begin with the clusters that may be drawn; returns how many these are.
+    """
+    mass = cells.mass[j]
+    score_clusters(component, priors[1], log_gamma, cells, tables, j, own, scores)
+    # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
+    square = np.int64(2.0 * scores[own]) + mass if component == GAUSSIAN else np.int64(0)
+    sizes = n_k[own] - 1, sums[own] - mass, squares[own] - square
+    head[own], slope[own], tail[own], shape[own] = cluster_terms(component, *priors, *sizes)
+    bound_scores(component, mass, head, slope, tail, shape, scores)
+    top = largest(scores)
+    least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
+    n = list_likely(scores, least, likely)
+    for i in range(n):
+        one = likely[i]
+        scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
+    return n
+
+
+@kernel
+def sweep_exact(
+    key, component, n_words, word_prior, weight_prior, rate_prior, log_gamma, cells, tables, cluster, n_k, sums,
+    squares, moves,
+):  # fmt: skip
+    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_sweep.sweep`.
+
+    ``n_k``, ``sums``, ``squares``: (K,) int64 documents, mass and squares of the clusters. Returns the number of
+    documents, or -1 - j where document j has scores that are not finite.
+    """
+    n_clusters = n_k.size
+    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
+    priors = n_words, word_prior, weight_prior, rate_prior, cells.mass.sum() / cluster.size
+    for k in range(n_clusters):
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(component, *priors, n_k[k], sums[k], squares[k])
+    stream = np.zeros(2, np.uint64)
+    for j in range(cluster.size):
+        old, mass = np.int64(cluster[j]), cells.mass[j]
+        kept = head[old], slope[old], tail[old], shape[old]
+        n = weigh_document(
+            component, priors, log_gamma, cells, tables, j, old, n_k, sums, squares, head, slope, tail, shape, scores,
+            likely,
+        )  # fmt: skip
+        streams.seek(stream, key, j)
+        drawn = draw_from_logs(stream, scores[:n])
+        if drawn < 0:
+            return -1 - j
+        new = likely[drawn]
+        if new == old:
+            head[old], slope[old], tail[old], shape[old] = kept
+            continue
+        moves[0] += 1
+        moves[1] += 1
+        cluster[j] = new
+        for changed, sign in ((old, -1), (new, 1)):
+            squares[changed] += put(component, word_prior, log_gamma, cells, tables, j, changed, sign)
+            n_k[changed] += sign
+            sums[changed] += sign * mass
+        head[new], slope[new], tail[new], shape[new] = cluster_terms(
+            component, *priors, n_k[new], sums[new], squares[new]
+        )
+    return cluster.size
+
+
+@kernel
+def _count_documents(component, word_prior, log_gamma, cells, tables, cluster, squares):
+    """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
+    for j in range(cluster.size):
+        k = np.int64(cluster[j])
+        squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, np.int64(1))
+
+
+@kernel
+def _log_cells(tables, log_gamma, word_prior):
+    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    table, lists, starts = tables.counts, tables.lists, tables.starts
+    total = np.int64(0)
+    for f in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            if table[f, k]:
+                total += np.int64((log_gamma_of(log_gamma, word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
+    for start in starts:
+        for i in range(start + 1, start + 1 + lists[start, 0]):
+            total += np.int64((log_gamma[lists[i, 1]] - log_gamma[0]) * JOINT_UNIT)
+    return total
+
+
+# -- the state -----------------------------------------------------------------------------------------------------
+def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(V,) bool: words that get rows over the clusters, not lists."""
+    return CLUSTERS_A_DOCUMENT * document_frequency > n_clusters
+
+
+def _log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
+    """How many log-gammas are tabulated: those of all counts of words that are not ``frequent``, (V,) bool."""
+    totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+    return max(_TABLE, int(totals[~frequent].max(initial=0)) + 1)
+
+
+def table_bytes(corpus: Corpus, n_clusters: int) -> int:
+    """Most bytes of tables of counts and terms; a word has no more rows than documents, or its largest count.
+
+    What is tabulated for any corpus is left out.
+    """
+    frequency = np.bincount(corpus.content.indices, minlength=corpus.n_words)
+    frequent = is_frequent(frequency, n_clusters)
+    largest_count = np.zeros(corpus.n_words, np.int64)
+    np.maximum.at(largest_count, corpus.content.indices, corpus.content.data)
+    rows = np.minimum(frequency, largest_count)[frequent]
+    beside_rows = int((frequency[~frequent] + 1).sum()) + _log_gammas(corpus, frequent) - _TABLE
+    return 4 * n_clusters * int((rows + 1).sum()) + 8 * beside_rows
+
+
+def lay_out(corpus: Corpus, plan: Plan, mass: np.ndarray) -> tuple[Cells, Tables]:
+    """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
+    content, n_clusters = corpus.content, plan.n_clusters
+    indptr = content.indptr.astype(np.int64)
+    frequency = np.bincount(content.indices, minlength=corpus.n_words)
+    frequent = is_frequent(frequency, n_clusters)
+    document = np.repeat(np.arange(corpus.n_documents), np.diff(indptr))
+    order = np.argsort(2 * document + ~frequent[content.indices], kind="stable")
+    words, counts = content.indices[order].astype(np.int64), content.data[order].astype(np.int32)
+    in_rows = frequent[words]
+    unit = int(counts.max(initial=0)) + 1
+    pairs, row = np.unique(words[in_rows] * unit + counts[in_rows], return_inverse=True)
+    room = np.where(frequent | (frequency == 0), 0, np.minimum(frequency, n_clusters) + 1)
+    starts = np.cumsum(room) - room
+    place = starts[words]
+    place[in_rows] = row
+    n_frequent, n_entries = int(frequent.sum()), int(room.sum())
+    n_bytes = CLUSTER_BYTES * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
+    n_bytes += 8 * (n_entries + _log_gammas(corpus, frequent))
+    refuse_beyond_memory("exact", n_bytes, corpus.n_words, plan)
+    word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
+    tables = Tables(
+        word, pairs % unit, np.searchsorted(word, np.arange(n_frequent + 1)),
+        np.zeros((n_frequent, n_clusters), np.int32), np.zeros((len(pairs), n_clusters), np.float32),
+        starts[room > 0], np.zeros((n_entries, 2), np.int32),
+    )  # fmt: skip
+    rare = indptr[:-1] + np.bincount(document[in_rows], minlength=corpus.n_documents)
+    return Cells(indptr, rare, place, counts, mass), tables
+
+
+class ExactState(State):
+    """Assignments and the counts of words in clusters.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    n_k, mass, squares : (K,) int64, see :mod:`mc2core.engines.fastex.components`
+    cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
+    """
+
+    def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
+        content, n_clusters = corpus.content, plan.n_clusters
+        self.plan = plan
+        self.n_words = corpus.n_words
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        mass = document_mass(plan.component, content.data, content.indptr)
+        self.cells, self.tables = lay_out(corpus, plan, mass)
+        frequency = np.bincount(content.indices, minlength=corpus.n_words)
+        n_log_gammas = _log_gammas(corpus, is_frequent(frequency, n_clusters))
+        self.log_gamma = gammaln(np.arange(n_log_gammas) + plan.word_prior)
+        self.n_k = np.bincount(self.cluster, minlength=n_clusters).astype(np.int64)
+        self.mass = np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64)
+        self.squares = np.zeros(n_clusters, np.int64)
+        words = plan.word_prior, self.log_gamma, self.cells, self.tables
+        _count_documents(plan.component, *words, self.cluster, self.squares)
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
+
+        ValueError, with the document, where scores are not finite.
+        """
+        plan = self.plan
+        done = sweep_exact(
+            key, plan.component, self.n_words, plan.word_prior, plan.weight_prior, plan.rate_prior, self.log_gamma,
+            self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
+        )  # fmt: skip
+        if done < 0:
+            refuse_scores(plan, f"document {-1 - done}")
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return self.n_k
+
+    @property
+    def log_joint(self) -> float:
+        """As :attr:`fastex_state.FastExState.log_joint`."""
+        sizes = self.n_k, self.mass, self.squares
+        of_sizes = log_joint_of_sizes(self.plan, self.n_words, len(self.cluster), *sizes)
+        if self.plan.component == GAUSSIAN:
+            return of_sizes
+        return of_sizes + _log_cells(self.tables, self.log_gamma, self.plan.word_prior) / JOINT_UNIT
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster}

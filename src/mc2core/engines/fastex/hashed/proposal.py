@@ -1,0 +1,84 @@
+"""FastEx's proposal: scores of all clusters from Hamming distances, weights, and a draw (NIPS12 eq. 14 and 15)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER, score_block, weigh_block
+
+#: a cluster's proposal weight is at least exp(-FLOOR) of the largest: no state is ever out of reach
+FLOOR = 20.0
+_F = np.float32
+
+
+def padded(n_clusters: int) -> int:
+    """Columns of arrays over ``n_clusters`` clusters: whole blocks."""
+    return -(-n_clusters // BLOCK) * BLOCK
+
+
+@kernel
+def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, scores, blocks):
+    """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
+
+    ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
+    of each block goes to ``blocks``. [slip] the paper prints - ln n_y; a larger cluster is more likely.
+    """
+    signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
+    size = scores.size
+    inverse_bits, slack, flatness = _F(1.0 / bits), _F(slack), _F(flatness)
+    for b in range(blocks.size):
+        blocks[b] = score_block(
+            signatures, size, signature, signature.size, norms, constants, slopes, b * BLOCK,
+            inverse_bits, slack, norm, _F(mass), flatness, scores,
+        )  # fmt: skip
+
+
+@kernel
+def replace(scores, blocks, k, score):
+    """Give column k another score; ``blocks`` keeps the largest of each block."""
+    scores[k] = score
+    first = k // BLOCK * BLOCK
+    largest = scores[first]
+    for i in range(first + 1, first + BLOCK):
+        largest = max(largest, scores[i])
+    blocks[k // BLOCK] = largest
+
+
+@kernel
+def weigh(scores, blocks):
+    """Turn scores, whose largest of each block ``blocks`` holds, into weights exp(max(score - largest, -FLOOR)).
+
+    In place; blocks' sums go to ``blocks``.
+    """
+    top = _F(NO_CLUSTER)
+    for b in range(blocks.size):
+        top = max(top, blocks[b])
+    for b in range(blocks.size):
+        blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-FLOOR))
+
+
+@kernel
+def draw(stream, n_clusters, weights, blocks):
+    """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
+
+    Proportions are those of the weights to float32's rounding of the sums, which a block's last cluster takes up.
+    -1 where the sum of all is no positive number.
+    """
+    total = 0.0
+    for b in range(blocks.size):
+        total += blocks[b]
+    if not 0.0 < total < np.inf:
+        return -1
+    u = streams.uniform(stream) * total
+    b = 0
+    while b < blocks.size - 1 and u >= blocks[b]:
+        u -= blocks[b]
+        b += 1
+    last = min((b + 1) * BLOCK, n_clusters) - 1
+    k = b * BLOCK
+    while k < last and u >= weights[k]:
+        u -= weights[k]
+        k += 1
+    return k

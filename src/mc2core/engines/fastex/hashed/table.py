@@ -1,0 +1,136 @@
+"""Sparse counts n_kd of words in clusters: one open hash table of 64-bit slots.
+
+A slot holds the cell's key k V + d in its high bits and the count in its low bits; 0 is an empty slot (cells with
+count 0 are not kept). Linear probing, at most 70% full, grown by a third: between 11.4 and 15.3 bytes for each
+non-zero cell once it has grown, whatever V and K are. While it grows, the old and the new table exist side by side.
+
+What the table holds does not depend on the order of additions and removals; where it holds it does, so no result
+may depend on the order of slots.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+
+#: fullest a table gets
+MAX_LOAD = 0.7
+_GROWTH = 4.0 / 3.0
+_LEAST_SLOTS = 64
+_32 = np.uint64(32)
+_EMPTY = np.uint64(0)
+
+
+def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
+    """Low bits of a slot that hold the count, given the ``largest`` count a cell may reach.
+
+    ValueError where key and count do not fit in 64 bits together.
+    """
+    key_bits = max(n_clusters * n_words - 1, 1).bit_length()
+    bits = 64 - key_bits
+    if largest >= 1 << bits:
+        raise ValueError(
+            f"{n_clusters} clusters x {n_words} words leave {bits} bits for a count, but a word occurs {largest} times"
+        )
+    return bits
+
+
+def empty_table(n_cells: int) -> np.ndarray:
+    """(S,) uint64 slots for ``n_cells`` non-zero cells."""
+    return np.zeros(max(_LEAST_SLOTS, int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
+
+
+@numba.njit(inline="always")
+def home(key, size):
+    """Preferred slot of a key in a table of ``size`` < 2**32 slots."""
+    return np.int64(((streams.mix(key) >> _32) * np.uint64(size)) >> _32)
+
+
+@numba.njit(inline="always")
+def count_at(slots, shift, key):
+    """Count of the cell ``key`` (uint64), int64; 0 where it is not in the table. ``shift``: count bits, uint64."""
+    i = home(key, slots.size)
+    while True:
+        slot = slots[i]
+        if slot >> shift == key and slot != _EMPTY:
+            return np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
+        if slot == _EMPTY:
+            return np.int64(0)
+        i += 1
+        if i == slots.size:
+            i = 0
+
+
+@kernel
+def _remove(slots, shift, i):
+    """Empty slot ``i`` and move later cells of its run up, so that no probe sequence is broken."""
+    size = slots.size
+    j = i
+    while True:
+        j = j + 1 if j + 1 < size else 0
+        if slots[j] == _EMPTY:
+            slots[i] = _EMPTY
+            return
+        from_home = j - home(slots[j] >> shift, size)
+        from_hole = j - i
+        if from_home < 0:
+            from_home += size
+        if from_hole < 0:
+            from_hole += size
+        if from_home >= from_hole:
+            slots[i] = slots[j]
+            i = j
+
+
+@kernel
+def add_to(slots, shift, key, change, used):
+    """Add ``change`` to the cell ``key``; returns its count before. ``used`` (1,) int64 counts non-zero cells.
+
+    The table must have a free slot, and the count may not fall below 0; both are the caller's duty.
+    """
+    i = home(key, slots.size)
+    mask = (np.uint64(1) << shift) - np.uint64(1)
+    while slots[i] != _EMPTY:
+        if slots[i] >> shift == key:
+            before = np.int64(slots[i] & mask)
+            if before + change == 0:
+                used[0] -= 1
+                _remove(slots, shift, i)
+            else:
+                slots[i] = (key << shift) | np.uint64(before + change)
+            return before
+        i = i + 1 if i + 1 < slots.size else 0
+    used[0] += 1
+    slots[i] = (key << shift) | np.uint64(change)
+    return np.int64(0)
+
+
+@kernel
+def _rehash(old, shift, new):
+    for slot in old:
+        if slot != _EMPTY:
+            i = home(slot >> shift, new.size)
+            while new[i] != _EMPTY:
+                i = i + 1 if i + 1 < new.size else 0
+            new[i] = slot
+
+
+def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
+    """A table with the same cells and room for at least ``n_cells`` of them."""
+    if n_cells <= MAX_LOAD * len(slots):
+        return slots
+    new = np.zeros(max(int(len(slots) * _GROWTH), int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
+    _rehash(slots, shift, new)
+    return new
+
+
+def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
+    """A table with the same ``n_cells`` cells, made smaller if it has come to take over 16 bytes for each."""
+    if slots.nbytes <= 16 * max(n_cells, _LEAST_SLOTS):
+        return slots
+    new = empty_table(n_cells)
+    _rehash(slots, shift, new)
+    return new

@@ -1,0 +1,1 @@
+"""Gibbs sampling of MC2 (ICML14)."""

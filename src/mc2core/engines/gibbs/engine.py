@@ -1,0 +1,314 @@
+"""Gibbs sampling of MC2 (ICML14): collapsed, blocked and interleaved kernels.
+
+An iteration of each kernel, all of which leave the same posterior invariant:
+
+* ``collapsed``: documents (``gibbs_clusters``), tokens (``gibbs_topics``), tables and concentrations
+  (``gibbs_weights``);
+* ``blocked``: the blocked move (``gibbs_blocked``), tables and concentrations;
+* ``interleaved``: the blocked move, then all of ``collapsed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core.base import memory
+from mc2core.base.checks import MOST_LABELS, choice, prior_count, whole
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log_gamma
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, State, context_families
+from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
+from mc2core.engines.gibbs.blocked import move_blocked
+from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.start import start_seating
+from mc2core.engines.gibbs.state import Concentrations, Seating
+from mc2core.engines.gibbs.tokens import WordCells, sweep_topics, word_cells
+from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
+from mc2core.families import Family
+from mc2core.families.stacked import StackedContexts
+from mc2core.model import Sample
+
+KERNELS = ("collapsed", "blocked", "interleaved")
+_DESCRIBED = {
+    "topic_weights": Stored("f", "M", least=0, most=1),
+    "topic": Stored("i", "N", least=0, below="M"),
+    "cluster": Stored("i", "J", least=0, below="J"),
+    "scalars": Stored("f", "5"),
+}
+_DESCRIBED_SCALARS = {
+    "rest": Stored("f", "", least=0, most=1),
+    **{f"{role}_concentration": Stored("f", "", above=0) for role in ROLES},
+    "log_joint": Stored("f", ""),
+}
+_ROUNDING = 1e-6
+# counts are held in 32 bits
+_MOST_TOKENS = 2**31 - 1
+
+
+@dataclass
+class GibbsState(State):
+    """State of a chain.
+
+    Attributes
+    ----------
+    seating : Seating
+        z, l, epsilon and their counts.
+    concentrations : Concentrations
+        alpha, v, eta now.
+    log_joint : float
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
+        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
+        marginal likelihood of the contexts (base measures included).
+    cells, contexts
+        The corpus word by word, and its contexts: follow from the corpus, not stored.
+    """
+
+    seating: Seating
+    concentrations: Concentrations
+    log_joint: float
+    cells: WordCells
+    contexts: StackedContexts
+
+    @property
+    def cluster(self) -> np.ndarray:  # type: ignore[override]
+        """(J,) int32: z."""
+        return self.seating.cluster
+
+    @property
+    def topic(self) -> np.ndarray:
+        """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
+        return self.seating.topic
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        concentrations = [getattr(self.concentrations, role) for role in ROLES]
+        return {
+            "cluster": self.seating.cluster,
+            "topic": self.seating.topic,
+            "topic_weights": self.seating.topic_weights,
+            "scalars": np.array([self.seating.rest, *concentrations, self.log_joint]),
+        }
+
+
+@kernel(error_model="numpy")
+def _count_words(start, token, count, topic, table):
+    for w in range(start.size - 1):
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                table[topic[i], w] += 1
+
+
+@kernel(error_model="numpy")
+def _log_words(start, token, count, topic, n_topics, s):
+    """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
+    n_w = np.zeros(n_topics, np.int64)
+    result = 0.0
+    at_zero = log_gamma(s)
+    for w in range(start.size - 1):
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                n_w[topic[i]] += 1
+        for m in range(n_topics):
+            if n_w[m] > 0:
+                result += log_gamma(n_w[m] + s) - at_zero
+                n_w[m] = 0
+    return result
+
+
+class Gibbs(Engine):
+    """Gibbs sampler of MC2.
+
+    Parameters
+    ----------
+    group_concentration, table_concentration, topic_concentration : float > 0
+        alpha, v, eta of ICML14; starting values where they are learnt.
+    learn_concentrations : bool or list of "group", "table", "topic"
+        Which of them are sampled, under ``concentration_priors``.
+    concentration_priors : mapping of those names to (shape, rate), optional
+        Gamma priors; (1, 1) where not given.
+    topic_prior : float > 0
+        s, of the symmetric Dirichlet prior of a topic's words.
+    contexts : mapping of context names to families, optional
+    kernel : "collapsed", "blocked" or "interleaved"
+    start_topics, start_clusters : int
+        Topics and document clusters of the starting state, at most.
+    one_cluster_per_document : bool
+        Hold every document in a cluster of its own: the HDP of Teh et al. (2006). Contexts then say nothing of the
+        words, and alpha plays no part.
+    threads : int
+        Threads of the blocked move; the result does not depend on it.
+    """
+
+    name: ClassVar[str] = "gibbs"
+    keeps_samples: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        group_concentration: float = 1.0,
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+        contexts: Mapping[str, Family] | None = None,
+        kernel: str = "interleaved",
+        start_topics: int = 50,
+        start_clusters: int = 20,
+        one_cluster_per_document: bool = False,
+        threads: int = 1,
+    ) -> None:
+        self.group_concentration = prior_count("group_concentration", group_concentration)
+        self.table_concentration = prior_count("table_concentration", table_concentration)
+        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
+        self.learn_concentrations = learnt_roles(learn_concentrations)
+        self.concentration_priors = concentration_priors_of(concentration_priors)
+        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.contexts = context_families(contexts)
+        self.kernel = choice("kernel", kernel, KERNELS)
+        self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
+        self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
+        if not isinstance(one_cluster_per_document, bool | np.bool_):
+            raise ValueError(f"one_cluster_per_document is {one_cluster_per_document!r}; it must be true or false")
+        self.one_cluster_per_document = bool(one_cluster_per_document)
+        self.threads = whole("threads", threads)
+
+    # -- the protocol --------------------------------------------------------------------------------------
+    def init(self, corpus: Corpus, seed: int) -> GibbsState:
+        concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
+        n_clusters = None if self.one_cluster_per_document else self.start_clusters
+        self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
+        seating = start_seating(corpus, n_clusters, self.start_topics, streams.generator(seed, "start"))
+        state = self._state(corpus, seating, concentrations, 0.0)
+        self._update_weights(state, seed, 0)
+        state.log_joint = self.log_joint(corpus, state)
+        return state
+
+    def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
+        seating = state.seating
+        if self.kernel != "collapsed":
+            with thread_budget(self.threads) as pool:
+                move_blocked(
+                    seating, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
+                    seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
+                )  # fmt: skip
+        if self.kernel != "blocked":
+            if not self.one_cluster_per_document:
+                key = streams.key(seed, "clusters", iteration)
+                sweep_clusters(seating, state.contexts, state.concentrations, key)
+            key = streams.key(seed, "topics", iteration)
+            sweep_topics(seating, state.cells, state.concentrations, self.topic_prior, key)
+        self._update_weights(state, seed, iteration)
+        state.log_joint = self.log_joint(corpus, state)
+        return {
+            "clusters": seating.n_clusters,
+            "topics": seating.n_topics,
+            "log_joint": state.log_joint,
+            "group_concentration": state.concentrations.group,
+            "table_concentration": state.concentrations.table,
+            "topic_concentration": state.concentrations.topic,
+        }
+
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        assert isinstance(state, GibbsState)
+        seating, v = state.seating, state.concentrations.table
+        n_documents = len(seating.cluster)
+        # E[tau_k | n_k, epsilon]: the topics in use, renormalised, and the mass of all others
+        mass = seating.n_km + v * seating.topic_weights
+        new = v * seating.rest
+        total = mass.sum(axis=1, keepdims=True)
+        words = np.zeros((seating.n_topics, corpus.n_words), np.int32)
+        _count_words(state.cells.start, state.cells.token, state.cells.count, seating.topic, words)
+        alpha = state.concentrations.group
+        return Sample(
+            cluster_weights=seating.n_k / n_documents,
+            new_cluster_weight=1.0 if self.one_cluster_per_document else alpha / (n_documents + alpha),
+            topic_given_cluster=mass / total,
+            new_topic_weight=new / (total[:, 0] + new),
+            topic_words=sp.csr_matrix(words),
+            topic_prior=self.topic_prior,
+            topic_weights=seating.topic_weights.copy(),
+            table_concentration=v,
+            natural=state.contexts.natural(seating.cluster, seating.n_clusters),
+            cluster=seating.cluster.copy(),
+            log_joint=state.log_joint,
+        )
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
+        sizes = check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
+        scalars = dict(zip(_DESCRIBED_SCALARS, arrays["scalars"], strict=True))
+        check(scalars, _DESCRIBED_SCALARS, {})
+        rest, group, table, topic_concentration, log_joint = (float(value) for value in scalars.values())
+        cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
+        weights = arrays["topic_weights"].astype(np.float64)
+        if abs(weights.sum() + rest - 1.0) > _ROUNDING:
+            raise ValueError(f"'topic_weights' and the rest sum to {weights.sum() + rest}, not to 1")
+        # no number is left out: K and M are those of the clusters and topics in use
+        if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
+            raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
+        seating = Seating(cluster, topic, _document_start(corpus), weights, rest)
+        seating.count()
+        return self._state(corpus, seating, Concentrations(group, table, topic_concentration), log_joint)
+
+    # -- inside --------------------------------------------------------------------------------------------
+    def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
+        """ValueError where the start has more tokens than are counted, or takes more memory than there is."""
+        n_tokens, n_topics = corpus.n_tokens, self.start_topics
+        if n_tokens > _MOST_TOKENS:
+            raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
+        # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
+        n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
+        what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
+        memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
+
+    def _state(self, corpus: Corpus, seating: Seating, concentrations: Concentrations, log_joint: float) -> GibbsState:
+        content = corpus.content
+        cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
+        return GibbsState(seating, concentrations, log_joint, cells, StackedContexts(corpus, self.contexts))
+
+    def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
+        learnt = {
+            role: GammaPrior(*self.concentration_priors[role]) if role in self.learn_concentrations else None
+            for role in ROLES
+        }
+        update_weights(
+            state.seating,
+            state.concentrations,
+            ConcentrationPriors(**learnt),
+            streams.key(seed, "tables", iteration),
+            streams.generator(seed, "weights", iteration),
+            clusters_are_fixed=self.one_cluster_per_document,
+        )
+
+    def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
+        """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
+        seating, cells = state.seating, state.cells
+        alpha, v, s = state.concentrations.group, state.concentrations.table, self.topic_prior
+        result = 0.0
+        if not self.one_cluster_per_document:
+            n_documents = len(seating.cluster)
+            result += seating.n_clusters * np.log(alpha) + gammaln(seating.n_k).sum()
+            result += gammaln(alpha) - gammaln(alpha + n_documents)
+        prior = v * seating.topic_weights
+        n_km = seating.n_km
+        clusters, topics = np.nonzero(n_km)
+        result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
+        result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
+        total = s * corpus.n_words
+        result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
+        result += _log_words(cells.start, cells.token, cells.count, seating.topic, seating.n_topics, s)
+        natural = state.contexts.natural(seating.cluster, seating.n_clusters)
+        return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
+
+
+def _document_start(corpus: Corpus) -> np.ndarray:
+    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])

@@ -1,0 +1,24 @@
+"""Starting state of the Gibbs engine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mc2core.corpus import Corpus
+from mc2core.engines.gibbs.state import Seating
+from mc2core.engines.seeding import hellinger_clusters
+
+
+def start_seating(corpus: Corpus, n_clusters: int | None, n_topics: int, draw: np.random.Generator) -> Seating:
+    """Clusters by :func:`hellinger_clusters` (None: one for each document); topics at random."""
+    if n_clusters is None:
+        cluster = np.arange(corpus.n_documents, dtype=np.int32)
+    else:
+        cluster = hellinger_clusters(corpus, n_clusters, draw)
+    topic = draw.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
+    document_start = np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
+    weights = np.full(n_topics, 1.0 / (n_topics + 1))
+    seating = Seating(cluster, topic, document_start, weights, 1.0 / (n_topics + 1))
+    seating.count()
+    seating.compact()
+    return seating

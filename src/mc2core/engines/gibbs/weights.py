@@ -1,0 +1,148 @@
+"""Table counts, topic weights and concentrations given the assignments (ICML14 section 3.2 and appendix A.2, mended).
+
+The concentrations' priors are Gamma(shape, rate); alpha, v, eta are ICML14's names of the concentrations of document
+clusters (group), of topics within a cluster (table) and of topics (topic).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
+from mc2core.compute import streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.engines.gibbs.state import Concentrations, Seating
+
+
+@dataclass(frozen=True)
+class GammaPrior:
+    """Gamma(shape, rate) prior of a concentration."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (0 < self.shape < math.inf and 0 < self.rate < math.inf):
+            raise ValueError(f"a Gamma prior needs shape and rate > 0, not shape {self.shape} and rate {self.rate}")
+
+
+@kernel(error_model="numpy")
+def _draw_tables(key, n_km, prior, tables):
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_km.shape[0]):
+        streams.seek(stream, key, k)
+        for m in range(n_km.shape[1]):
+            n = n_km[k, m]
+            a = prior[m]
+            # customer i opens a table with probability a / (a + i)
+            opened = np.int64(0)
+            if n > 0:
+                opened = np.int64(1)
+            for i in range(1, n):
+                if streams.uniform(stream) * (a + i) < a:
+                    opened += 1
+            tables[m] += opened
+
+
+def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarray:
+    """Draw the number of tables of each topic, summed over clusters (o_.m).
+
+    o_km = sum over i < n_km of Bernoulli(v eps_m / (v eps_m + i)) has the law of ICML14 A.2 (Antoniak's) without
+    its Stirling numbers.
+
+    Parameters
+    ----------
+    n_km : (K, M) int32
+    prior : (M,) float64, > 0
+        v eps_m.
+    key : one stream per cluster
+
+    Returns
+    -------
+    (M,) int64
+        Between the number of clusters that use the topic and its tokens.
+    """
+    tables = np.zeros(n_km.shape[1], np.int64)
+    _draw_tables(key, n_km, prior, tables)
+    return tables
+
+
+def draw_topic_weights(seating: Seating, tables: np.ndarray, eta: float, draw: np.random.Generator) -> None:
+    """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
+    weights = variates.dirichlet(np.append(tables, eta), draw)
+    seating.topic_weights, seating.rest = weights[:-1], float(weights[-1])
+
+
+def _within_range(concentration: float) -> float:
+    """The nearest concentration that settings may hold: beyond them, nothing of the model changes any more."""
+    return min(max(float(concentration), LEAST_PRIOR), MOST_PRIOR)
+
+
+def draw_dirichlet_process_concentration(
+    concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, draw: np.random.Generator
+) -> float:
+    """Escobar and West's update of a Dirichlet process's concentration given its atoms and draws.
+
+    alpha: ``n_atoms`` = K clusters, ``n_draws`` = J documents (A.2 prints Beta(alpha_1 + 1, J)); eta: M topics and
+    o_.. tables. Without draws there is no evidence and the prior is drawn.
+    """
+    if n_draws == 0:
+        return _within_range(draw.gamma(prior.shape, 1.0 / prior.rate))
+    rate = prior.rate - math.log(draw.beta(concentration + 1.0, n_draws))
+    shape = prior.shape + n_atoms
+    odds = (shape - 1.0) / (n_draws * rate)
+    if draw.random() * (1.0 + odds) >= odds:
+        shape -= 1.0
+    return _within_range(draw.gamma(shape, 1.0 / rate))
+
+
+def draw_table_concentration(
+    concentration: float, n_tokens: np.ndarray, n_tables: int, prior: GammaPrior, draw: np.random.Generator
+) -> float:
+    """Teh et al.'s (2006) update of v given the tokens of each cluster (n_k.) and all tables (o_..).
+
+    A.2 prints table counts where its own joint has n_k.; tests compare with quadrature of that joint.
+    """
+    n_tokens = n_tokens[n_tokens > 0]
+    rate = prior.rate - float(np.log(draw.beta(concentration + 1.0, n_tokens)).sum())
+    outside = int((draw.random(len(n_tokens)) * (n_tokens + concentration) < n_tokens).sum())
+    return _within_range(draw.gamma(prior.shape + n_tables - outside, 1.0 / rate))
+
+
+@dataclass(frozen=True)
+class ConcentrationPriors:
+    """Priors of the three concentrations; None keeps that one as it is."""
+
+    group: GammaPrior | None = None
+    table: GammaPrior | None = None
+    topic: GammaPrior | None = None
+
+
+def update_weights(
+    seating: Seating,
+    concentrations: Concentrations,
+    priors: ConcentrationPriors,
+    key: np.uint64,
+    draw: np.random.Generator,
+    *,
+    clusters_are_fixed: bool,
+) -> None:
+    """Draw tables, eta, v, alpha and epsilon in turn, in place. ``clusters_are_fixed``: z says nothing of alpha."""
+    tables = draw_tables(seating.n_km, concentrations.table * seating.topic_weights, key)
+    total = int(tables.sum())
+    # eta, v and alpha given the tables (epsilon integrated out); then epsilon given tables and eta
+    if priors.topic is not None:
+        concentrations.topic = draw_dirichlet_process_concentration(
+            concentrations.topic, seating.n_topics, total, priors.topic, draw
+        )
+    if priors.table is not None:
+        n_tokens = seating.n_km.sum(axis=1, dtype=np.int64)
+        concentrations.table = draw_table_concentration(concentrations.table, n_tokens, total, priors.table, draw)
+    if priors.group is not None and not clusters_are_fixed:
+        concentrations.group = draw_dirichlet_process_concentration(
+            concentrations.group, seating.n_clusters, len(seating.cluster), priors.group, draw
+        )
+    draw_topic_weights(seating, tables, concentrations.topic, draw)

@@ -1,0 +1,1 @@
+"""What runs every engine: the loop, its checkpoints, traces and signals, fits as files."""

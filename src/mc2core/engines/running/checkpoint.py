@@ -1,0 +1,137 @@
+"""Checkpoints: all that a run needs to go on after a stop, bit for bit, in one file of plain arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mc2core.base import storage
+from mc2core.model import Sample
+from mc2core.model.sample import pack_sample, unpack_sample
+
+FORMAT = "mc2core checkpoint 2"
+
+
+@dataclass
+class Checkpoint:
+    """A run after ``iteration`` whole iterations and maybe a part of the next one, which the state knows of.
+
+    Attributes
+    ----------
+    run : JSON-able
+        What must be the same for the run to go on: engine, settings, seed, corpus digest, burn-in, thinning.
+    iteration : int
+    seconds : float, spent so far
+    state : named arrays of the engine's state
+    samples : kept so far
+    trace : rows so far, one dict for each iteration
+    snapshots, moments : samples on the way so far, and when each was taken
+    """
+
+    run: dict[str, Any]
+    iteration: int
+    seconds: float
+    state: dict[str, np.ndarray]
+    samples: list[Sample] = field(default_factory=list)
+    trace: list[dict[str, float]] = field(default_factory=list)
+    snapshots: list[Sample] = field(default_factory=list)
+    moments: list[dict[str, float]] = field(default_factory=list)
+
+
+def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all."""
+    meta = {
+        "format": FORMAT,
+        "run": checkpoint.run,
+        "iteration": checkpoint.iteration,
+        "seconds": checkpoint.seconds,
+        "n_samples": len(checkpoint.samples),
+        "trace": checkpoint.trace,
+        "moments": checkpoint.moments,
+    }
+    arrays = {"meta": np.array(json.dumps(meta))}
+    arrays |= {f"state.{name}": array for name, array in checkpoint.state.items()}
+    for i, sample in enumerate(checkpoint.samples):
+        arrays |= pack_sample(sample, f"{i}.")
+    for i, sample in enumerate(checkpoint.snapshots):
+        arrays |= pack_sample(sample, f"snapshot.{i}.")
+    storage.write_arrays(path, arrays)
+
+
+def read(
+    path: str | os.PathLike[str], run: Mapping[str, Any], sizes: Mapping[str, int] | None = None
+) -> Checkpoint | None:
+    """The checkpoint at ``path``, or None where there is no file.
+
+    ``sizes``: J and V of the corpus. ValueError if the file is damaged, was changed, or belongs to another run than
+    ``run`` (it names the first difference).
+    """
+    if not Path(path).exists():
+        return None
+    checkpoint = load(path, sizes)
+    difference = first_difference(checkpoint.run, json.loads(json.dumps(run)))
+    if difference:
+        raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")
+    return checkpoint
+
+
+def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> Checkpoint:
+    """The checkpoint of any run; the arrays of its state are for the engine to check."""
+    arrays = storage.read_arrays(path)
+    try:
+        meta = storage.parse_json(str(arrays["meta"]))
+        if meta["format"] != FORMAT:
+            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+        _check_meta(meta)
+        return Checkpoint(
+            run=meta["run"],
+            iteration=meta["iteration"],
+            seconds=float(meta["seconds"]),
+            state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
+            samples=[unpack_sample(arrays, f"{i}.", sizes or {}) for i in range(meta["n_samples"])],
+            trace=meta["trace"],
+            snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["moments"]))],
+            moments=meta["moments"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+
+
+def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether the arrays of a file are those of a checkpoint, not of a model."""
+    return any(name.startswith("state.") for name in arrays)
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    """ValueError unless progress, trace and numbers of samples belong together."""
+    run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
+    if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
+        raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
+    if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):
+        raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
+    for row in (*trace, *meta["moments"]):
+        if not all(isinstance(value, int | float) for value in row.values()):
+            raise ValueError(f"its trace holds {row}; numbers are needed")
+    samples = max(0, iteration - run["burn_in"]) // run["thin"] if "thin" in run else 0
+    if meta["n_samples"] != samples:
+        raise ValueError(f"it has {meta['n_samples']} samples, but its run has kept {samples} so far")
+
+
+def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
+    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same."""
+    if isinstance(stored, dict) and isinstance(asked, dict):
+        # in the order asked: the engine before what only some engines have
+        for key in dict.fromkeys((*asked, *stored)):
+            found = first_difference(stored.get(key), asked.get(key), (*names, key))
+            if found:
+                return found
+        return None
+    if stored == asked:
+        return None
+    return f"{'.'.join(names)} is {stored!r} there and {asked!r} here"

@@ -1,0 +1,87 @@
+"""Fits and scores as files: what the workflow's jobs and the command line both do."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mc2core.base import locks, storage
+from mc2core.corpus import Corpus
+from mc2core.engines.base import State
+from mc2core.engines.registry import make_engine
+from mc2core.engines.running.loop import fit
+from mc2core.model import clustering
+
+logger = logging.getLogger(__name__)
+
+
+def fit_corpus(
+    corpus: Corpus,
+    *,
+    engine: str,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    iterations: int,
+    seed: int,
+    model: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    evidence: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str],
+    burn_in: int | None = None,
+    thin: int = 1,
+    checkpoint_every: int = 50,
+    threads: int = 1,
+    snapshots: str | os.PathLike[str] | None = None,
+    moments: Sequence[float] = (),
+    progress: bool | None = None,
+    follow_labels: bool = False,
+) -> dict[str, Any]:
+    """Fit an engine and write model, trace and evidence; returns the evidence.
+
+    ``snapshots`` is written too, a model of the samples at ``moments`` (iterations), if there are any.
+
+    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
+    While it runs, a second fit that writes the same model is refused (ValueError).
+    Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
+    checkpoint.
+    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
+    """
+    missing = [name for name in contexts if name not in corpus.contexts]
+    if missing:
+        raise ValueError(f"the corpus has no context {missing[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    if ignored := sorted(set(corpus.contexts) - set(contexts)):
+        logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    with locks.only_one(model, "another fit"):
+        done = fit(
+            part,
+            make_engine(engine, settings, contexts, threads),
+            iterations=iterations,
+            seed=seed,
+            burn_in=burn_in,
+            thin=thin,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            trace=trace,
+            snapshots=moments,
+            progress=progress,
+            callback=_distance_to(corpus.labels) if follow_labels else None,
+        )
+        done.model.save(model)
+        if snapshots is not None and done.snapshots is not None:
+            done.snapshots.save(snapshots)
+        storage.write_json(evidence, done.evidence)
+        Path(checkpoint).unlink(missing_ok=True)
+    return done.evidence
+
+
+def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
+    """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
+    if not isinstance(labels, np.ndarray):
+        raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
+    return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}

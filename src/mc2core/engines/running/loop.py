@@ -1,0 +1,228 @@
+"""The one loop that runs every engine: trace, samples, checkpoints, progress bar, stop on a signal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from tqdm import tqdm
+
+from mc2core.base.checks import finite, whole
+from mc2core.base.provenance import environment
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, State, run_length
+from mc2core.engines.running import checkpoint as checkpoints
+from mc2core.engines.running.signals import _stop_signals
+from mc2core.engines.running.trace import _trace_file
+from mc2core.model import Model
+
+logger = logging.getLogger(__name__)
+
+# no more than this much work, and the part of an iteration after it, is lost when a run is killed
+_CHECKPOINT_SECONDS = 60.0
+
+
+@dataclass
+class Fit:
+    """What a run leaves.
+
+    Attributes
+    ----------
+    model : Model
+    state : State
+        After the last iteration.
+    trace : DataFrame
+        A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
+        what the engine reports (clusters, topics, log_joint or elbo, ...).
+    evidence : dict
+        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds.
+    snapshots : Model, or None where none were asked for
+        A sample for each snapshot; ``snapshots.evidence["moments"]`` says for each the iteration (with its fraction)
+        and the seconds.
+    """
+
+    model: Model
+    state: State
+    trace: pd.DataFrame
+    evidence: dict[str, Any]
+    snapshots: Model | None = None
+
+
+def fit(
+    corpus: Corpus,
+    engine: Engine,
+    *,
+    iterations: int,
+    seed: int = 0,
+    burn_in: int | None = None,
+    thin: int = 1,
+    callback: Callable[[int, State], Mapping[str, float] | None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    trace: str | os.PathLike[str] | None = None,
+    snapshots: Sequence[float] = (),
+    progress: bool | None = None,
+) -> Fit:
+    """Run ``engine`` on ``corpus``.
+
+    Parameters
+    ----------
+    iterations : int
+        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint.
+    seed : int
+        The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
+    burn_in : int, optional
+        Iterations before the first sample is kept; half of them if not given. Only for engines that keep samples.
+    thin : int
+        Keep every thin-th sample after burn-in.
+    callback : function (iteration, state), optional
+        Called after every step; its time is not counted. It must not change the state. Numbers it returns by name
+        (or None) join the trace's row: every time the same names.
+    checkpoint : path, optional
+        Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at
+        the end, where the last one is a minute old (in the middle of an iteration too, if the engine does it in parts),
+        and when the process is asked to stop (SIGINT, SIGTERM), which it does after the part it is at.
+    trace : path, optional
+        Tab-separated trace, a row written as each iteration ends.
+    snapshots : numbers from 0 to ``iterations``, optional
+        When to keep the state on the way as a sample, in iterations; a fraction is met as soon as the parts of the
+        engine's iterations allow. Their time is not counted.
+    progress : bool, optional
+        Show a progress bar; by default only on a terminal.
+
+    Raises
+    ------
+    ValueError
+        Bad arguments, or a checkpoint of another run.
+    KeyboardInterrupt, SystemExit
+        Stopped by SIGINT, or by SIGTERM (exit code 143), after the checkpoint was written.
+    """
+    iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
+    checkpoint_every = whole("checkpoint_every", checkpoint_every)
+    seed = whole("seed", seed, least=0)
+    ahead = sorted(finite("snapshots", moment) for moment in snapshots)
+    if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
+        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
+    run = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
+    if engine.keeps_samples:
+        run |= {"burn_in": burn_in, "thin": thin}
+    if ahead:
+        run |= {"snapshots": ahead}
+    sizes = {"J": corpus.n_documents, "V": corpus.n_words}
+    stored = checkpoints.read(checkpoint, run, sizes) if checkpoint is not None else None
+    if stored is not None and stored.iteration > iterations:
+        raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
+
+    if progress is None:
+        progress = sys.stderr.isatty()
+    if progress:
+        tqdm.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
+    compile_seconds = _warm(engine, corpus)
+    started = time.perf_counter()
+    if stored is None:
+        state = engine.init(corpus, seed)
+        done = checkpoints.Checkpoint(run, 0, time.perf_counter() - started, state={})
+    else:
+        try:
+            state, done = engine.restore(corpus, stored.state), stored
+        except ValueError as error:
+            raise ValueError(f"{checkpoint} cannot be gone on from: {error}") from error
+        logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
+    ahead = [moment for moment in ahead if not done.moments or moment > done.iteration + state.progress]
+    saved = time.perf_counter()
+
+    def show() -> None:
+        """Keep a snapshot if the time for one has come."""
+        now = done.iteration + state.progress
+        if ahead and ahead[0] <= now:
+            done.snapshots.append(engine.sample(corpus, state))
+            done.moments.append({"iteration": now, "seconds": done.seconds})
+            ahead[:] = [moment for moment in ahead if moment > now]
+
+    def save() -> None:
+        nonlocal saved
+        if checkpoint is not None:
+            done.state = state.arrays()
+            checkpoints.write(checkpoint, done)
+        saved = time.perf_counter()
+
+    with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
+        bar = tqdm(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
+        show()
+        while done.iteration < iterations:
+            before = time.perf_counter()
+            report = engine.advance(corpus, state, seed, done.iteration + 1)
+            done.seconds += time.perf_counter() - before
+            if report is not None:
+                done.iteration = iteration = done.iteration + 1
+                done.trace.append(
+                    {"iteration": iteration, "seconds": done.seconds, "tokens": corpus.n_tokens, **report}
+                )
+                if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
+                    done.samples.append(engine.sample(corpus, state))
+                if callback is not None:
+                    done.trace[-1].update(callback(iteration, state) or {})
+                write_row(done.trace[-1])
+                bar.update()
+                bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
+            show()
+            is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
+            if is_due or stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
+                save()
+            if stop and done.iteration < iterations:
+                bar.close()
+                now = done.iteration + state.progress
+                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
+                if stop[0] == signal.SIGINT:
+                    raise KeyboardInterrupt
+                raise SystemExit(128 + stop[0])
+        bar.close()
+
+    samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
+    evidence = run | {"iterations": iterations}
+    model = engine.model(corpus, samples, evidence)
+    timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
+    shown = None
+    if done.snapshots:
+        shown = engine.model(corpus, done.snapshots, evidence | timing | {"moments": done.moments})
+    return Fit(model, state, pd.DataFrame(done.trace), evidence | timing | environment(), shown)
+
+
+def _warm(engine: Engine, corpus: Corpus) -> float:
+    """Compile every kernel the run will use, on a few documents of it; returns the seconds this took."""
+    started = time.perf_counter()
+    lengths = corpus.document_lengths
+    few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
+    part = _as_stored(corpus.subset(few), corpus)
+    with suppress(ValueError):  # the run itself meets the same settings, and names documents by their numbers
+        state = engine.init(part, seed=0)
+        for iteration in (1, 2):
+            engine.step(part, state, 0, iteration)
+        engine.sample(part, engine.restore(part, state.arrays()))
+    return time.perf_counter() - started
+
+
+def _as_stored(part: Corpus, whole: Corpus) -> Corpus:
+    """``part`` with arrays of the types of ``whole``, for which kernels are compiled: a memory-mapped corpus has
+    read-only arrays and wide row pointers, its subsets have not.
+    """
+    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
+    for few, many in pairs:
+        if sp.issparse(few):
+            for name in ("indptr", "indices", "data"):
+                array, like = getattr(few, name), getattr(many, name)
+                setattr(few, name, array.astype(like.dtype))
+                getattr(few, name).setflags(write=like.flags.writeable)
+        else:
+            few.setflags(write=many.flags.writeable)
+    return part

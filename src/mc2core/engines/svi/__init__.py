@@ -1,0 +1,1 @@
+"""SVI-MC2: stochastic variational inference (UAI16)."""

@@ -1,0 +1,280 @@
+"""SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
+
+One mini-batch is a local step, its statistics and a global step. The global step has two halves: sticks, tables and
+contexts first and then, given the tables' new topics, the topics. q(c_kt) and q(psi_m) enter each other's
+targets, so moving both at once could lower the ELBO even with the whole corpus and rate 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from mc2core.base import memory
+from mc2core.base.checks import MOST_LABELS, choice, finite, prior_count, whole
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus import Corpus
+from mc2core.engines.base import Engine, context_families
+from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
+from mc2core.engines.svi import local, start, sticks
+from mc2core.engines.svi import statistics as svi_statistics
+from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
+from mc2core.engines.svi.state import (
+    TABLE,
+    Concentrations,
+    ConcentrationSettings,
+    Expectations,
+    Globals,
+    divergence,
+    topic_shares,
+)
+from mc2core.families.stacked import StackedContexts
+from mc2core.model import Sample
+
+#: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
+SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
+INITIALISATIONS = ("seeded", "gibbs", "random")
+# parts of an epoch, at most
+_PARTS = 32
+# a topic is in use when half a token is expected in it
+_LEAST_TOKENS = 0.5
+
+
+class SVI(Engine):
+    """Stochastic variational inference (Huynh et al., UAI 2016).
+
+    Parameters
+    ----------
+    n_clusters, n_tables, n_topics : int >= 1
+        Truncations K, T (tables of each cluster), M. What is in use is reported by trace and model.
+    batch_size : int >= 1 or None
+        Documents of a mini-batch; None: the whole corpus at rate 1 (coordinate ascent).
+    schedule : "default" | "paper"
+        Rate (t + delay)**-forgetting of mini-batch t = 1, 2, ...; "paper" is delay 1, forgetting 0.8.
+    delay : float >= 0, optional
+        rho, in place of the schedule's.
+    forgetting : float in (0.5, 1], optional
+        iota, in place of the schedule's.
+    contexts : ``{name: family}``
+    topic_prior : float > 0
+        s.
+    group_concentration, table_concentration, topic_concentration : float > 0
+        alpha, v, eta; starting values where they are learnt.
+    learn_concentrations : bool or list of "group", "table", "topic"
+        Which of them have Gamma posteriors, under ``concentration_priors``.
+    concentration_priors : mapping of those names to (shape, rate), optional
+        (1, 1) where not given.
+    initialisation : "seeded" | "gibbs" | "random"
+        See :mod:`mc2core.engines.svi.start`.
+    threads : int >= 1
+        Never changes a bit of the result.
+
+    One step is one epoch, done in at most 32 parts. ``state.elbo`` is exact for a full batch: the ELBO of the state's
+    globals with the local posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's
+    documents, each under the globals it was visited with, less the divergences of the globals at the end.
+    """
+
+    name = "svi"
+    keeps_samples: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 30,
+        n_tables: int = 20,
+        n_topics: int = 100,
+        batch_size: int | None = 50,
+        schedule: str = "default",
+        delay: float | None = None,
+        forgetting: float | None = None,
+        contexts: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+        group_concentration: float = 1.0,
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        initialisation: str = "seeded",
+        threads: int = 1,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.n_tables = whole("n_tables", n_tables, most=MOST_LABELS)
+        self.n_topics = whole("n_topics", n_topics, most=MOST_LABELS)
+        self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+        self.schedule = choice("schedule", schedule, SCHEDULES)
+        usual_delay, usual_forgetting = SCHEDULES[self.schedule]
+        self.delay = usual_delay if delay is None else finite("delay", delay)
+        self.forgetting = usual_forgetting if forgetting is None else finite("forgetting", forgetting)
+        if self.delay < 0:
+            raise ValueError(f"delay is {delay!r}; it must be at least 0")
+        if not 0.5 < self.forgetting <= 1:
+            raise ValueError(f"forgetting is {forgetting!r}; it must lie above 0.5 and at most at 1")
+        self.contexts = context_families(contexts)
+        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.group_concentration = prior_count("group_concentration", group_concentration)
+        self.table_concentration = prior_count("table_concentration", table_concentration)
+        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
+        self.learn_concentrations = learnt_roles(learn_concentrations)
+        self.concentration_priors = concentration_priors_of(concentration_priors)
+        self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
+        self.threads = whole("threads", threads)
+
+    # -- the contract --------------------------------------------------------------------------------------
+    def init(self, corpus: Corpus, seed: int) -> Globals:
+        contexts = StackedContexts(corpus, self.contexts)
+        n_clusters, n_tables, n_topics = self.n_clusters, self.n_tables, self.n_topics
+        # at least three copies of each: parameters, and what a step makes of them
+        n_numbers = n_clusters * (n_tables * n_topics + contexts.dimension) + corpus.n_words * n_topics
+        what = f"an SVI run of {n_clusters} clusters of {n_tables} tables, {n_topics} topics and {corpus.n_words} words"
+        memory.need(24 * n_numbers, what, "n_clusters, n_tables and n_topics may be lower")
+        with thread_budget(self.threads):
+            return start.start(self, corpus, contexts, seed)
+
+    def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
+        row = None
+        while row is None:
+            row = self.advance(corpus, state, seed, iteration)
+        return row
+
+    def advance(  # type: ignore[override]
+        self, corpus: Corpus, state: Globals, seed: int, iteration: int
+    ) -> dict[str, float] | None:
+        with thread_budget(self.threads) as pool:
+            if self.batch_size is None:
+                state.elbo = self.full_step(corpus, state, pool)
+            else:
+                part = -(-corpus.n_documents // (self.batch_size * _PARTS))
+                ahead = corpus.batches(self.batch_size, seed, iteration, first=state.n_visited // self.batch_size)
+                for rows in itertools.islice(ahead, part):
+                    rate = (state.n_updates + 1 + self.delay) ** -self.forgetting
+                    state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+                    state.n_visited += len(rows)
+                if state.n_visited < corpus.n_documents:
+                    return None
+                state.fold()
+                state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
+                state.n_visited, state.evidence = 0, 0.0
+        return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
+        contexts = StackedContexts(corpus, self.contexts)
+        sizes = {
+            "J": corpus.n_documents,
+            "V": corpus.n_words,
+            "K": self.n_clusters,
+            "T": self.n_tables,
+            "M": self.n_topics,
+            "D": contexts.dimension,
+        }
+        state = Globals.from_arrays(arrays, sizes, self.topic_prior, contexts)
+        if state.n_visited % (self.batch_size or corpus.n_documents):
+            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
+        return state
+
+    def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
+        """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
+        clusters, topics = clusters_in_use(state), topics_in_use(state)
+        expected = Expectations.of(state)
+        weights = sticks.expected_weights(state.group_sticks)[clusters]
+        tables = sticks.expected_weights(state.table_sticks)[clusters]
+        proportions = np.einsum("kt,ktm->km", tables, expected.table_topic[clusters][:, :, topics])
+        in_use = proportions.sum(axis=1)
+        number = np.full(self.n_clusters, -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        known = in_use[:, None] > 0
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if len(clusters) < self.n_clusters else 0.0,
+            topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
+            new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
+            topic_words=np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink,
+            topic_prior=self.topic_prior,
+            topic_weights=sticks.expected_weights(state.topic_sticks)[topics],
+            table_concentration=float(self.concentrations(state).mean[TABLE]),
+            natural=state.natural[clusters],
+            cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
+            log_joint=state.elbo,
+        )
+
+    # -- one mini-batch ------------------------------------------------------------------------------------
+    @property
+    def concentration_settings(self) -> ConcentrationSettings:
+        """The settings of alpha, v, eta side by side."""
+        priors = np.array([self.concentration_priors[role] for role in ROLES])
+        return ConcentrationSettings(
+            start=np.array([self.group_concentration, self.table_concentration, self.topic_concentration]),
+            is_learnt=np.array([role in self.learn_concentrations for role in ROLES]),
+            shape=priors[:, 0],
+            rate=priors[:, 1],
+        )
+
+    def concentrations(self, state: Globals) -> Concentrations:
+        """alpha, v, eta as they are used now."""
+        return Concentrations.of(state, self.concentration_settings)
+
+    def batch_step(
+        self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
+    ) -> BatchSums:
+        """One natural-gradient step on the documents ``rows``, in place."""
+        scale = corpus.n_documents / len(rows)
+        concentrations, expected = self.concentrations(state), Expectations.of(state)
+        batch = local.take_batch(corpus, state.contexts, rows)
+        tables = local.word_tables(state, expected, batch.words, pool)
+        shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, pool)
+        without = ~np.isfinite(shares).all(axis=1)
+        if without.any():
+            raise ValueError(
+                f"document {rows[without][0]}: the weights of its clusters have no finite sum above 0; look at its "
+                f"contexts, their priors ({self.contexts}), topic_prior ({self.topic_prior:g}) and the concentrations"
+            )
+        state.cluster[rows] = shares.argmax(axis=1)
+        mass = svi_statistics.table_mass(tables, documents.word_mass, pool)
+        n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, pool)
+        step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
+        _, table_topic = topic_shares(state.table_topic)
+        topic_words = svi_statistics.topic_statistics(tables, mass, table_topic, pool)
+        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
+        step_concentrations(state, self.concentration_settings)
+        state.n_updates += 1
+        return BatchSums(documents, n_kt, log_likelihood, batch.words, topic_words)
+
+    def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
+        """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
+
+        The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
+        new globals change in it is linear in the statistics.
+        """
+        before = Expectations.of(state)
+        sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
+        after = Expectations.of(state)
+        words_before = float(np.sum(before.table_topic * sums.table_log_likelihood))
+        words_after = svi_statistics.expected_topic_words(state, after, sums.words, sums.topic_words, pool)
+        change = words_after - words_before
+        change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
+        change += float(np.sum(sums.n_kt * (after.log_table - before.log_table)))
+        change += float(np.sum(sums.documents.contexts * (after.contexts - before.contexts)))
+        return sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
+
+
+class BatchSums(NamedTuple):
+    """Statistics of a mini-batch, not scaled: see :mod:`mc2core.engines.svi.local`."""
+
+    documents: local.DocumentStatistics
+    n_kt: np.ndarray
+    table_log_likelihood: np.ndarray
+    words: np.ndarray
+    topic_words: np.ndarray
+
+
+def clusters_in_use(state: Globals) -> np.ndarray:
+    """Clusters that are the likeliest one of some document (visited, or seated at the start), ascending."""
+    return np.unique(state.cluster[state.cluster >= 0])
+
+
+def topics_in_use(state: Globals) -> np.ndarray:
+    """Topics in which at least half a token is expected, ascending."""
+    return np.flatnonzero(state.n_m >= _LEAST_TOKENS)

@@ -1,0 +1,297 @@
+"""Local step of SVI-MC2 and its statistics: exact tree inference of q(z_j, t_j) (UAI16, eq. 1).
+
+For a word w, S_kt(w) = sum_m mu_ktm E ln psi_mw + E ln tau_kt is the same in every document, and so are
+lse_k(w) = ln sum_t exp S_kt(w) and the tables' shares r_kt(w) = exp(S_kt(w) - lse_k(w)). They are computed once for
+each distinct word of a mini-batch (:func:`word_tables`); a document needs lse only (:func:`assign_documents`),
+
+    ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
+
+and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w) = sum_j mu_jk x_jw, the contexts'
+statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere. The
+tables' mass is N_kt(w) = R_k(w) r_kt(w), most of it zero in a small batch; it is never stored, but made from three
+small factors where it is summed (:mod:`mc2core.engines.svi.statistics`).
+
+**Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
+sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
+product shrink to M and a few dozen of *soft* tables (:class:`TableRows`). exp is taken of these, and a product with
+the tables' weights exp(E ln tau_kt) sums over tables. The result is the same either way; only the cost follows.
+
+Sums over documents and words are taken in fixed blocks, in their order: bits do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import digamma, exp, log
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus, take_rows
+from mc2core.engines.svi.state import Expectations, Globals
+from mc2core.families.stacked import StackedContexts
+
+WORD_BLOCK = 512
+_DOCUMENT_BLOCK = 16
+# shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
+_LEAST_SHARE = 1e-18
+LEAST_SUM = 1e-250
+
+
+class Batch(NamedTuple):
+    """Some documents over their distinct words.
+
+    words : (U,) int64, ascending numbers of the words in the corpus
+    indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
+    contexts : StackedContexts of the documents
+    """
+
+    words: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    counts: np.ndarray
+    contexts: StackedContexts
+
+    @property
+    def n_documents(self) -> int:
+        """B."""
+        return len(self.indptr) - 1
+
+
+def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
+    """The documents ``rows`` of a corpus whose contexts were stacked before."""
+    taken = take_rows(corpus.content, rows)
+    number = np.zeros(corpus.n_words, np.int32)
+    number[taken.indices] = 1
+    words = np.flatnonzero(number)
+    number[words] = np.arange(len(words), dtype=np.int32)
+    return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
+
+
+@kernel(error_model="numpy")
+def find_rows(shares):
+    """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
+    row = np.empty(shares.shape[0], np.int64)
+    n_soft = 0
+    for i in range(shares.shape[0]):
+        n_known = 0
+        for m in range(shares.shape[1]):
+            if shares[i, m] > _LEAST_SHARE:
+                n_known += 1
+                row[i] = m
+        if n_known > 1:
+            row[i] = shares.shape[1] + n_soft
+            n_soft += 1
+    return row
+
+
+class TableRows(NamedTuple):
+    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have rows of their own behind.
+
+    row : (K, T) int64
+    soft : (rows - M, M) float64
+    """
+
+    row: np.ndarray
+    soft: np.ndarray
+
+    @classmethod
+    def of(cls, table_topic: np.ndarray) -> TableRows:
+        """The rows of (K, T, M) mu."""
+        n_topics = table_topic.shape[-1]
+        row = find_rows(table_topic.reshape(-1, n_topics))
+        soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
+        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > _LEAST_SHARE, soft, 0.0))
+
+
+class WordTables(NamedTuple):
+    """What the documents of a batch share, over its U distinct words.
+
+    scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
+    weights : (U, rows) float64, exp(scores - the word's highest score)
+    sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may vanish
+    log_likelihood : (U, K) float64, lse_k(w)
+    rows : TableRows
+    log_table : (K, T) float64, E ln tau
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    sums: np.ndarray
+    log_likelihood: np.ndarray
+    rows: TableRows
+    log_table: np.ndarray
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
+    """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
+    for u in range(first, last):
+        counts, out = topic_words[words[u]], log_psi[u]
+        for m in range(counts.size):
+            out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
+
+
+# a maximum in any order is the same number, so its loop may be vectorised
+@kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+def row_maxima(scores, first, last, top):
+    """top[u] = max scores[u] for u in first..last-1."""
+    for u in range(first, last):
+        highest = scores[u, 0]
+        for d in range(1, scores.shape[1]):
+            highest = max(highest, scores[u, d])
+        top[u] = highest
+
+
+@kernel(error_model="numpy")
+def exponentiate(scores, top, first, last, weights):
+    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
+    for u in range(first, last):
+        for d in range(scores.shape[1]):
+            weights[u, d] = exp(scores[u, d] - top[u])
+
+
+@kernel(error_model="numpy")
+def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
+    for u in range(first, last):
+        for k in range(sums.shape[1]):
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], LEAST_SUM))
+        for k in range(sums.shape[1]):
+            if sums[u, k] < LEAST_SUM:
+                highest = -np.inf
+                for t in range(row.shape[1]):
+                    highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
+                total = 0.0
+                for t in range(row.shape[1]):
+                    total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
+                log_likelihood[u, k] = highest + log(total)
+
+
+def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
+    """E ln psi and lse of the given words under the current globals."""
+    rows = TableRows.of(expected.table_topic)
+    n_clusters, _, n_topics = expected.table_topic.shape
+    n_rows = n_topics + len(rows.soft)
+    weight = np.zeros((n_rows, n_clusters))
+    np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
+    soft = np.ascontiguousarray(rows.soft.T)  # the layout that BLAS is fastest with
+    scores, weights = np.empty((2, len(words), n_rows))
+    sums, log_likelihood = np.empty((2, len(words), n_clusters))
+    top = np.empty(len(words))
+
+    def work(first: int, last: int) -> None:
+        total = expected.log_topic_total
+        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
+        np.matmul(scores[first:last, :n_topics], soft, out=scores[first:last, n_topics:])
+        row_maxima(scores, first, last, top)
+        exponentiate(scores, top, first, last, weights)
+        np.matmul(weights[first:last], weight, out=sums[first:last])
+        take_logs(sums, top, scores, rows.row, expected.log_table, first, last, log_likelihood)
+
+    in_blocks(pool, work, len(words), WORD_BLOCK)
+    return WordTables(scores, weights, sums, log_likelihood, rows, expected.log_table)
+
+
+@dataclass
+class DocumentStatistics:
+    """Sums over documents; parts are added with ``+``.
+
+    n_documents : int
+    log_evidence : float, sum_j ln Z_j in nats
+    n_k : (K,) float64, sum_j mu_jk
+    word_mass : (U, K), R_k(w)
+    contexts : (K, D) float64, sum_j mu_jk T(x_j)
+    """
+
+    n_documents: int
+    log_evidence: float
+    n_k: np.ndarray
+    word_mass: np.ndarray
+    contexts: np.ndarray
+
+    def __add__(self, other: DocumentStatistics) -> DocumentStatistics:
+        return DocumentStatistics(
+            self.n_documents + other.n_documents,
+            self.log_evidence + other.log_evidence,
+            self.n_k + other.n_k,
+            self.word_mass + other.word_mass,
+            self.contexts + other.contexts,
+        )
+
+
+@kernel(error_model="numpy")
+def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
+    """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
+
+    Fills ``log_evidence`` (B,).
+    """
+    n_clusters = shares.shape[1]
+    score = np.empty(n_clusters)
+    for j in range(first, last):
+        for k in range(n_clusters):
+            score[k] = shares[j, k]
+        for cell in range(indptr[j], indptr[j + 1]):
+            x = np.float64(counts[cell])
+            u = indices[cell]
+            for k in range(n_clusters):
+                score[k] += x * log_likelihood[u, k]
+        top = -np.inf
+        for k in range(n_clusters):
+            top = max(top, score[k])
+        total = 0.0
+        for k in range(n_clusters):
+            score[k] = np.exp(score[k] - top)
+            total += score[k]
+        log_evidence[j] = top + np.log(total)
+        for k in range(n_clusters):
+            shares[j, k] = score[k] / total
+
+
+@kernel(error_model="numpy")
+def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
+    """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
+
+    (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
+    clusters of document j that count.
+    """
+    for u in range(first, last):
+        for k in range(word_mass.shape[1]):
+            word_mass[u, k] = 0.0
+        for cell in range(indptr[u], indptr[u + 1]):
+            j = documents[cell]
+            for i in range(start[j], start[j + 1]):
+                word_mass[u, cluster[i]] += counts[cell] * share[i]
+
+
+def assign_documents(
+    batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
+) -> tuple[np.ndarray, DocumentStatistics]:
+    """q(z_j) of every document given lse (U, K): (B, K) float64 mu_jk, rows summing to 1, and their statistics."""
+    shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
+    log_evidence = np.empty(batch.n_documents)
+    word_mass = np.empty_like(log_likelihood)
+
+    def work(first: int, last: int) -> None:
+        assign(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence)
+
+    in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
+    counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(word_mass)))
+    by_word = counts.tocsc()
+    document, cluster = np.nonzero(shares > _LEAST_SHARE)
+    start = np.searchsorted(document, np.arange(batch.n_documents + 1))
+    share = shares[document, cluster]
+
+    def add(first: int, last: int) -> None:
+        known = by_word.indptr, by_word.indices, by_word.data, start, cluster, share
+        add_word_mass(*known, first, last, word_mass)
+
+    in_blocks(pool, add, len(word_mass), WORD_BLOCK)
+    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    return shares, DocumentStatistics(
+        batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
+    )

@@ -1,0 +1,250 @@
+"""Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
+
+Every start is a soft seating of tokens - tokens of each word in each topic, of each cluster at each table, documents of
+each cluster - turned into posteriors as if those were the statistics of the whole corpus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus, take_rows
+from mc2core.engines.gibbs.engine import Gibbs
+from mc2core.engines.seeding import _sum_by, cluster_rows, unit_rows
+from mc2core.engines.svi import sticks
+from mc2core.engines.svi.state import Globals
+from mc2core.families.stacked import StackedContexts
+
+# documents that seeding looks at
+_SAMPLE = 10_000
+_GIBBS_SWEEPS = 20
+# nats between a table's own topic and any other at the start: a hard table, which costs least
+_TABLE_CONTRAST = 50.0
+# tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
+_OTHER_SHARE = 0.05
+
+
+@dataclass
+class Seating:
+    """A guess at who sits where in the documents that were looked at, as counts.
+
+    cluster : (n,) int, -1 where the document has none
+    topic_words : (V, M) float64, tokens of each word in each topic
+    table_topic : (K, T) int, the topic that a table serves
+    n_kt : (K, T) float64, tokens at each table
+    """
+
+    cluster: np.ndarray
+    topic_words: np.ndarray
+    table_topic: np.ndarray
+    n_kt: np.ndarray
+
+
+def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Globals:
+    """The starting state of the SVI engine ``engine`` on ``corpus``.
+
+    At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
+    """
+    draw = streams.generator(seed, "svi.init")
+    chosen = np.arange(corpus.n_documents)
+    if corpus.n_documents > _SAMPLE:
+        chosen = np.sort(draw.choice(corpus.n_documents, size=_SAMPLE, replace=False))
+    part, some = corpus.subset(chosen), contexts.take(chosen)
+    if engine.initialisation == "random":
+        seating = seat_at_random(part, engine, draw)
+    elif engine.initialisation == "gibbs":
+        seating = seat_by_gibbs(part, engine, seed)
+    else:
+        seating = seat_by_seeds(part, some, engine, draw)
+    return _globals(engine, corpus, contexts, some, chosen, seating)
+
+
+def _globals(
+    engine: Any,
+    corpus: Corpus,
+    contexts: StackedContexts,
+    some: StackedContexts,
+    chosen: np.ndarray,
+    seating: Seating,
+) -> Globals:
+    """Posteriors given a seating of the documents ``chosen`` (n,) of the corpus.
+
+    Clusters, tables and topics are put in order of size, as sticks prefer them.
+    """
+    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    scale = corpus.n_documents / len(seating.cluster)
+    n_k = np.bincount(seating.cluster[seating.cluster >= 0], minlength=n_clusters).astype(np.float64)
+    clusters = np.argsort(-n_k, kind="stable")
+    natural = some.natural(seating.cluster, n_clusters)[clusters]
+    tables = np.argsort(-seating.n_kt[clusters], axis=1, kind="stable")
+    n_kt = np.take_along_axis(seating.n_kt[clusters], tables, axis=1)
+    topics = np.argsort(-seating.topic_words.sum(axis=0), kind="stable")
+    table_topic = np.argsort(topics)[np.take_along_axis(seating.table_topic[clusters], tables, axis=1)]
+    topic_sticks = sticks.stick_posterior(
+        np.bincount(table_topic.ravel(), minlength=n_topics), engine.topic_concentration
+    )
+    scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
+    np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
+    group_sticks = sticks.stick_posterior(scale * n_k[clusters], engine.group_concentration)
+    table_sticks = sticks.stick_posterior(scale * n_kt, engine.table_concentration)
+    topic_words = np.ascontiguousarray(scale * seating.topic_words[:, topics])
+    cluster = np.full(corpus.n_documents, -1, np.int32)
+    seated = seating.cluster >= 0
+    cluster[chosen[seated]] = np.argsort(clusters)[seating.cluster[seated]]
+    settings = engine.concentration_settings
+    n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
+    return Globals(
+        group_sticks=group_sticks,
+        topic_sticks=topic_sticks,
+        table_sticks=table_sticks,
+        table_topic=scores,
+        topic_words=topic_words,
+        natural=contexts.prior + scale * (natural - contexts.prior),
+        # Gamma posteriors whose means are the starting values
+        concentration_rates=(settings.shape + n_sticks) / settings.start,
+        cluster=cluster,
+        topic_prior=engine.topic_prior,
+        contexts=contexts,
+        n_m=topic_words.sum(axis=0),
+    )
+
+
+def seat_by_gibbs(part: Corpus, engine: Any, seed: int) -> Seating:
+    """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
+    sampler = Gibbs(
+        contexts=engine.contexts,
+        topic_prior=engine.topic_prior,
+        group_concentration=engine.group_concentration,
+        table_concentration=engine.table_concentration,
+        topic_concentration=engine.topic_concentration,
+        learn_concentrations=engine.learn_concentrations,
+        concentration_priors=engine.concentration_priors,
+        start_clusters=engine.n_clusters,
+        start_topics=engine.n_topics,
+        threads=engine.threads,
+    )
+    state = sampler.init(part, seed)
+    for iteration in range(1, _GIBBS_SWEEPS + 1):
+        sampler.step(part, state, seed, iteration)
+    return seating_of(part, state.cluster, state.topic, engine)
+
+
+def seating_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Seating:
+    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations.
+
+    Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
+    every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    cluster = _largest(cluster, n_clusters)
+    topic = _largest(topic, n_topics)
+    word = np.repeat(part.content.indices, part.content.data)
+    token_cluster = np.repeat(cluster, part.document_lengths)
+    table_topic = _largest_topics(token_cluster, topic, engine)
+    if n_tables > 1 and n_topics > 1:
+        common = n_topics - 1
+        table_topic[:, n_tables - 1] = common
+        is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)  # the last ones stand for "none", which is -1
+        np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
+        topic = np.where(is_served[token_cluster, topic], topic, common)
+    known = topic >= 0
+    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=part.n_words * n_topics)
+    known &= token_cluster >= 0
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
+    # a topic that several tables of a cluster serve has its tokens at the first of them
+    for k in range(n_clusters):
+        n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
+    return Seating(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+
+
+def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -> np.ndarray:
+    """(K, T) int: the topics with most tokens in each cluster, from the first again where there are fewer topics."""
+    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    known = (topic >= 0) & (token_cluster >= 0)
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
+    return order[:, np.arange(engine.n_tables) % n_topics]
+
+
+def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Labels renumbered by size, largest first; -1 from ``n_labels`` on."""
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    number = np.argsort(order)
+    number[number >= n_labels] = -1
+    return number[labels]
+
+
+def seat_at_random(part: Corpus, engine: Any, draw: np.random.Generator) -> Seating:
+    """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
+    shape = engine.n_clusters, engine.n_tables
+    words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
+    return Seating(
+        cluster=draw.integers(engine.n_clusters, size=part.n_documents),
+        topic_words=words[:, None] * draw.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
+        table_topic=draw.integers(engine.n_topics, size=shape),
+        n_kt=np.full(shape, part.n_tokens / np.prod(shape)),
+    )
+
+
+def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+    """(n,) int: documents by their words; those without words by their contexts under the clusters found."""
+    has_words = part.document_lengths > 0
+    cluster = np.full(part.n_documents, -1)
+    if has_words.any():
+        rows = unit_rows(take_rows(part.content, np.flatnonzero(has_words)))
+        cluster[has_words] = cluster_rows(rows, n_clusters, draw)
+    else:
+        seeds = draw.permutation(part.n_documents)[:n_clusters]
+        cluster[seeds] = np.arange(len(seeds))
+    left = np.flatnonzero(cluster < 0)
+    if len(left):
+        scores = some.take(left).log_likelihood(some.expected_parameters(some.natural(cluster, n_clusters)))
+        cluster[left] = scores.argmax(axis=1)
+    return cluster
+
+
+def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.random.Generator) -> Seating:
+    """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
+
+    Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
+    Topics that just suffice for one to each cluster are those: with a common one, some cluster would have none of its
+    own.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    cluster = cluster_documents(part, some, n_clusters, draw)
+    content = sp.csr_matrix(part.content, dtype=np.float64)
+    cluster_words = np.asarray((_sum_by(cluster, n_clusters) @ content).todense())
+    topic_words = np.zeros((part.n_words, n_topics))
+    owner = np.full(n_topics, -1)
+    has_common = n_topics != np.count_nonzero(np.bincount(cluster))
+    n_own = n_topics - 1 if has_common else n_topics
+    if has_common:
+        topic_words[:, -1] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
+    own = max(n_own // n_clusters, 1)
+    m = 0
+    for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
+        members = np.flatnonzero(cluster == k)
+        if len(members) and m < n_own:
+            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, n_own - m), draw)
+            for one in np.unique(group):
+                words = np.asarray(content[members[group == one]].sum(axis=0)).ravel()
+                topic_words[:, m] = words * (0.5 if has_common else 1.0)
+                owner[m] = k
+                m += 1
+    near = _root(cluster_words) @ _root(topic_words.T).T
+    first = (owner == np.arange(n_clusters)[:, None]) | (has_common & (np.arange(n_topics) == n_topics - 1))
+    table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
+    share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
+    n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
+    return Seating(cluster, topic_words, table_topic, n_kt)
+
+
+def _root(counts: np.ndarray) -> np.ndarray:
+    """Square roots of the rows' frequencies; rows of zeros stay."""
+    return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))

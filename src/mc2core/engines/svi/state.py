@@ -1,0 +1,298 @@
+"""What SVI-MC2 knows between mini-batches: parameters of q(global variables), their expectations and divergences.
+
+UAI16: q(beta), q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical, q(psi_m) Dirichlet and q(phi_k)
+conjugate. K, T, M are truncations: clusters, tables in each, topics. Concentrations that are learnt have Gamma
+posteriors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import digamma as array_digamma
+from scipy.special import gammaln
+
+from mc2core.base.described import Stored, check
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import digamma, exp, log, log_gamma
+from mc2core.compute.threads import in_blocks
+from mc2core.engines.base import State
+from mc2core.engines.svi import sticks
+from mc2core.families.stacked import StackedContexts
+
+GROUP, TABLE, TOPIC = range(3)
+_SMALLEST_SHRINK = 1e-60
+_WORD_BLOCK = 1024
+_DESCRIBED = {
+    "group_sticks": Stored("f", "2 K-1", above=0),
+    "topic_sticks": Stored("f", "2 M-1", above=0),
+    "table_sticks": Stored("f", "2 K T-1", above=0),
+    "table_topic": Stored("f", "K T M"),
+    "topic_words": Stored("f", "V M", least=0),
+    "natural": Stored("f", "K D"),
+    "concentration_rates": Stored("f", "3", above=0),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "n_m": Stored("f", "M", least=0),
+}
+_DESCRIBED_NUMBERS = {
+    "shrink": Stored("f", "", above=0, most=1),
+    "n_updates": Stored("i", "", least=0),
+    "n_visited": Stored("i", "", least=0, below="J"),
+    "evidence": Stored("f", ""),
+    "elbo": Stored("f", "", is_finite=False),
+}
+
+
+@dataclass
+class Globals(State):
+    """Parameters of the global posteriors, and the latest cluster of every document.
+
+    Attributes
+    ----------
+    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
+        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.engines.svi.sticks`.
+    table_topic : (K, T, M) float64
+        Natural parameters of q(c_kt), up to a constant in each row.
+    topic_words : (V, M) float64, >= 0
+        Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
+    natural : (K, D) float64
+        Natural parameters of q(phi_k), contexts side by side.
+    concentration_rates : (3,) float64
+        Rates of the Gamma posteriors of alpha, v, eta; of no effect where a concentration is fixed.
+    cluster : (J,) int32
+        Likeliest cluster of each document when it was last visited, or where it was seated at the start; -1 where
+        neither was.
+    topic_prior : float
+        s.
+    contexts : StackedContexts of the corpus
+    shrink : float
+        1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
+        batch's words, not the whole table.
+    n_m : (M,) float64
+        Expected tokens of each topic.
+    n_updates : int
+        Mini-batches so far.
+    n_visited : int
+        Documents visited so far in the epoch that is under way; 0 between epochs.
+    evidence : float
+        sum_j ln Z_j of these documents, nats.
+    elbo : float
+        Nats; NaN before the first step.
+    """
+
+    group_sticks: np.ndarray
+    topic_sticks: np.ndarray
+    table_sticks: np.ndarray
+    table_topic: np.ndarray
+    topic_words: np.ndarray
+    natural: np.ndarray
+    concentration_rates: np.ndarray
+    cluster: np.ndarray
+    topic_prior: float
+    contexts: StackedContexts
+    n_m: np.ndarray
+    shrink: float = 1.0
+    n_updates: int = 0
+    n_visited: int = 0
+    evidence: float = 0.0
+    elbo: float = float("nan")
+
+    @property
+    def progress(self) -> float:  # type: ignore[override]
+        return self.n_visited / len(self.cluster)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        # the shrinkage as it is: folding it in would change bits
+        return {name: np.asarray(getattr(self, name)) for name in (*_DESCRIBED, *_DESCRIBED_NUMBERS)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], topic_prior: float, contexts: StackedContexts
+    ) -> Globals:
+        """The inverse of :meth:`arrays`; ValueError where they lack their ``sizes`` (J, V, K, T, M, D) or range."""
+        check(arrays, _DESCRIBED | _DESCRIBED_NUMBERS, sizes)
+        types = {"i": np.int32, "f": np.float64}
+        fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in _DESCRIBED.items()}
+        fields |= {name: arrays[name].item() for name in _DESCRIBED_NUMBERS}
+        state = cls(**fields, topic_prior=topic_prior, contexts=contexts)
+        with np.errstate(all="ignore"):
+            if not np.isfinite(contexts.kl(state.natural)).all():
+                raise ValueError("'natural' holds parameters of no distribution")
+        return state
+
+    def fold(self) -> None:
+        """Multiply ``shrink`` into the counts and take their totals anew."""
+        if self.shrink != 1.0:
+            self.topic_words *= self.shrink
+            self.shrink = 1.0
+        self.n_m = self.topic_words.sum(axis=0)
+
+    def blend_topic_words(
+        self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
+    ) -> None:
+        """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,)."""
+        if rate == 1.0:
+            self.topic_words[:] = 0.0
+            self.shrink = 1.0
+        else:
+            self.shrink *= 1.0 - rate
+        factor = rate * scale / self.shrink
+
+        def work(first: int, last: int) -> np.ndarray:
+            return add_rows(self.topic_words, words, counts, factor, first, last)
+
+        total = sum(in_blocks(pool, work, len(words), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
+        self.n_m = (1.0 - rate) * self.n_m + rate * scale * total
+        if self.shrink < _SMALLEST_SHRINK:
+            self.fold()
+
+
+@kernel
+def add_rows(table, rows, values, factor, first, last):
+    """table[rows[u]] += factor * values[u] for u in first..last-1; returns the sum of these values."""
+    total = np.zeros(values.shape[1])
+    for u in range(first, last):
+        row, value = table[rows[u]], values[u]
+        for m in range(value.size):
+            row[m] += factor * value[m]
+            total[m] += value[m]
+    return total
+
+
+@dataclass(frozen=True)
+class ConcentrationSettings:
+    """alpha, v and eta (in this order): where they start, which are learnt, and their Gamma(shape, rate) priors."""
+
+    start: np.ndarray
+    is_learnt: np.ndarray
+    shape: np.ndarray
+    rate: np.ndarray
+
+
+@dataclass
+class Concentrations:
+    """E[c] and E[ln c] of alpha, v, eta (in this order), and the divergence of what was learnt of them.
+
+    A concentration c with prior Gamma(a, b) behind n Beta(1, c) sticks v_i has the posterior
+    Gamma(a + n, b - sum_i E ln(1 - v_i)).
+    """
+
+    mean: np.ndarray
+    mean_log: np.ndarray
+    divergence: float
+
+    @classmethod
+    def of(cls, state: Globals, settings: ConcentrationSettings) -> Concentrations:
+        """Under the posteriors of ``state``; those that are not learnt as they were set."""
+        learnt, a0, b0 = settings.is_learnt, settings.shape, settings.rate
+        a = a0 + [one[0].size for one in stick_arrays(state)]
+        b = state.concentration_rates
+        kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)
+        return cls(
+            mean=np.where(learnt, a / b, settings.start),
+            mean_log=np.where(learnt, array_digamma(a) - np.log(b), np.log(settings.start)),
+            divergence=float(kl[learnt].sum()),
+        )
+
+
+def stick_arrays(state: Globals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Sticks behind alpha, v, eta."""
+    return state.group_sticks, state.table_sticks, state.topic_sticks
+
+
+@kernel(error_model="numpy")
+def fill_shares(scores, log_shares, shares):
+    """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
+    for i in range(scores.shape[0]):
+        highest = -np.inf
+        for m in range(scores.shape[1]):
+            highest = max(highest, scores[i, m])
+        for m in range(scores.shape[1]):
+            shares[i, m] = exp(scores[i, m] - highest)
+        total = 0.0
+        for m in range(scores.shape[1]):
+            total += shares[i, m]
+        log_total = highest + log(total)
+        for m in range(scores.shape[1]):
+            shares[i, m] /= total
+            log_shares[i, m] = scores[i, m] - log_total
+
+
+def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
+    log_shares, shares = np.empty((2, *scores.shape))
+    rows = -1, scores.shape[-1]
+    fill_shares(scores.reshape(rows), log_shares.reshape(rows), shares.reshape(rows))
+    return log_shares, shares
+
+
+@dataclass
+class Expectations:
+    """Expectations under q of what the local step multiplies; all float64.
+
+    log_group (K,), log_table (K, T), log_topic (M,) : E ln beta, E ln tau, E ln epsilon
+    log_table_topic, table_topic (K, T, M) : ln mu_ktm and mu_ktm
+    log_topic_total (M,) : digamma(sum_w lambda_mw)
+    contexts (K, D) : E[t(phi_k)]
+    """
+
+    log_group: np.ndarray
+    log_table: np.ndarray
+    log_topic: np.ndarray
+    log_table_topic: np.ndarray
+    table_topic: np.ndarray
+    log_topic_total: np.ndarray
+    contexts: np.ndarray
+
+    @classmethod
+    def of(cls, state: Globals) -> Expectations:
+        """Under the posteriors of ``state``."""
+        log_table_topic, table_topic = topic_shares(state.table_topic)
+        return cls(
+            log_group=sticks.expected_log_weights(state.group_sticks),
+            log_table=sticks.expected_log_weights(state.table_sticks),
+            log_topic=sticks.expected_log_weights(state.topic_sticks),
+            log_table_topic=log_table_topic,
+            table_topic=table_topic,
+            log_topic_total=array_digamma(state.n_m + state.topic_prior * len(state.topic_words)),
+            contexts=state.contexts.expected_parameters(state.natural),
+        )
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def sum_topic_divergence(topic_words, prior, log_total, log_gamma_prior, first, last):
+    """Sum over words first..last-1 and topics of n E ln psi - lnG(s + n) + lnG(s)."""
+    total = 0.0
+    for w in range(first, last):
+        for m in range(topic_words.shape[1]):
+            n = topic_words[w, m]
+            x = prior + n
+            total += n * (digamma(x) - log_total[m]) - log_gamma(x) + log_gamma_prior
+    return total
+
+
+def topic_divergence(state: Globals, pool: Executor | None) -> float:
+    """Sum over topics of KL(q(psi_m) || Dir(s)), in nats. ``shrink`` must be 1."""
+    s, n_words = state.topic_prior, len(state.topic_words)
+    totals = state.n_m + s * n_words
+    log_total = array_digamma(totals)
+    log_gamma_prior = float(gammaln(s))
+
+    def work(first: int, last: int) -> float:
+        return sum_topic_divergence(state.topic_words, s, log_total, log_gamma_prior, first, last)
+
+    return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _WORD_BLOCK))
+
+
+def divergence(state: Globals, concentrations: Concentrations, pool: Executor | None = None) -> float:
+    """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals."""
+    expected = Expectations.of(state)
+    total = concentrations.divergence
+    for one, mean, mean_log in zip(stick_arrays(state), concentrations.mean, concentrations.mean_log, strict=True):
+        total += sticks.divergence(one, mean, mean_log)
+    total += float(np.sum(expected.table_topic * (expected.log_table_topic - expected.log_topic)))
+    return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)

@@ -1,0 +1,1 @@
+"""The papers' tables and figures: plans, targets, and what each one shows."""

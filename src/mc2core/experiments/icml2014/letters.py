@@ -1,0 +1,165 @@
+"""ICML14 figure 2: letters as topics, words as document clusters, and the context of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from mc2core.corpus import Corpus
+from mc2core.experiments.icml2014.recovery import FOUND_WITHIN, match_topics
+from mc2core.experiments.report import style
+from mc2core.families import NormalGamma
+from mc2core.model import Model
+from mc2core.sources.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
+from mc2core.sources.simulated.shapes import Truth
+
+CONTEXT = "number"
+_MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
+_MOST_CLUSTERS = 6
+
+
+def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and each number drawn in it (table with the columns of :func:`_long`).
+
+    Parameters
+    ----------
+    corpus : the letters that were fitted; numeric context ``number``, labels are the words.
+    models : ``{row title: model}``, one row of letters each below the truth; the first one's clusters are drawn.
+    seeds : how many fits there are in all, of which these show the first.
+    """
+    for model in models.values():
+        model.check_corpus(corpus)
+    names = list(bitmaps())
+    height = 0.3 + 0.95 * (1 + len(models))
+    figure = style.new_figure(7.4, height + 2.7)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.7])
+    images, below = parts
+    orders = {title: _order(truth, model) for title, model in models.items()}
+    n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
+    axes = images.subplots(1 + len(models), n_columns, squeeze=False)
+    drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
+    for row, (title, model) in zip(axes[1:], models.items(), strict=True):
+        order, distances = orders[title]
+        labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
+        hidden = len(order) - n_columns
+        count = f"M = {len(order)}" + (f"\n({hidden} not drawn)" if hidden > 0 else "")
+        drawn.append(_draw_row(row, f"{title}, {count}", _pick(model.word_given_topic, order), labels))
+    which = f"first of {seeds} fits" if seeds > 1 else "one fit"
+    images.suptitle(f"topics, and the L1 distance of each found one from its letter ({which})", fontsize=9)
+
+    title, model = next(iter(models.items()))
+    order, _ = orders[title]
+    left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
+    match, _ = match_topics(truth.topic_given_cluster, _columns(model.topic_given_cluster, order)[:, : len(names)])
+    rest = [k for k in np.argsort(-model.cluster_weights, kind="stable") if k not in match]
+    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)[:_MOST_CLUSTERS]
+    shares = _columns(model.topic_given_cluster[clusters], order)
+    # what other topics take is one column
+    shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
+    drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
+    rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
+    drawn.append(
+        _draw_shares(middle, f"clusters: {title}, K = {len(model.cluster_weights)}", shares, rows, [*names, "+"])
+    )
+    drawn.append(_draw_densities(right, corpus, truth, model, clusters))
+    style.mark_source(below, f"simulated letters data, {corpus.n_documents} documents")
+    return figure, pd.concat(drawn, ignore_index=True)
+
+
+def _order(truth: Truth, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Found topics in the order of the true ones they match (-1: none), then the others, heaviest first; distances."""
+    match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
+    share = model.cluster_weights @ model.topic_given_cluster
+    rest = [topic for topic in np.argsort(-share, kind="stable") if topic not in match]
+    return np.concatenate([match, np.array(rest, dtype=np.int64)]), distance
+
+
+def _pick(topics: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[:, None] >= 0, topics[order], np.nan)
+
+
+def _columns(shares: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[None, :] >= 0, shares[:, order], 0.0)
+
+
+def _long(panel: str, item: Any, position: Any, value: Any) -> pd.DataFrame:
+    return pd.DataFrame({"panel": panel, "item": item, "position": position, "value": value})
+
+
+def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, topic, label in zip(axes, topics, labels, strict=False):
+        ax.imshow(topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=0.12, interpolation="nearest")
+        ax.set_axis_on()
+        ax.set(xticks=[], yticks=[])
+        ax.set_xlabel(label, fontsize=8, labelpad=2)
+        for spine in ax.spines.values():
+            spine.set(visible=True, linewidth=0.4, color="#999999")
+    axes[0].set_ylabel(title, fontsize=9)
+    pixels = N_ROWS * N_COLUMNS
+    items = [f"{i + 1} {label}" for i, label in enumerate(labels)]
+    return _long(f"topics: {title}", np.repeat(items, pixels), np.tile(np.arange(pixels), len(topics)), topics.ravel())
+
+
+def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=0.4, aspect="auto", interpolation="nearest")
+    ax.set_xticks(np.arange(len(columns)), columns)
+    ax.set_yticks(np.arange(len(rows)), [row.capitalize() for row in rows], fontsize=7)
+    ax.set(title=title, xlabel="topic (letter)")
+    ax.tick_params(length=0)
+    return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
+
+
+def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, clusters: np.ndarray) -> pd.DataFrame:
+    mean, sd = corpus.units[CONTEXT]
+    values = np.asarray(corpus.contexts[CONTEXT]) * sd + mean
+    grid = np.linspace(values.min() - 0.5, values.max() + 0.5, 200)
+    ax.hist(values, bins=40, density=True, color="#DDDDDD", label="data")
+    parameters = truth.contexts[CONTEXT]
+    true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
+    ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
+    natural = model.context_parameters(CONTEXT)[clusters]
+    found = model.cluster_weights[clusters, None] * predictive_density((grid - mean) / sd, natural) / sd
+    for k, density in enumerate(found):
+        ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
+    ax.set(title="context of each cluster", xlabel="number", ylabel="density")
+    ax.set_ylim(top=1.4 * ax.get_ylim()[1])  # room for the legend above the data
+    ax.legend(fontsize=6, handlelength=1.2, ncols=3, loc="upper center", columnspacing=1.0)
+    items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
+    return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
+
+
+def predictive_density(values: np.ndarray, natural: np.ndarray) -> np.ndarray:
+    """(K, n) posterior predictive density (Student's t, MODEL section 1) of n values under K Normal-Gammas."""
+    mu, kappa, a, b = NormalGamma.standard(natural)
+    scale = np.sqrt(b * (kappa + 1.0) / (a * kappa))
+    return stats.t.pdf(values[None, :], 2.0 * a[:, None], loc=mu[:, None], scale=scale[:, None])
+
+
+def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[tuple[str, bool, str]]:
+    """The paper's claims as (what, whether it holds for most fits, the numbers): the clusters, and the letters."""
+    n_clusters = len(truth.cluster_weights)
+    clusters = [model.last.n_clusters for model in models]
+    found = [
+        int((match_topics(truth.word_given_topic, model.word_given_topic)[1] < FOUND_WITHIN).sum()) for model in models
+    ]
+    n_letters = len(truth.word_given_topic)
+    return [
+        (
+            f"{sweeps} sweeps recover K = {n_clusters}",
+            clusters.count(n_clusters) > len(models) / 2,
+            f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}",
+        ),
+        (
+            f"{sweeps} sweeps recover all {n_letters} letters",
+            found.count(n_letters) > len(models) / 2,
+            f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
+        ),
+    ]

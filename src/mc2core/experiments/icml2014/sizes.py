@@ -1,0 +1,78 @@
+"""ICML14 figure 7: how well clusters are found as documents grow in length or number, with and without context."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from mc2core.experiments.report import style
+
+_AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
+_OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
+
+
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean and sd (n - 1) of the NMI over the repeats at each point: axis, n_tokens, n_documents, with_context, ..."""
+    keys = ["axis", "n_tokens", "n_documents", "with_context"]
+    grouped = rows.groupby(keys)["nmi"]
+    return grouped.agg(nmi="mean", nmi_sd="std", repeats="size").fillna({"nmi_sd": 0.0}).reset_index()
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """Two panels of NMI (mean, and bars of one sd) from the table of :func:`summarise`."""
+    figure = style.new_figure(7.2, 2.9)
+    panels = figure.subplots(1, 2, sharey=True)
+    repeats = int(points["repeats"].max())
+    for ax, (axis, label) in zip(panels, _AXES.items(), strict=True):
+        here = points[points["axis"] == axis]
+        for number, (with_context, name) in enumerate(((True, "with context"), (False, "without context"))):
+            line = here[here["with_context"] == with_context].sort_values(axis)
+            ax.errorbar(
+                line[axis],
+                line["nmi"],
+                line["nmi_sd"],
+                label=name,
+                color=style.COLOURS[number],
+                marker=style.MARKERS[number],
+                linestyle="-" if with_context else "--",
+                capsize=2.5,
+                elinewidth=0.9,
+            )
+        ticks = sorted(here[axis].unique())
+        fixed = _OTHER[axis]
+        ax.set_xscale("log")
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        ax.minorticks_off()
+        ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_AXES[fixed].replace('number of ', '')}")
+        ax.set_ylim(-0.03, 1.22)  # room for the legend above every bar
+        ax.set_yticks(np.linspace(0.0, 1.0, 6))
+        ax.grid(axis="y", color="#E5E5E5", linewidth=0.6)
+    panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")
+    panels[0].legend(loc="upper left", ncols=2)
+    style.mark_source(figure, "simulated letters data")
+    return figure
+
+
+def claim(points: pd.DataFrame) -> list[tuple[str, bool | None, str]]:
+    """The paper's claim on each axis: (what, whether it holds, the numbers); None where there is one size only.
+
+    Context helps most where there is least: its gain in mean NMI at the smallest size exceeds that at the largest.
+    """
+    verdicts: list[tuple[str, bool | None, str]] = []
+    for axis, label in _AXES.items():
+        table = points[points["axis"] == axis].pivot(index=axis, columns="with_context").sort_index()
+        gain = (table["nmi"][True] - table["nmi"][False]).to_numpy()
+        sizes = table.index.to_numpy()
+        spread = table["nmi_sd"].iloc[[0, -1]].to_numpy().max()
+        numbers = f"gain in NMI {gain[0]:+.3f} at {sizes[0]}, {gain[-1]:+.3f} at {sizes[-1]}"
+        if len(sizes) > 1 and abs(gain[0] - gain[-1]) < spread:
+            numbers += f" (no further apart than one sd between repeats, {spread:.3f})"
+        verdicts.append(
+            (
+                f"context helps most where {label.removeprefix('number of ')} are few",
+                bool(gain[0] > gain[-1]) if len(sizes) > 1 else None,
+                numbers,
+            )
+        )
+    return verdicts

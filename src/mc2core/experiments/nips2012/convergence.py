@@ -1,0 +1,153 @@
+"""How near clusters are to the truth after so many seconds, and how much sooner than a baseline (NIPS12 section 6).
+
+Curves are traces of fits with ``vi_bits`` in each row: variation of information between the labels and the clusters
+after that sweep. Seconds are those of the engine, start included, without compilation and without scoring.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.experiments.report.tables import mean_sd
+
+BASELINE = "baseline"
+#: methods whose claims are judged: ours, and with the projection that the paper prints
+JUDGED = ("FastEx", "FastEx as printed")
+#: a VI counts as reached when it is no more than this factor above
+WITHIN = 1.01
+SOONER = 10.0
+
+
+def read_curves(
+    traces: Sequence[str | os.PathLike[str]],
+    corpora: Sequence[str | os.PathLike[str]],
+    runs: Mapping[str, Mapping[str, Any]],
+) -> pd.DataFrame:
+    """One long table of all curves.
+
+    Parameters
+    ----------
+    traces : files ``.../<run>/<seed>/trace.tsv``.
+    corpora : folders ``.../<dataset>`` with a source.json (:func:`mc2core.sources.catalogue.prepare`).
+    runs : of :func:`mc2core.experiments.plan.read_experiments`.
+
+    Returns
+    -------
+    Columns dataset (its title), source, documents, words, method, clusters, bits, seed, iteration, seconds, vi_bits.
+    """
+    sources = {Path(folder).name: storage.read_json(Path(folder) / "source.json") for folder in corpora}
+    parts = []
+    for path in map(Path, traces):
+        run = runs[path.parts[-3]]
+        about, settings = sources[run["dataset"]], run["fit"]["settings"]
+        trace = pd.read_csv(path, sep="\t")
+        named = pd.DataFrame(
+            {
+                "dataset": about["title"],
+                "source": about["source"],
+                "documents": about["train_documents"],
+                "words": about["words"],
+                "method": run["method"],
+                "clusters": settings["n_clusters"],
+                "bits": settings["bits"],
+                "seed": int(path.parts[-2]),
+            },
+            index=trace.index,
+        )
+        parts.append(named.join(trace[["iteration", "seconds", "vi_bits"]]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def seconds_to(curve: pd.DataFrame, vi_bits: float) -> float:
+    """Seconds after which a curve is first at most ``vi_bits``; NaN if it never is."""
+    there = curve.loc[curve["vi_bits"] <= vi_bits, "seconds"]
+    return float(there.iloc[0]) if len(there) else np.nan
+
+
+def compare(curves: pd.DataFrame) -> pd.DataFrame:
+    """Each fit against the baseline of its dataset and seed, all at their ``bits``.
+
+    Returns
+    -------
+    A row for each dataset, method, bits and seed: what curves say of them, sweeps, seconds, vi_bits (last ones),
+    seconds_to_baseline and speedup, NaN where the notes of this module say so.
+    """
+    rows = []
+    for (dataset, seed), here in curves.groupby(["dataset", "seed"], sort=False):
+        rival = here[here["method"] == BASELINE]
+        target = np.nan
+        if len(rival) and rival["vi_bits"].iloc[-1] * WITHIN < rival["vi_bits"].iloc[0]:
+            target = rival["vi_bits"].iloc[-1] * WITHIN
+        needed = seconds_to(rival, target)
+        for (method, bits), curve in here.groupby(["method", "bits"], sort=False):
+            last = curve.iloc[-1]
+            arrived = seconds_to(curve, target)
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": method,
+                    "bits": bits,
+                    "seed": seed,
+                    **{name: last[name] for name in ("source", "documents", "words", "clusters")},
+                    "sweeps": last["iteration"],
+                    "seconds": last["seconds"],
+                    "vi_bits": last["vi_bits"],
+                    "seconds_to_baseline": arrived,
+                    "speedup": needed / arrived,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def judge(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[tuple[str, bool | None, str]]:
+    """Two claims on one method, over seeds, as (what, whether it holds, the numbers).
+
+    The method ends no farther from the truth than the baseline, and reaches the baseline's VI ``times`` times sooner.
+    ``fits`` is the table of :func:`compare`; None where a side is missing or the baseline gains nothing.
+    """
+    here = fits[fits["dataset"] == dataset]
+    ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
+    name = f"{method}: " if method != JUDGED[0] else ""
+    quality, speed = f"{name}as good as the baseline in the end", f"{name}{times:g} times sooner at the baseline's VI"
+    if ours.empty or rival.empty:
+        return [(quality, None, "no fit"), (speed, None, "no fit")]
+    numbers = f"VI {_mean_sd(ours['vi_bits'], 2)}, baseline {_mean_sd(rival['vi_bits'], 2)} bits"
+    gained = rival.set_index("seed")["seconds_to_baseline"].dropna()
+    reached = ours["speedup"].dropna()
+    if gained.empty:
+        idle = "the baseline ends no better than after its first sweep"
+        return [(quality, None, f"{numbers}: {idle}"), (speed, None, idle)]
+    verdicts = [(quality, bool(ours["vi_bits"].mean() <= rival["vi_bits"].mean() * WITHIN), numbers)]
+    if len(reached) < len(gained):
+        return [*verdicts, (speed, False, f"{len(gained) - len(reached)} of {len(gained)} fits do not reach that VI")]
+    return [*verdicts, (speed, bool(reached.mean() >= times), f"{_mean_sd(reached, 1)} times")]
+
+
+def _mean_sd(values: pd.Series, digits: int) -> str:
+    return mean_sd(values.to_list(), digits)
+
+
+def judge_bits(fits: pd.DataFrame, method: str = JUDGED[0], enough: int = 64) -> tuple[str, bool | None, str]:
+    """The claim that signatures longer than ``enough`` bits gain nothing: their last VI is not lower by over 1%."""
+    means = fits[fits["method"] == method].groupby("bits")["vi_bits"].mean()
+    text, longer = f"no gain past {enough} bits", means[means.index > enough]
+    if enough not in means.index or longer.empty:
+        return text, None, f"no fit with {enough} bits and with more"
+    numbers = ", ".join(f"{bits} bits {vi:.2f}" for bits, vi in means.items())
+    return text, bool(longer.min() * WITHIN >= means[enough]), f"VI at {numbers}"
+
+
+# -- NIPS12 table 2 ------------------------------------------------------------------------------------------------
+
+
+def longest(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows (of curves or fits) with the longest signatures of each method."""
+    most = rows.groupby(["dataset", "method"])["bits"].transform("max")
+    return rows.loc[rows["bits"] == most]

@@ -1,0 +1,300 @@
+"""Plans: configuration and sheets, checked so that a slip stops a run before its first job.
+
+A validator of JSON Schema answers with the schema around a fault; here each fault is one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mc2core.base import plain_yaml
+from mc2core.base.checks import nearest
+from mc2core.sources.formats.records import csv_rows
+
+
+def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping[str, Any] | None = None) -> None:
+    """ValueError for the first key of ``value`` that the JSON Schema has no room for, at any depth.
+
+    Reads ``properties``, ``additionalProperties`` and local ``$ref``; ``where`` begins the message.
+    """
+    root = _root or schema
+    schema = _resolved(schema, root)
+    if not isinstance(value, Mapping):
+        return
+    known = schema.get("properties", {})
+    rest = schema.get("additionalProperties", {})
+    for key, inner in value.items():
+        if key not in known and rest is False:
+            raise ValueError(f"{where}: {key!r} is not known{nearest(str(key), known)}")
+        inside = f"{where}, {key}" if ":" in where else f"{where}: {key}"
+        check_keys(inner, known.get(key, rest or {}), inside, root)
+
+
+def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    while "$ref" in schema:
+        node: Any = root
+        for part in str(schema["$ref"]).removeprefix("#/").split("/"):
+            node = node[part]
+        schema = node
+    return schema
+
+
+def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any] | None = None) -> Any:
+    """``value`` with a number, in place, wherever the schema wants one and Snakemake left text such as "1e-2".
+
+    A whole number is an int where the schema asks for an integer: 3.0 is 3.
+    """
+    root = _root or schema
+    schema = _resolved(schema, root)
+    if isinstance(value, dict):
+        known, rest = schema.get("properties", {}), schema.get("additionalProperties") or {}
+        for key in value:
+            value[key] = read_numbers(value[key], known.get(key, rest), root)
+    elif isinstance(value, list):
+        value[:] = [read_numbers(one, schema.get("items", {}), root) for one in value]
+    else:
+        kinds = schema.get("type", [])
+        kinds = {kinds} if isinstance(kinds, str) else set(kinds)
+        if isinstance(value, str) and kinds & {"number", "integer"} and "string" not in kinds:
+            found = plain_yaml.parse(value, repr(value)) if re.fullmatch(r"[-+.0-9eE]+", value) else None
+            value = found if isinstance(found, int | float) else value
+        if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
+            value = int(value)
+    return value
+
+
+def check_values(value: Any, schema: Mapping[str, Any], where: str) -> None:
+    """ValueError for the value that breaks the JSON Schema most plainly: its key, what was found, what is allowed."""
+    import jsonschema
+
+    for place, text in _texts(value):
+        if character := _control_character(text):
+            raise ValueError(f"{where}: {', '.join(map(str, place))}: {text!r} holds {character}")
+    standard = jsonschema.Draft202012Validator
+    # every comparison with NaN is false, so bounds let it pass
+    finite = standard.TYPE_CHECKER.redefine(
+        "number", lambda checker, one: standard.TYPE_CHECKER.is_type(one, "number") and math.isfinite(one)
+    )
+    validator = jsonschema.validators.extend(standard, type_checker=finite)(schema)
+    fault = jsonschema.exceptions.best_match(validator.iter_errors(value))
+    if fault is None:
+        return
+    keys = ", ".join(map(str, fault.absolute_path))
+    about = str(fault.schema.get("description", "")) if isinstance(fault.schema, Mapping) else ""
+    allowed = f" ({' '.join(about.split())})" if about else ""
+    raise ValueError(f"{where}: {keys + ': ' if keys else ''}{' '.join(fault.message.split())}{allowed}")
+
+
+def _texts(value: Any, keys: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Every text inside, with the keys that lead to it."""
+    if isinstance(value, str):
+        yield keys, value
+    elif isinstance(value, Mapping | list):
+        for key, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _texts(inner, (*keys, key))
+
+
+def _control_character(text: str) -> str:
+    """What no name, path or title may hold, such as a line break or NUL; "" if there is none."""
+    found = re.search(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]", text)
+    return f"the character U+{ord(found[0]):04X}; text is of printable characters, on one line" if found else ""
+
+
+def check_mirror(config: Mapping[str, Any]) -> None:
+    """ValueError for a ``mirror`` that is no folder."""
+    if config["mirror"] and not Path(config["mirror"]).is_dir():
+        raise ValueError(
+            f"configuration: mirror: {str(config['mirror'])!r} is no folder; a folder of source files is needed, "
+            "or '' for none"
+        )
+
+
+def read_yaml(path: str | os.PathLike[str]) -> Any:
+    """The content of a YAML file; ValueError naming the file and the place for one that cannot be read."""
+    return plain_yaml.read(path)
+
+
+def check_config_files(arguments: Iterable[str]) -> None:
+    """SystemExit with one sentence for a file after ``--configfile`` or ``--configfiles`` that cannot be read.
+
+    For the profile that Snakemake reads first: itself it answers with a traceback, or names no file.
+    """
+    is_file = False
+    for argument in arguments:
+        option, _, value = argument.partition("=")
+        if argument.startswith("-"):
+            is_file = option in ("--configfile", "--configfiles")
+            argument = value
+        if is_file and argument:
+            try:
+                if not isinstance(read_yaml(argument), Mapping):
+                    raise ValueError(f"{argument} has no keys at its top level")
+            except (ValueError, OSError) as error:
+                raise SystemExit(f"configuration: {error}") from None
+
+
+def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:
+    """Rows of a tab-separated sheet as dicts of text.
+
+    Parameters
+    ----------
+    schema : JSON Schema of one row; its ``properties`` are the columns allowed, ``required`` those that must be there.
+    key : the column that names a row; a name may occur once.
+
+    Raises
+    ------
+    ValueError
+        The file, a column or every row is missing, a column is unknown, a row is too short or too long, a field is not
+        of its form or holds a control character, or a name occurs twice.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    rows = csv_rows(path, "\t")
+    _, columns = next(rows, (0, []))
+    for place, column in enumerate(columns):
+        if column not in schema["properties"]:
+            raise ValueError(f"{path}: column {column!r} is not known{nearest(column, schema['properties'])}")
+        if column in columns[:place]:
+            raise ValueError(f"{path}: column {column!r} is there twice")
+    for column in schema.get("required", ()):
+        if column not in columns:
+            raise ValueError(f"{path}: column {column!r} is missing")
+    seen: dict[str, int] = {}
+    table = []
+    for line, fields in rows:
+        where, row = f"{path}, line {line}", dict(zip(columns, fields, strict=True))
+        for column, rule in schema["properties"].items():
+            field = row.get(column, "")
+            pattern = rule.get("pattern", ".+" if rule.get("minLength") else ".*")
+            if character := _control_character(field):
+                raise ValueError(f"{where}: {column} {field!r} holds {character}")
+            if not re.fullmatch(pattern, field):
+                raise ValueError(
+                    f"{where}: {column} {field!r} is not of the form {pattern} ({rule['description'].rstrip('.')})"
+                )
+        if row[key] in seen:
+            raise ValueError(f"{where}: {key} {row[key]!r} is the name of line {seen[row[key]]} too")
+        seen[row[key]] = line
+        table.append(row)
+    if not table:
+        raise ValueError(f"{path} has no row below its header")
+    return table
+
+
+def parse_settings(text: str, where: str) -> dict[str, Any]:
+    """``"kernel=collapsed iterations=10"`` as ``{"kernel": "collapsed", "iterations": 10}`` (values are YAML)."""
+    settings: dict[str, Any] = {}
+    for part in text.split():
+        name, sign, value = part.partition("=")
+        if not name or not sign or not value:
+            raise ValueError(f"{where}: {part!r} must have the form name=value")
+        if name in settings:
+            raise ValueError(f"{where}: {name!r} is set twice")
+        settings[name] = plain_yaml.parse(value, f"{where}: the value of {name!r}, {value!r},")
+    return settings
+
+
+def choose_datasets(config: Mapping[str, Any]) -> list[str]:
+    """The ``datasets`` of a configuration, a list or text with commas; ValueError for one unknown or named twice."""
+    chosen = config["datasets"]
+    names = [name.strip() for name in chosen.split(",")] if isinstance(chosen, str) else list(chosen)
+    for name in names:
+        if name not in config["corpora"]:
+            raise ValueError(f"configuration: datasets: {name!r} is not known{nearest(name, config['corpora'])}")
+        if names.count(name) > 1:
+            raise ValueError(f"configuration: datasets: {name!r} is named twice")
+    return names
+
+
+#: keys of a corpus in the plan that name files of datasets.tsv
+FILE_KEYS = ("file", "files", "writers", "links", "targets", "vocabulary")
+
+
+def check_files(
+    config: Mapping[str, Any], sheet: Iterable[Mapping[str, str]], chosen: Iterable[str], files_of: Mapping[str, str]
+) -> None:
+    """ValueError for the first file that a chosen corpus is to be read from and that datasets.tsv does not have.
+
+    files_of : datasets that are parts of another one's files. Drawn corpora and a user's own are not looked at.
+    """
+    known: dict[str, list[str]] = {}
+    for row in sheet:
+        known.setdefault(row["dataset"], []).append(row["file"])
+    for dataset in chosen:
+        corpus = config["corpora"][dataset]
+        if corpus["source"] not in ("real", "real excerpt"):
+            continue
+        whole = files_of.get(dataset, dataset)
+        there = known.get(whole, [])
+        named = corpus if corpus.keys() & set(FILE_KEYS) else config["corpora"][whole]
+        for key in FILE_KEYS:
+            value = named.get(key)
+            for name in value if isinstance(value, list) else [value]:
+                if isinstance(name, str) and name not in (*there, "baseline", "eutilities"):
+                    where = f"configuration: corpora, {dataset}: {key}"
+                    raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
+
+
+def read_experiments(
+    path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    """Rows of ``experiments.tsv`` on the chosen datasets, with all that defines each fit looked up in the plan.
+
+    Returns
+    -------
+    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
+    contexts (name to family settings), iterations, burn_in and thin.
+
+    Raises
+    ------
+    ValueError
+        What :func:`read_sheet` refuses; a dataset, engine, context or setting that the plan does not have.
+    """
+    runs: dict[str, dict[str, Any]] = {}
+    for row in read_sheet(path, schema, key="run"):
+        where = f"{path}, run {row['run']!r}"
+        contexts = [name for name in row["contexts"].split("+") if name]
+        for kind, name, known in (
+            ("dataset", row["dataset"], config["corpora"]),
+            ("engine", row["engine"], config["engines"]),
+            *(("context", name, config["contexts"]) for name in contexts),
+        ):
+            if name not in known:
+                raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
+        if len(set(contexts)) < len(contexts):
+            raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
+        settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
+        for name, value in parse_settings(row["settings"], where).items():
+            if name not in settings and name not in length:
+                raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, [*settings, *length])}")
+            (settings if name in settings else length)[name] = value
+        if row["dataset"] in chosen:
+            families = {name: dict(config["contexts"][name]) for name in contexts}
+            runs[row["run"]] = {
+                "targets": row["targets"].split(),
+                "dataset": row["dataset"],
+                "method": row["method"],
+                "fit": {"engine": row["engine"], "settings": settings, "contexts": families, **length},
+            }
+    return runs
+
+
+def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
+    """Settings with which runs of :func:`read_experiments` use an engine, one for each combination of choices.
+
+    Numbers are no choices: a kernel compiled for one does for all.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for run in runs.values():
+        if run["fit"]["engine"] == engine:
+            settings = run["fit"]["settings"]
+            choices = {name: value for name, value in settings.items() if isinstance(value, str | bool | list)}
+            found.setdefault(json.dumps(choices, sort_keys=True), settings)
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""What tables and figures share: their files, their look, claims and verdicts."""

@@ -1,0 +1,61 @@
+"""One look for all figures, and their files: PNG, PDF and the CSV of what is drawn."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pandas as pd
+
+from mc2core.base import storage
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+
+#: Okabe and Ito's colours, which colour-blind readers tell apart; black last, it is for the truth and for axes
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_PARAMETERS: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.labelsize": 9,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "savefig.dpi": 200,
+    "pdf.fonttype": 42,
+    # no date and no random ids in the files: the same numbers give the same bytes
+    "svg.hashsalt": "mc2core",
+}
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure in the house style; sizes in inches."""
+    plt.rcParams.update(_PARAMETERS)
+    return plt.figure(figsize=(width, height), layout="constrained")
+
+
+def mark_source(figure: Figure, text: str) -> None:
+    """Write into the picture what its data are ("" writes nothing): simulated and excerpted data must say so."""
+    if text:
+        figure.supxlabel(text, fontsize=8, color="#B00000", style="italic", x=0.99, ha="right")
+
+
+def write_figure(figure: Figure, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
+    """Write ``stem``.png, .pdf and .csv, each whole or not at all, and close the figure."""
+    stem = Path(stem)
+    for kind, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):
+        with storage.replacing(stem.with_suffix(f".{kind}"), "wb") as stream:
+            figure.savefig(stream, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+    with storage.replacing(stem.with_suffix(".csv")) as stream:
+        drawn.to_csv(stream, index=False)
+    plt.close(figure)

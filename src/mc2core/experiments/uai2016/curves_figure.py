@@ -1,0 +1,113 @@
+"""UAI16 figure 3: held-out perplexity over the seconds of a fit, SVI against the kernels of the Gibbs sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from mc2core.experiments.report import style
+
+_GIBBS = "Gibbs, collapsed"
+_ORDER = ("SVI", _GIBBS, "Gibbs, blocked", "Gibbs, interleaved")
+_TIME_SHARE = 0.25
+
+
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean, least and largest over the seeds at each moment of each method and dataset.
+
+    Parameters
+    ----------
+    rows : dataset, source, method, seed, threads, iteration, seconds, perplexity, averaged; a row for each snapshot
+    """
+    grouped = rows.groupby(["dataset", "source", "method", "threads", "iteration"], sort=False)
+    return grouped.agg(
+        seconds=("seconds", "mean"),
+        perplexity=("perplexity", "mean"),
+        perplexity_least=("perplexity", "min"),
+        perplexity_most=("perplexity", "max"),
+        averaged=("averaged", "mean"),
+        seeds=("seed", "nunique"),
+    ).reset_index()
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """A panel for each dataset from the table of :func:`summarise`; lines are means, bands run from least to most."""
+    datasets = list(dict.fromkeys(points["dataset"]))
+    figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.3)
+    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for ax, dataset in zip(panels, datasets, strict=True):
+        here = points[points["dataset"] == dataset]
+        for number, method in enumerate(_ORDER):
+            line = here[here["method"] == method].sort_values("iteration")
+            if line.empty:
+                continue
+            colour = style.COLOURS[number]
+            ax.plot(
+                line["seconds"], line["perplexity"], label=method, color=colour, linestyle="-" if not number else "--"
+            )
+            ax.fill_between(
+                line["seconds"], line["perplexity_least"], line["perplexity_most"], color=colour, alpha=0.2, linewidth=0
+            )
+            if method == "SVI":
+                epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
+                ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour, label="SVI, end of an epoch")
+        late = here[here["iteration"] > 0]
+        # a poor state early on may leave the panel, the last state of a method may not
+        last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
+        low, high = here["perplexity_least"].min(), max(late["perplexity_most"].quantile(0.9), last)
+        ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        threads = "/".join(str(one) for one in sorted(here["threads"].unique()))
+        ax.set_xscale("log")
+        is_long = here["seconds"].max() > 100 * here["seconds"].min()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1,) if is_long else (1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set(xlabel=f"seconds of the fit (log scale, {threads} core)", title=dataset)
+        ax.grid(color="#E5E5E5", linewidth=0.6)
+    panels[0].set_ylabel("held-out perplexity")
+    handles, labels = panels[0].get_legend_handles_labels()
+    n_seeds = points["seeds"].max()
+    title = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, title=title, title_fontsize=8)
+    sources = dict.fromkeys(points["source"])
+    style.mark_source(figure, "; ".join(one for one in sources if one))
+    return figure
+
+
+def claims(points: pd.DataFrame, dataset: str) -> list[tuple[str, bool | None, str]]:
+    """What UAI16 says of its figure 3, held against the means over seeds: (claim, whether it holds, the numbers).
+
+    Gibbs is the paper's collapsed sampler; its level is that of its last state. SVI "reaches" it where its mean
+    perplexity is not above it.
+    """
+    here = points[points["dataset"] == dataset]
+    svi = here[here["method"] == "SVI"].sort_values("iteration")
+    gibbs = here[here["method"] == _GIBBS].sort_values("iteration")
+    texts = "SVI reaches collapsed Gibbs within one epoch", "SVI reaches it in a quarter of the time of Gibbs"
+    if svi.empty or gibbs.empty:
+        return [(text, None, "no fit of SVI and of collapsed Gibbs") for text in texts]
+    level = gibbs["perplexity"].iloc[-1]
+    first = svi[(svi["iteration"] > 0) & (svi["iteration"] <= 1)]
+    ends = [f"{method} {_level(here, method)}" for method in _ORDER[1:] if (here["method"] == method).any()]
+    best = f"SVI {first['perplexity'].min():,.1f} at best within the first epoch; last state of {', '.join(ends)}"
+    after = _first_at(svi, level)
+    times = f"Gibbs first at its last level after {_first_at(gibbs, level):.3g} s, SVI "
+    times += "never" if np.isnan(after) else f"after {after:.3g} s"
+    return [
+        (texts[0], bool(first["perplexity"].min() <= level), best),
+        (texts[1], bool(after <= _TIME_SHARE * _first_at(gibbs, level)), times),
+    ]
+
+
+def _level(here: pd.DataFrame, method: str) -> str:
+    """ "2,374.0 (2,322.0 averaged)": the last state of a sampler, and the average of its second half."""
+    last = here[here["method"] == method].sort_values("iteration").iloc[-1]
+    return f"{last['perplexity']:,.1f} ({last['averaged']:,.1f} averaged)"
+
+
+def _first_at(line: pd.DataFrame, level: float) -> float:
+    """Seconds at the first snapshot after the start whose perplexity is not above ``level``; NaN if none is."""
+    there = line[(line["iteration"] > 0) & (line["perplexity"] <= level)]
+    return float(there["seconds"].iloc[0]) if len(there) else float("nan")

@@ -1,0 +1,93 @@
+"""UAI 2016 table 1: seconds of SVI on one core and on several."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.experiments.report.claims import claim
+
+SPEED_NOTES = (
+    "Ours: mean ± sd over seeds of the seconds of a fit, start included, without reading, compilation and scoring; "
+    "both are timed in one job that has the cores to itself. The result is the same bits on any number of cores.",
+    "The paper does not say how many passes its seconds are for; its data, sizes and machine differ from ours.",
+)
+
+
+def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+    """UAI16 table 1: seconds of SVI on one core and on several, a row for each dataset.
+
+    Parameters
+    ----------
+    rows : dataset, source, documents, iterations, seed, threads, seconds; every seed on one core and on several.
+    paper : columns dataset, sequential_seconds, parallel_seconds, cores as printed.
+
+    Returns
+    -------
+    table : ours as mean and sd over seeds (NaN where only one core was there), the paper's beside it.
+    claims : rows of :func:`claim`.
+    """
+    table, claims = [], []
+    for dataset, fits in rows.groupby("dataset", sort=False):
+        seconds = fits.pivot(index="seed", columns="threads", values="seconds")
+        cores = int(seconds.columns.max())
+        there = paper[paper["dataset"] == dataset]
+        row = {"dataset": dataset, "seeds": len(seconds), **fits.iloc[0][["source", "documents", "iterations"]]}
+        for name, kept in (("sequential", seconds[1]), ("parallel", seconds[cores] if cores > 1 else pd.Series())):
+            row |= {f"{name}_seconds": kept.mean(), f"{name}_seconds_sd": kept.std(ddof=1)}
+        row |= {"cores": cores, "speedup": row["sequential_seconds"] / row["parallel_seconds"]}
+        for name in ("sequential_seconds", "parallel_seconds", "cores"):
+            row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
+        row["paper_speedup"] = row["paper_sequential_seconds"] / row["paper_parallel_seconds"]
+        table.append(row)
+        if len(there):
+            claims.append(_speed_claim(row))
+    return pd.DataFrame(table), claims
+
+
+def _speed_claim(row: Mapping[str, Any]) -> dict[str, str]:
+    asked, cores, speedup = int(row["paper_cores"]), row["cores"], row["speedup"]
+    text = f"{row['paper_speedup']:.1f} times as fast on {asked} cores"
+    numbers = "one core only"
+    if cores > 1:
+        numbers = (
+            f"{speedup:.2f} times on {cores} cores, {speedup / cores:.0%} of the ideal; the paper's is "
+            f"{row['paper_speedup'] / asked:.0%} of it on {asked}"
+        )
+    holds = bool(speedup >= row["paper_speedup"]) if cores == asked else None
+    return claim("uai2016_table1", row["dataset"], text, holds, numbers)
+
+
+def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
+    """The table of :func:`speed_table` as text for people."""
+
+    def number(value: Any, digits: int = 0) -> str:
+        return "" if pd.isna(value) else f"{value:,.{digits}f}"
+
+    def spread(row: Any, name: str) -> str:
+        sd = row[f"{name}_sd"]
+        return number(row[name], 2) + (f" ± {sd:,.2f}" if pd.notna(sd) else "")
+
+    return pd.DataFrame(
+        [
+            {
+                "dataset": row["dataset"],
+                "source": row["source"],
+                "documents": number(row["documents"]),
+                "epochs": number(row["iterations"]),
+                "1 core, s, ours": spread(row, "sequential_seconds"),
+                "parallel, s, ours": spread(row, "parallel_seconds"),
+                "cores, ours": number(row["cores"]),
+                "speed-up, ours": number(row["speedup"], 2),
+                "1 core, s, paper": number(row["paper_sequential_seconds"]),
+                "parallel, s, paper": number(row["paper_parallel_seconds"]),
+                "cores, paper": number(row["paper_cores"]),
+                "speed-up, paper": number(row["paper_speedup"], 1),
+                "seeds": number(row["seeds"]),
+            }
+            for _, row in table.iterrows()
+        ]
+    )

@@ -1,0 +1,6 @@
+"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+
+from mc2core.model.model import Model
+from mc2core.model.sample import Sample
+
+__all__ = ["Model", "Sample"]

@@ -1,0 +1,131 @@
+"""Agreement of a clustering with the truth. Every measure takes the truth first, then the clustering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+
+def _labels(values: Any, name: str) -> np.ndarray:
+    """(J,) ints 0..L-1 of hard labels (numbers or text)."""
+    if sp.issparse(values) or np.ndim(values) != 1:
+        raise ValueError(f"{name} must hold one label for each document; memberships suit extended_nmi only")
+    array = np.asarray(values)
+    if array.size == 0:
+        raise ValueError(f"{name} is empty; at least one document is needed")
+    if array.dtype.kind not in "biuU":
+        raise ValueError(f"{name} holds {array.dtype} values; labels are whole numbers or text")
+    return pd.factorize(array)[0]
+
+
+def _table(truth: Any, clusters: Any) -> sp.csr_matrix:
+    """(L, K) CSR of the documents with each label in each cluster; its size is that of the non-zeros."""
+    known, found = _labels(truth, "truth"), _labels(clusters, "clusters")
+    if len(known) != len(found):
+        raise ValueError(f"truth has {len(known)} documents, but clusters has {len(found)}")
+    return sp.csr_matrix(sp.coo_matrix((np.ones(len(known), np.int64), (known, found))))
+
+
+def _entropies(table: sp.csr_matrix) -> tuple[float, float, float]:
+    """Entropies in nats of the rows, the columns and both together."""
+    return _entropy(table.sum(axis=1)), _entropy(table.sum(axis=0)), _entropy(table.data)
+
+
+def _pairs(truth: Any, clusters: Any) -> tuple[int, int, int, int]:
+    """Ordered pairs of documents: all, together in the truth, in the clusters, in both."""
+    table = _table(truth, clusters)
+    n = int(table.sum())
+    sums = table.sum(axis=1), table.sum(axis=0), table.data
+    in_truth, in_clusters, in_both = (int(np.square(np.asarray(s, np.int64)).sum()) - n for s in sums)
+    return n * (n - 1), in_truth, in_clusters, in_both
+
+
+def _entropy(counts: Any) -> float:
+    """Entropy in nats of non-negative masses."""
+    p = np.asarray(counts, dtype=np.float64).ravel()
+    p = p[p > 0] / p.sum()
+    return max(float(-np.sum(p * np.log(p))), 0.0)
+
+
+def _normalised(information: float, one: float, other: float) -> float:
+    """2 I / (H + H); two partitions of one class each are equal, so 1."""
+    return min(max(2.0 * information / (one + other), 0.0), 1.0) if one + other > 0 else 1.0
+
+
+def purity(truth: Any, clusters: Any) -> float:
+    """Share of the documents that have the commonest label of their cluster, in (0, 1]; not symmetric.
+
+    ``truth`` and ``clusters`` are (J,) whole numbers or text, here and below. ValueError for other shapes or values.
+    """
+    table = _table(truth, clusters)
+    return float(table.max(axis=0).toarray().sum() / table.sum())
+
+
+def nmi(truth: Any, clusters: Any) -> float:
+    """Normalised mutual information 2 I / (H(truth) + H(clusters)) in [0, 1] (UAI16, 5.3).
+
+    UAI16 prints the product H H in the denominator; with the sum, a perfect clustering has 1.
+    """
+    one, other, both = _entropies(_table(truth, clusters))
+    return _normalised(one + other - both, one, other)
+
+
+def rand_index(truth: Any, clusters: Any) -> float:
+    """Share of the pairs of documents on which both agree (together or apart), in [0, 1]; not adjusted for chance."""
+    every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
+    return 1.0 - (in_truth + in_clusters - 2 * in_both) / every if every > 0 else 1.0
+
+
+def f_score(truth: Any, clusters: Any) -> float:
+    """F-score of pairs in [0, 1]: harmonic mean of precision and recall of "together in one cluster".
+
+    1 where neither puts any two documents together.
+    """
+    _, in_truth, in_clusters, in_both = _pairs(truth, clusters)
+    return 2 * in_both / (in_truth + in_clusters) if in_truth + in_clusters > 0 else 1.0
+
+
+def variation_of_information(truth: Any, clusters: Any) -> float:
+    """H(truth) + H(clusters) - 2 I in bits, at least 0; a metric on partitions (NIPS12, section 5)."""
+    one, other, both = _entropies(_table(truth, clusters))
+    return max(2.0 * both - one - other, 0.0) / float(np.log(2.0))
+
+
+def _memberships(values: Any, name: str) -> sp.csr_matrix:
+    """(J, L) CSR whose rows sum to 1, of hard labels or of non-negative memberships."""
+    if not sp.issparse(values) and np.ndim(values) == 1:
+        labels = _labels(values, name)
+        return sp.csr_matrix((np.ones(len(labels)), labels, np.arange(len(labels) + 1)))
+    if not sp.issparse(values) and np.ndim(values) != 2:
+        raise ValueError(f"{name} must be one label for each document or a matrix of memberships")
+    rows = sp.csr_matrix(values, dtype=np.float64)
+    if rows.shape[0] == 0:
+        raise ValueError(f"{name} is empty; at least one document is needed")
+    bad = ~(np.isfinite(rows.data) & (rows.data >= 0))
+    if bad.any():
+        position = int(np.flatnonzero(bad)[0])
+        document = int(np.searchsorted(rows.indptr, position, side="right")) - 1
+        raise ValueError(f"{name}: document {document} holds {rows.data[position]}; memberships are at least 0, finite")
+    sums = np.asarray(rows.sum(axis=1)).ravel()
+    if not (sums > 0).all():
+        document = int(np.flatnonzero(~(sums > 0))[0])
+        raise ValueError(f"{name}: document {document} has no membership at all; leave it out of both")
+    return sp.csr_matrix(sp.diags(1.0 / sums) @ rows)
+
+
+def extended_nmi(truth: Any, clusters: Any) -> float:
+    """NMI of soft or multiple memberships, in [0, 1] (UAI16, 5.3: eNMI).
+
+    ``truth`` (J, L) and ``clusters`` (J, K), dense or sparse, at least 0, are taken as distributions over their
+    columns (rows are brought to sum 1), or are (J,) hard labels; p(l, k) = truth^T clusters / J. For hard labels it
+    equals :func:`nmi`. ValueError names the document that has a negative, infinite or no membership.
+    """
+    known, found = _memberships(truth, "truth"), _memberships(clusters, "clusters")
+    if known.shape[0] != found.shape[0]:
+        raise ValueError(f"truth has {known.shape[0]} documents, but clusters has {found.shape[0]}")
+    joint = sp.csr_matrix(known.T @ found)
+    one, other, both = _entropies(joint)
+    return _normalised(one + other - both, one, other)

@@ -1,0 +1,97 @@
+"""Whether a corpus is one that a model can speak of: the same words, context columns and units.
+
+Columns of another meaning give scores and clusters as confidently as the right ones, so names are compared, not sizes.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice, zip_longest
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+from mc2core.corpus.corpus import placeholders
+
+logger = logging.getLogger(__name__)
+#: differences that a message shows
+_SHOWN = 3
+_HELP = "mc2 import --like reads documents in the columns of a model"
+_OWN_UNIT = (0.0, 1.0)
+
+
+def named(names: Sequence[str] | None) -> list[str] | None:
+    """``names`` as a list; None where there are none, or only the placeholders of a corpus without a vocabulary."""
+    if names is None or not len(names):
+        return None
+    if names[0] == placeholders(1)[0] and list(names) == placeholders(len(names)):
+        return None
+    return names if isinstance(names, list) else list(names)
+
+
+def check_columns(
+    subject: str, what: str, fitted: Sequence[str] | None, found: Sequence[str] | None, n_fitted: int, n_found: int
+) -> None:
+    """Compare the columns of a model with those of a corpus.
+
+    Parameters
+    ----------
+    subject, what : of the message, "the corpus" and "words", or "context 'author'" and "columns".
+    fitted, found : names of the model's and of the corpus' columns; None or placeholders where they have no names:
+        sizes are compared then, and a warning is logged, once.
+
+    Raises
+    ------
+    ValueError
+        Another number of columns, or other names: the first that differ, by number from 0, the model's and the corpus'.
+    """
+    one, other = named(fitted), named(found)
+    if n_fitted == n_found and one is not None and one == other:
+        return
+    shown = "" if one is None or other is None else f": {_differences(what.removesuffix('s'), one, other)}; {_HELP}"
+    if n_fitted != n_found:
+        raise ValueError(f"{subject} has {n_found} {what}, but the model was fitted on {n_fitted}{shown}")
+    if shown:
+        raise ValueError(f"{subject} has other {what} than the model was fitted on{shown}")
+    who = "model and corpus do" if one is other else "the model does" if one is None else "the corpus does"
+    _warn(f"{subject} was held against the model by the number of its {what}, {n_found}, alone: {who} not name them")
+
+
+def _differences(what: str, fitted: Sequence[str], found: Sequence[str]) -> str:
+    pairs = ((place, *pair) for place, pair in enumerate(zip_longest(fitted, found)) if pair[0] != pair[1])
+    return ", ".join(
+        f"{what} {place} is {_shown(one)} in the model and {_shown(other)} in the corpus"
+        for place, one, other in islice(pairs, _SHOWN)
+    )
+
+
+def _shown(name: str | None) -> str:
+    return "none" if name is None else repr(name) if len(name) <= 40 else repr(name[:37] + "...")
+
+
+@functools.cache
+def _warn(message: str) -> None:
+    """Log a warning, each one once in a process."""
+    logger.warning(message)
+
+
+def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, tuple[float, float]]) -> Corpus:
+    """``corpus`` with the numeric contexts ``names`` in the given units.
+
+    ``units`` : {name: (mean, sd)} as those of a corpus; a context without a unit there is in its own.
+    """
+    moved = {}
+    for name in names:
+        context = corpus.contexts.get(name)
+        (mean, sd), (centre, scale) = corpus.units.get(name, _OWN_UNIT), units.get(name, _OWN_UNIT)
+        if context is not None and not sp.issparse(context) and (mean, sd) != (centre, scale):
+            moved[name] = (np.asarray(context) * sd + mean - centre) / scale
+    if not moved:
+        return corpus
+    changed = corpus.with_contexts(corpus.contexts | moved)
+    kept = {name: unit for name, unit in corpus.units.items() if name not in moved}
+    changed.units = kept | {name: units[name] for name in moved if name in units}
+    return changed

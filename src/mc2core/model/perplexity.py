@@ -1,0 +1,434 @@
+"""Held-out likelihood of documents, words only: five estimators with one meaning of perplexity for every engine.
+
+    perplexity = exp(- sum_j ln p(w_j) / sum_j N_j)                       (ICML14, A.4; UAI16, 5.3)
+
+With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Figures of different
+estimators measure different things and are never compared.
+
+A document's value depends on its own words and context, the model and the seed: not on the other documents of the
+corpus nor on the number of threads. (Matrix products of another size may differ in the last digits.)
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus, take_rows
+from mc2core.families import DirichletCategorical
+from mc2core.model import perplexity_kernels as kernels
+
+IMPORTANCE_DRAWS = 500
+"""Draws of a document's topics for ``importance``."""
+IMPORTANCE_PASSES = 20
+"""Updates of the proposal's pseudo-counts for ``importance``."""
+LEFT_TO_RIGHT_PARTICLES = 20
+"""Particles of ``left_to_right``."""
+LEFT_TO_RIGHT_MOVES = 5
+"""Earlier topics that a particle redraws before each token."""
+
+# cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
+_CELLS = 1 << 22
+_MOST_DOCUMENTS = 1 << 13
+# documents a thread takes at a time
+_CHUNK = 16
+
+
+class SampleLike(Protocol):
+    """What is read of :class:`mc2core.model.model.Sample`."""
+
+    @property
+    def cluster_weights(self) -> np.ndarray: ...
+
+    @property
+    def new_cluster_weight(self) -> float: ...
+
+    @property
+    def topic_given_cluster(self) -> Any: ...
+
+    @property
+    def new_topic_weight(self) -> np.ndarray: ...
+
+    @property
+    def topic_words(self) -> Any: ...
+
+    @property
+    def topic_prior(self) -> float: ...
+
+    @property
+    def topic_weights(self) -> np.ndarray: ...
+
+    @property
+    def table_concentration(self) -> float: ...
+
+    @property
+    def natural(self) -> np.ndarray: ...
+
+
+class ModelLike(Protocol):
+    """What is read of :class:`mc2core.model.model.Model`."""
+
+    @property
+    def samples(self) -> Sequence[Any]: ...
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """ValueError where the corpus does not fit the model."""
+
+    def stacked(self, corpus: Corpus) -> Any:
+        """The model's contexts of ``corpus``: StackedContexts."""
+
+
+class _Block:
+    """Some documents over their distinct words.
+
+    ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
+    the (B, U) CSR of their counts, ``by_word`` the same as CSC.
+    """
+
+    def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
+        taken = take_rows(corpus.content, rows)
+        self.rows = rows
+        words, columns = np.unique(taken.indices, return_inverse=True)
+        self.words = words.astype(np.int64)
+        self.counts = sp.csr_matrix((taken.data, columns, taken.indptr), shape=(len(rows), len(self.words)))
+        self.by_word = sp.csc_matrix(self.counts, dtype=np.float64)
+        self.arrays = (
+            self.counts.indptr.astype(np.int64),
+            self.counts.indices.astype(np.int64),
+            self.counts.data.astype(np.int64),
+        )
+
+
+def _blocks(corpus: Corpus, n_clusters: int) -> list[np.ndarray]:
+    size = max(1, min(_MOST_DOCUMENTS, _CELLS // max(n_clusters, 1)))
+    return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
+
+
+class _Mixture:
+    """A sample as plain mixtures over M topics that are not uniform and, as topic M, all that is uniform over words.
+
+    That last one holds the topics not in use and those without words. Merging equal topics is exact, since parts of a
+    Dirichlet add up to a Dirichlet.
+
+    ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
+    leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
+    (M + 1,) is v epsilon.
+    """
+
+    def __init__(self, sample: SampleLike, seed: int | None = None, number: int = 0) -> None:
+        self.sample = sample
+        self.number = number
+        self.n_words = sample.topic_words.shape[1]
+        table: Any = sp.csr_matrix(sample.topic_words) if sp.issparse(sample.topic_words) else sample.topic_words
+        totals = np.asarray(table.sum(axis=1), dtype=np.float64).ravel() + self.n_words * sample.topic_prior
+        if not (totals > 0).all():
+            topic = int(np.flatnonzero(~(totals > 0))[0])
+            raise ValueError(f"topic {topic} has neither words nor prior mass; topic_prior must be above 0")
+        high, low = table.max(axis=1), table.min(axis=1)
+        if sp.issparse(table):
+            high, low = high.toarray().ravel(), low.toarray().ravel()
+        uneven = high > low
+        self._table: Any = sp.csc_matrix(table[uneven]) if sp.issparse(table) else table[uneven]
+        self._totals = totals[uneven]
+        unused = np.asarray(sample.new_topic_weight)[:, None]
+        known: Any = sample.topic_given_cluster
+        if sp.issparse(known):
+            known = sp.csr_matrix(known.multiply(1.0 - unused))
+            even = unused + np.asarray(known[:, ~uneven].sum(axis=1)).reshape(-1, 1)
+            self.tau: Any = sp.hstack([known[:, uneven], sp.csr_matrix(even)], format="csr")
+        else:
+            known = (1.0 - unused) * known
+            self.tau = np.hstack([known[:, uneven], unused + known[:, ~uneven].sum(axis=1, keepdims=True)])
+        weights = np.asarray(sample.topic_weights)
+        rest = max(0.0, 1.0 - float(weights.sum())) + float(weights[~uneven].sum())
+        self.alpha = sample.table_concentration * np.append(weights[uneven], rest)
+        with np.errstate(divide="ignore"):
+            self.log_weights = np.log(sample.cluster_weights)
+        self.has_new_cluster = seed is not None and sample.new_cluster_weight > 0
+        if seed is not None and self.has_new_cluster:
+            new = np.log(sample.new_cluster_weight)
+            with np.errstate(divide="ignore"):  # every document has a cluster of its own where the weight is 1
+                known_clusters = np.log1p(-sample.new_cluster_weight)
+            self.log_weights = np.append(self.log_weights + known_clusters, new)
+            new_row = self._new_cluster(seed)
+            self.tau = (
+                sp.csr_matrix(sp.vstack([self.tau, new_row]))
+                if sp.issparse(self.tau)
+                else np.vstack([self.tau, new_row])
+            )
+
+    def _new_cluster(self, seed: int) -> np.ndarray:
+        proportions = np.zeros(len(self.alpha))
+        possible = self.alpha > 0
+        generator = streams.generator(seed, "perplexity.new_cluster", self.number)
+        drawn = DirichletCategorical().draw_parameters(self.alpha[possible], generator)
+        proportions[possible] = np.exp(drawn)
+        return proportions
+
+    def words(self, words: np.ndarray) -> np.ndarray:
+        """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V."""
+        counts = self._table[:, words]
+        counts = counts.toarray() if sp.issparse(counts) else counts
+        psi = np.full((len(words), len(self._totals) + 1), 1.0 / self.n_words)
+        psi[:, :-1] = (counts.T + self.sample.topic_prior) / self._totals
+        return psi
+
+    def log_likelihood(self, block: _Block) -> np.ndarray:
+        """(B, K) float64 nats: ln p(w_j | z_j = k) with the tokens' topics summed out."""
+        total = np.zeros((len(block.rows), self.tau.shape[0]))
+        size = max(1, _CELLS // max(self.tau.shape))
+        for start in range(0, len(block.words), size):
+            likely = self.words(block.words[start : start + size]) @ self.tau.T
+            with np.errstate(divide="ignore"):
+                total += block.by_word[:, start : start + size] @ np.log(likely)
+        return total
+
+
+def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray:
+    """ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
+
+    ICML14, eq. 1-2 with the tokens' topics summed out. The mass of topics not in use counts as one topic uniform over
+    words.
+
+    Returns
+    -------
+    (J, K) float64
+        Nats; 0 for an empty document. Beside it, memory stays within about 100 MB.
+    """
+    mixture = _Mixture(sample)
+    out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
+    for rows in _blocks(corpus, mixture.tau.shape[0]):
+        out[rows] = mixture.log_likelihood(_Block(corpus, rows))
+    return out
+
+
+# -- the estimators: ln p(w_j) of a block under one sample, (B,) ------------------------------------------------------
+def _marginal(block: _Block, mixture: _Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    return logsumexp(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
+
+
+def _context(block: _Block, mixture: _Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    natural = mixture.sample.natural
+    if mixture.has_new_cluster:
+        natural = np.vstack([natural, stacked.prior])
+    log_weights = stacked.take(block.rows).log_predictive(natural) + mixture.log_weights
+    log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
+    return logsumexp(mixture.log_likelihood(block) + log_weights, axis=1)
+
+
+def _in_chunks(run: Callable[[int, int], None], n_documents: int, threads: int) -> None:
+    """``run(first, last)`` over the documents of a block, on threads; each writes its own documents' values only."""
+    starts = range(0, n_documents, _CHUNK)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda start: run(start, min(start + _CHUNK, n_documents)), starts))
+
+
+def _proportions(mixture: _Mixture) -> np.ndarray:
+    if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
+        raise ValueError(
+            f"table_concentration is {mixture.sample.table_concentration}; "
+            "documents with proportions of their own need a finite one above 0"
+        )
+    return mixture.alpha
+
+
+def _importance(block: _Block, mixture: _Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    key = streams.key(seed, "perplexity.importance", mixture.number)
+
+    def run(first: int, last: int) -> None:
+        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES, key
+        kernels.importance(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
+
+    _in_chunks(run, len(out), threads)
+    return out
+
+
+def _left_to_right(block: _Block, mixture: _Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    key = streams.key(seed, "perplexity.left_to_right", mixture.number)
+
+    def run(first: int, last: int) -> None:
+        settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES, key
+        kernels.left_to_right(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
+
+    _in_chunks(run, len(out), threads)
+    return out
+
+
+def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """ln of the mean over samples of exp(one(...)), for each document."""
+
+    def average(block: _Block, mixtures: list[_Mixture], *rest: Any) -> np.ndarray:
+        total = np.full(len(block.rows), -np.inf)
+        for mixture in mixtures:
+            total = np.logaddexp(total, one(block, mixture, *rest))
+        return total - np.log(len(mixtures))
+
+    return average
+
+
+def _icml14(block: _Block, mixtures: list[_Mixture], stacked: Any, seed: int, threads: int) -> np.ndarray:
+    indptr, indices, counts = block.arrays
+    mean = np.zeros(len(indices))
+    for mixture in mixtures:
+        cluster = np.argmax(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
+        psi, tau = mixture.words(block.words), mixture.tau
+        tau = tau.toarray() if sp.issparse(tau) else tau
+
+        def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
+            kernels.own_topic_values(indptr, indices, psi, tau, cluster, first, last, mean)
+
+        _in_chunks(run, len(block.rows), threads)
+    with np.errstate(divide="ignore"):
+        log_p = counts * np.log(mean / len(mixtures))
+    return np.bincount(np.repeat(np.arange(len(block.rows)), np.diff(indptr)), log_p, len(block.rows))
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A way to estimate ln p(w_j).
+
+    Attributes
+    ----------
+    name : str
+        In configuration files and tables.
+    description : str
+        One sentence for captions.
+    run : callable
+        (block, mixtures of all samples, stacked contexts or None, seed, threads) -> (B,) nats.
+    uses_context : bool
+        Whether it looks at the test documents' contexts.
+    """
+
+    name: str
+    description: str
+    run: Callable[..., np.ndarray]
+    uses_context: bool = False
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    one.name: one
+    for one in (
+        Estimator(
+            "marginal",
+            "exact likelihood of the words given each sample, clusters and topics summed out, averaged over samples",
+            _average_over_samples(_marginal),
+        ),
+        Estimator(
+            "context",
+            "as marginal, with the clusters weighted by the test document's own context",
+            _average_over_samples(_context),
+            uses_context=True,
+        ),
+        Estimator(
+            "icml14",
+            "each token under the likeliest topic of the likeliest cluster of its document, averaged over samples; "
+            "optimistic, since a token helps to choose its own topic",
+            _icml14,
+        ),
+        Estimator(
+            "importance",
+            f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
+            "documents have topic proportions of their own",
+            _average_over_samples(_importance),
+        ),
+        Estimator(
+            "left_to_right",
+            f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
+            "documents have topic proportions of their own",
+            _average_over_samples(_left_to_right),
+        ),
+    )
+}
+
+
+def estimator_of(name: str) -> Estimator:
+    """The estimator called ``name``; ValueError names the nearest one."""
+    if name not in ESTIMATORS:
+        near = difflib.get_close_matches(str(name), ESTIMATORS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"estimator is {name!r}; allowed: {', '.join(ESTIMATORS)}{hint}")
+    return ESTIMATORS[name]
+
+
+def log_likelihood(
+    corpus: Corpus, model: ModelLike, estimator: str = "marginal", seed: int = 0, threads: int = 1
+) -> np.ndarray:
+    """ln p(w_j) of every document.
+
+    ``marginal``
+        MC2, exact for each sample: sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, with the mass of a cluster not seen so
+        far on one draw of its proportions from their prior.
+    ``context``
+        The same with pi_k prop. to pi_k p(x_j | cluster k), the posterior predictive of the document's own context
+        (prior predictive for a new cluster): ln p(w_j | x_j). Without a context it equals ``marginal``.
+    ``icml14``
+        ICML14, A.4 as printed: sum_i ln of the mean over samples of psi[l_ji, w_ji], z_j and l_ji being the likeliest
+        given the document's words. A token helps to choose its own topic, so the figure is optimistic and cannot be
+        compared with any of the others.
+    ``importance``, ``left_to_right``
+        Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
+        one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j).
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Documents over the model's vocabulary.
+    model : mc2core.Model
+    estimator : str
+        A name of ``ESTIMATORS``.
+    seed : int, at least 0
+        Of the random streams, which are keyed by the sample's number and the document's words.
+    threads : int
+        Never changes a result.
+
+    Returns
+    -------
+    (J,) float64
+        Nats; 0 for an empty document, -inf for one the model holds impossible.
+
+    Raises
+    ------
+    ValueError
+        Unknown estimator, negative seed, other words than the model's, a context of the model that the corpus lacks or
+        has other columns of, a document whose likelihood is no number, or (Monte Carlo) a model without a usable table
+        concentration.
+    """
+    chosen = estimator_of(estimator)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it must be at least 1")
+    streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
+    model.check_corpus(corpus)
+    mixtures = [_Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
+    stacked = model.stacked(corpus) if chosen.uses_context else None
+    out = np.empty(corpus.n_documents)
+    for rows in _blocks(corpus, max(mixture.tau.shape[0] for mixture in mixtures)):
+        out[rows] = chosen.run(_Block(corpus, rows), mixtures, stacked, seed, threads)
+    out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
+    if not (out < np.inf).all():
+        wrong = int(np.flatnonzero(~(out < np.inf))[0])
+        raise ValueError(
+            f"document {wrong}: its log likelihood under the model is {out[wrong]}; "
+            "the model's weights, topic_words and table_concentration must be finite"
+        )
+    return out
+
+
+def perplexity(corpus: Corpus, model: ModelLike, estimator: str = "marginal", seed: int = 0, threads: int = 1) -> float:
+    """exp(-sum_j ln p(w_j) / sum_j N_j), words only; see :func:`log_likelihood`. A uniform model gives V.
+
+    ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
+    """
+    n_tokens = corpus.n_tokens
+    if n_tokens == 0:
+        raise ValueError("perplexity needs words: no document of the corpus has a token")
+    return float(np.exp(-log_likelihood(corpus, model, estimator, seed, threads).sum() / n_tokens))

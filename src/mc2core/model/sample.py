@@ -1,0 +1,147 @@
+"""Sample: one draw of the posterior, or its mean, as scores see it; and its form on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.described import Stored, check, check_csr
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw of the posterior (Gibbs) or the posterior mean (SVI), given which documents are independent.
+
+    Attributes
+    ----------
+    cluster_weights : (K,) float64, sums to 1
+        E[pi_k] over the clusters in use.
+    new_cluster_weight : float
+        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0.
+    topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
+        E[tau_km] over the topics in use. Sparse where every cluster is a topic of its own, thousands of them.
+    new_topic_weight : (K,) float64
+        Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
+    topic_words : (M, V) CSR or dense, >= 0
+        Counts (or pseudo-counts) behind the topics, without the prior.
+    topic_prior : float
+        s: word_given_topic = (topic_words + s) / (its row sum).
+    topic_weights : (M,) float64, sums to less than 1
+        epsilon_m; 1 - sum is the mass of topics not in use.
+    table_concentration : float
+        v: a document or cluster with proportions of its own draws them from DP(v, epsilon).
+    natural : (K, D) float64
+        Posterior natural parameters of the stacked contexts of each cluster.
+    cluster : (J,) int32
+        Cluster of each training document.
+    log_joint : float
+        Log joint (Gibbs) or ELBO (SVI) in nats.
+    """
+
+    cluster_weights: np.ndarray
+    new_cluster_weight: float
+    topic_given_cluster: Any
+    new_topic_weight: np.ndarray
+    topic_words: Any
+    topic_prior: float
+    topic_weights: np.ndarray
+    table_concentration: float
+    natural: np.ndarray
+    cluster: np.ndarray
+    log_joint: float = float("nan")
+
+    @property
+    def n_clusters(self) -> int:
+        """K, clusters in use."""
+        return len(self.cluster_weights)
+
+    @property
+    def n_topics(self) -> int:
+        """M, topics in use."""
+        return len(self.topic_weights)
+
+    @property
+    def word_given_topic(self) -> np.ndarray:
+        """(M, V) float64, rows sum to 1."""
+        counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
+        counts = counts + np.float64(self.topic_prior)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    @property
+    def word_given_cluster(self) -> np.ndarray:
+        """(K, V) float64, rows sum to 1: the words of a token of each cluster, topics not in use included."""
+        n_words = self.topic_words.shape[1]
+        known = self.topic_given_cluster @ self.word_given_topic
+        return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
+
+
+_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint")
+
+
+_SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "natural", "cluster")
+
+
+_SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "words"}  # field: name on disk
+
+
+def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
+    """A sample as plain arrays, their names led by ``prefix``."""
+    arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
+    arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
+    for field_name, name in _SAMPLE_TABLES.items():
+        table = getattr(sample, field_name)
+        if sp.issparse(table):
+            table = sp.csr_matrix(table)
+            arrays |= {f"{prefix}{name}.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
+            arrays[f"{prefix}{name}.shape"] = np.array(table.shape)
+        else:
+            arrays[f"{prefix}{name}"] = table
+    return arrays
+
+
+_ROUNDING = 1e-6
+_DESCRIBED = {
+    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
+    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "natural": Stored("f", "K D"),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
+    "topic_prior": Stored("f", "", least=0),
+    "table_concentration": Stored("f", "", least=0, is_finite=False),
+    "log_joint": Stored("f", "", is_finite=False),
+}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
+
+
+def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
+    """The inverse of :func:`pack_sample`.
+
+    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing, has another shape, or holds
+    what cannot be in a sample.
+    """
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    try:
+        check(own, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
+        own |= zip(_SAMPLE_SCALARS, own["scalars"], strict=True)
+        sizes = check(own, _DESCRIBED, sizes)
+        fields: dict[str, Any] = {name: own[name] for name in _SAMPLE_ARRAYS}
+        fields |= {name: float(own[name]) for name in _SAMPLE_SCALARS}
+        for field_name, name in _SAMPLE_TABLES.items():
+            if name in own:
+                sizes = check(own, {name: _DESCRIBED_TABLES[name]}, sizes)
+                fields[field_name] = own[name]
+            else:
+                sizes = check_csr(own, name, _DESCRIBED_TABLES[name], sizes)
+                parts = own[f"{name}.data"], own[f"{name}.indices"], own[f"{name}.indptr"]
+                fields[field_name] = sp.csr_matrix(parts, shape=tuple(own[f"{name}.shape"]))
+        shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
+        if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
+            raise ValueError("shares of clusters or topics sum to another number than 1")
+    except ValueError as error:
+        raise ValueError(f"sample {prefix.removesuffix('.')}: {error}") from error
+    return Sample(**fields)

@@ -1,0 +1,1 @@
+"""Collections that fit in memory, each in its official format."""

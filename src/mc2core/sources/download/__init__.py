@@ -1,0 +1,1 @@
+"""Source files from a mirror or their official addresses."""

@@ -1,0 +1,1 @@
+"""Wikipedia and PubMed: dumps become shards, shards become a corpus."""

@@ -1,0 +1,1 @@
+"""File formats: archives, MATLAB, XML, tables. Nothing here knows a dataset."""

@@ -1,0 +1,50 @@
+"""Members of a RAR archive, unpacked by bsdtar (libarchive), the free program that reads the format."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, cast
+
+from mc2core.base import storage
+from mc2core.sources.formats.archives import ArchiveError
+
+MAX_MEMBER_BYTES = 2 * 2**30
+_CHUNK = 1 << 20
+
+
+def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
+    """Write the members with the names of ``targets``, wherever in the archive they are, each whole or not at all.
+
+    ValueError: bsdtar is not installed, the archive is damaged, has no such member, or one of more than
+    ``MAX_MEMBER_BYTES``.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ArchiveError(f"{path} is missing")
+    program = shutil.which("bsdtar")
+    if program is None:
+        raise ArchiveError(
+            f"{path} is unpacked by the program bsdtar, which is not installed (Debian: libarchive-tools)"
+        )
+    for target in map(Path, targets):
+        _unpack_one(program, path, target)
+
+
+def _unpack_one(program: str, path: Path, target: Path) -> None:
+    # to standard output: no name in the archive ever becomes a path
+    command = [program, "-x", "-O", "-q", "-f", str(path.resolve()), "--include", f"*{target.name}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        output = cast(IO[bytes], process.stdout)
+        with storage.replacing(target, "wb") as stream:
+            while block := output.read(_CHUNK):
+                stream.write(block)
+                if stream.tell() > MAX_MEMBER_BYTES:
+                    process.kill()
+                    raise ArchiveError(f"{path}: {target.name} has more than {MAX_MEMBER_BYTES} bytes")
+            reason = " ".join(process.communicate()[1].decode("utf-8", "replace").split())
+            if process.returncode != 0:
+                raise ArchiveError(f"{path} gives no {target.name}: {reason}")

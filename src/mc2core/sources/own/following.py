@@ -1,0 +1,151 @@
+"""New documents in the columns of an earlier import: its words, the values, kinds and units of its contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+from mc2core.families.base import ScalarFamily
+from mc2core.model import Model
+from mc2core.model.matching import in_units, named
+from mc2core.sources.datasheet import Dropped
+
+#: settings of an import that a corpus stores, by the type of their values
+_COLUMN, _COLUMNS, _NUMBER = ("text", "bag", "counts", "label", "id", "layer"), ("contexts", "keep"), ("min_letters",)
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What new documents follow.
+
+    Attributes
+    ----------
+    what : "the model" or "the corpus", for messages
+    words : V names
+    columns : ``{context: names of its columns}``, None for a number
+    units : ``{context: (mean, sd)}`` of the numbers that are not in their own unit
+    form, settings : of the import that it came from (:func:`mc2core.sources.own.reading.read_own`); None and {}
+    without one
+    """
+
+    what: str
+    words: list[str]
+    columns: dict[str, list[str] | None]
+    units: Mapping[str, tuple[float, float]]
+    form: str | None
+    settings: dict[str, Any]
+
+
+def pattern_of(like: Corpus | Model) -> Pattern:
+    """What documents like those of a corpus, or like those a model was fitted on, look like.
+
+    Of a model these are the contexts it was fitted with. ValueError where words or columns have no names, or a name
+    stands for two of them.
+    """
+    if isinstance(like, Model):
+        what, words = "the model", like.vocabulary
+        numbers = {name: isinstance(family, ScalarFamily) for name, family in like.families.items()}
+    elif isinstance(like, Corpus):
+        what, words = "the corpus", like.vocabulary
+        numbers = {name: not sp.issparse(context) for name, context in like.contexts.items()}
+    else:
+        raise ValueError(f"like is {type(like).__name__}; a Corpus or a Model is needed")
+    columns = {
+        name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
+        for name, is_number in numbers.items()
+    }
+    form, settings = _stored(what, like.imported)
+    return Pattern(what, _distinct(what, "words", words), columns, like.units, form, settings)
+
+
+def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
+    known = named(names)
+    if known is None:
+        raise ValueError(f"{what} does not name its {columns}, so that documents cannot be read like those behind it")
+    if len(set(known)) < len(known):
+        twice = next(name for place, name in enumerate(known) if name in known[:place])
+        raise ValueError(f"{what} has the name {twice!r} twice among its {columns}; documents like it cannot be read")
+    return known
+
+
+def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
+    """Form and settings as :func:`mc2core.sources.own.reading.read_own` writes them; ValueError for anything else."""
+    if imported is None:
+        return None, {}
+    if not isinstance(imported, dict) or not isinstance(imported.get("settings"), dict):
+        raise ValueError(f"what {what} stores of its import is damaged: {str(imported)[:60]!r}")
+    for name, value in imported["settings"].items():
+        is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        is_whole = isinstance(value, int) and not isinstance(value, bool)
+        fits = (name in _COLUMN, isinstance(value, str)), (name in _COLUMNS, is_list), (name in _NUMBER, is_whole)
+        if (True, True) not in fits:
+            raise ValueError(f"what {what} stores of its import is damaged: {name!r} is {str(value)[:60]!r}")
+    return str(imported.get("form")), dict(imported["settings"])
+
+
+def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
+    """The documents of ``corpus`` in the columns of ``pattern``.
+
+    Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
+    documents.
+
+    Raises
+    ------
+    ValueError
+        A context that the pattern lacks or has of another kind, or no word that it has.
+    """
+    lost = f"unknown to {pattern.what}"
+    content, unknown = _in_columns(corpus.content, corpus.vocabulary, pattern.words)
+    dropped = [Dropped("words", unknown[0], lost), Dropped("tokens", unknown[1], f"of a word {lost}")]
+    if content.nnz == 0 < corpus.content.nnz:
+        raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
+    for name, context in corpus.contexts.items():
+        if name not in pattern.columns:
+            known = ", ".join(sorted(pattern.columns)) or "none"
+            raise ValueError(f"context {name!r} is none of those of {pattern.what}: {known}")
+        if sp.issparse(context) != (pattern.columns[name] is not None):
+            kinds = ("names", "numbers") if sp.issparse(context) else ("numbers", "names")
+            raise ValueError(f"context {name!r} is read as {kinds[0]}, but {pattern.what} has {kinds[1]} there")
+    contexts: dict[str, Any] = {}
+    for name, columns in pattern.columns.items():
+        if name in corpus.contexts and columns is not None:
+            contexts[name], unknown = _in_columns(corpus.contexts[name], corpus.context_names[name], columns)
+            dropped.append(Dropped(f"values of {name}", unknown[0], lost))
+            dropped.append(Dropped(f"counts of {name}", unknown[1], f"of a value {lost}"))
+        elif name in corpus.contexts:
+            contexts[name] = corpus.contexts[name]
+        else:
+            dropped.append(Dropped("contexts", 1, f"{name}, which the file does not have: missing in every document"))
+            shape = (corpus.n_documents, len(columns or ()))
+            contexts[name] = np.full(shape[0], np.nan) if columns is None else sp.csr_matrix(shape, dtype=np.int32)
+    followed = Corpus(
+        content,
+        pattern.words,
+        contexts,
+        corpus.labels,
+        corpus.documents,
+        context_names={name: columns for name, columns in pattern.columns.items() if columns is not None},
+        label_names=corpus.label_names,
+        units=corpus.units,
+    )
+    followed.imported = corpus.imported
+    return in_units(followed, contexts, pattern.units), [one for one in dropped if one.number]
+
+
+def _in_columns(
+    counts: sp.csr_matrix, names: Sequence[str], wanted: Sequence[str]
+) -> tuple[sp.csr_matrix, tuple[int, int]]:
+    """(J, A) counts of ``names`` as (J, B) counts of the ``wanted``, and how many names and counts are of others."""
+    place = {name: column for column, name in enumerate(wanted)}
+    column_of = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+    columns = column_of[counts.indices]
+    known = columns >= 0
+    kept = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
+    found = sp.csr_matrix((counts.data[known], columns[known], kept), shape=(counts.shape[0], len(wanted)))
+    seen = np.bincount(counts.indices, minlength=len(names)) > 0
+    return found, (int((seen & (column_of < 0)).sum()), int(counts.data[~known].sum(dtype=np.int64)))

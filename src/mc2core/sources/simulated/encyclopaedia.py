@@ -1,0 +1,94 @@
+"""Simulated encyclopaedia: articles of categories, in the shape of NIPS12's W100 and W1000 (section 6).
+
+The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. What
+matters to a clustering of them is drawn here: category sizes are skewed (Zipf), most tokens come from background
+words that all categories share (Zipf's law), some from words typical of the category, which overlap between
+categories, and the vocabulary grows with the corpus (about 8 words for each article, as in the paper's table 2), so
+most words are rare.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+
+_BLOCK = 20_000  # documents drawn at a time
+_BACKGROUND_EXPONENT = 1.1
+_TYPICAL_EXPONENT = 0.9
+
+
+@dataclass(frozen=True)
+class Encyclopaedia:
+    """Shape of a simulated encyclopaedia.
+
+    n_categories, n_documents, n_words : K, J, V
+    distinct_words : mean number of distinct words of an article, nearly
+    typical_words : number of words typical of a category, drawn from the whole vocabulary
+    typical_share : share of tokens that are typical words
+    skew : Zipf exponent of category sizes
+    """
+
+    n_categories: int
+    n_documents: int
+    n_words: int
+    distinct_words: float = 100.0
+    typical_words: int = 2000
+    typical_share: float = 0.3
+    skew: float = 0.5
+
+
+#: the papers' sizes (NIPS12 table 2)
+W100 = Encyclopaedia(n_categories=100, n_documents=292_000, n_words=2_500_000)
+W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
+
+
+def scaled(shape: Encyclopaedia, scale: float) -> Encyclopaedia:
+    """``shape`` with ``scale`` times the documents and a vocabulary in proportion; categories stay.
+
+    At least five words for each typical word of a category are kept. ValueError for a scale that leaves no document.
+    """
+    n_documents = round(shape.n_documents * scale) if 0 < scale < np.inf else 0
+    if n_documents < 1:
+        raise ValueError(f"scale is {scale}; it must be a number above 0 that leaves a document")
+    return replace(shape, n_documents=n_documents, n_words=max(round(shape.n_words * scale), 5 * shape.typical_words))
+
+
+def simulate(shape: Encyclopaedia, seed: int) -> Corpus:
+    """A corpus of ``shape`` with its categories as labels; the same shape and seed give the same corpus.
+
+    Every document's words are distinct draws with their counts, so its length varies around ``distinct_words``.
+    """
+    draw = streams.generator(seed, "simulated categories")
+    weights = (np.arange(shape.n_categories) + 1.0) ** -shape.skew
+    category = draw.choice(shape.n_categories, size=shape.n_documents, p=weights / weights.sum())
+    background = _cdf(shape.n_words, _BACKGROUND_EXPONENT)
+    typical = _cdf(shape.typical_words, _TYPICAL_EXPONENT)
+    # typical words of a category: any but the very frequent ones, which are background everywhere
+    first = min(200, shape.n_words // 10)
+    vocabulary = draw.integers(first, shape.n_words, size=(shape.n_categories, shape.typical_words), dtype=np.int32)
+    blocks = []
+    for block, start in enumerate(range(0, shape.n_documents, _BLOCK)):
+        rows = np.arange(start, min(start + _BLOCK, shape.n_documents))
+        draw = streams.generator(seed, "simulated articles", iteration=block)
+        # repeats of frequent words make the draws outnumber the distinct words, by this factor for these laws
+        lengths = 1 + draw.poisson(draw.gamma(8.0, 1.45 * shape.distinct_words / 8.0, len(rows)))
+        row = np.repeat(np.arange(len(rows)), lengths)
+        is_typical = draw.random(len(row)) < shape.typical_share
+        word = np.searchsorted(background, draw.random(len(row)), side="right").astype(np.int32)
+        rank = np.searchsorted(typical, draw.random(int(is_typical.sum())), side="right")
+        word[is_typical] = vocabulary[category[rows][row[is_typical]], rank]
+        ones = np.ones(len(row), np.int32)
+        counts = sp.csr_matrix((ones, (row, word)), shape=(len(rows), shape.n_words))
+        counts.sum_duplicates()
+        blocks.append(counts)
+    return Corpus(sp.vstack(blocks, format="csr"), labels=category)
+
+
+def _cdf(n: int, exponent: float) -> np.ndarray:
+    cdf = np.cumsum((np.arange(n) + 1.0) ** -exponent)
+    return cdf / cdf[-1] * (1.0 + 1e-12)

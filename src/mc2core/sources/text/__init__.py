@@ -1,0 +1,1 @@
+"""From running text and mark-up to counted words."""
