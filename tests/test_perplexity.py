@@ -15,7 +15,7 @@ from scipy.special import gammaln, logsumexp
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, Sample, perplexity
+from mc2core.model import Model, Sample, mixture, perplexity
 from mc2core.model import perplexity_kernels as kernels
 
 V = 5
@@ -97,7 +97,7 @@ def enumerate_own(tokens, alpha, psi):
 @pytest.mark.parametrize("new_cluster", [0.0, 0.15])
 def test_marginal_is_the_sum_over_clusters_and_topics(new_cluster):
     sample = draw_sample(1, new_cluster=new_cluster)
-    new = perplexity._Mixture(sample, 3, 0).tau[-1] if new_cluster else None
+    new = mixture.Mixture(sample, 3, 0).tau[-1] if new_cluster else None
     weights, tau = clusters_of(sample, new)
     psi = topics_of(sample)
     expected = [np.log(sum(p * enumerate_cluster(tokens_of(row), t, psi) for p, t in zip(weights, tau, strict=True)))
@@ -109,14 +109,14 @@ def test_likelihood_of_clusters_is_the_sum_over_topics():
     sample = draw_sample(2)
     _, tau = clusters_of(sample)
     expected = [[np.log(enumerate_cluster(tokens_of(row), t, topics_of(sample))) for t in tau] for row in COUNTS]
-    found = perplexity.log_likelihood_of_clusters(corpus_of(), sample)
+    found = mixture.log_likelihood_of_clusters(corpus_of(), sample)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_context_reweighs_the_clusters():
     sample, corpus = draw_sample(3), corpus_of()
     model = model_of(sample)
-    weights, tau = clusters_of(sample, perplexity._Mixture(sample, 0, 0).tau[-1])
+    weights, tau = clusters_of(sample, mixture.Mixture(sample, 0, 0).tau[-1])
     psi = topics_of(sample)
     natural = np.vstack([sample.natural, model.stacked(corpus).prior])
     for j, row in enumerate(COUNTS):
@@ -160,7 +160,7 @@ def test_icml14_takes_the_likeliest_topic_of_the_likeliest_cluster():
 
 def test_new_cluster_has_proportions_from_their_prior():
     sample = draw_sample(6)
-    mixtures = [perplexity._Mixture(sample, seed=0, number=number) for number in range(600)]
+    mixtures = [mixture.Mixture(sample, seed=0, number=number) for number in range(600)]
     drawn = np.array([mixture.tau[-1] for mixture in mixtures])
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0, atol=1e-12)
     alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())
@@ -357,8 +357,8 @@ def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estim
     monkeypatch.setattr(perplexity, "_CELLS", 12)
     np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
     np.testing.assert_allclose(
-        perplexity.log_likelihood_of_clusters(corpus, model.last)[order],
-        perplexity.log_likelihood_of_clusters(corpus.subset(order), model.last),
+        mixture.log_likelihood_of_clusters(corpus, model.last)[order],
+        mixture.log_likelihood_of_clusters(corpus.subset(order), model.last),
         atol=1e-12,
     )
 

@@ -11,7 +11,9 @@ from scipy import stats
 
 from mc2core.compute import streams
 from mc2core.sources.simulated import letters, shapes
-from mc2core.sources.simulated.shapes import SHAPES, Truth, WholeNumber, draw_counts, simulate
+from mc2core.sources.simulated.names import author_names, pseudo_words
+from mc2core.sources.simulated.shapes import SHAPES, WholeNumber, draw_counts, simulate
+from mc2core.sources.simulated.truth import Truth
 
 
 # -- letters ---------------------------------------------------------------------------------------------------
@@ -259,6 +261,6 @@ def test_a_wrong_scale_is_refused(scale):
 
 @pytest.mark.parametrize("n", [1, 100, 8100, 20_000])
 def test_names_are_distinct_and_readable(n):
-    for names in (shapes.pseudo_words(n), shapes.author_names(n)):
+    for names in (pseudo_words(n), author_names(n)):
         assert len(set(names)) == len(names) == n
         assert all(4 <= len(name) <= 12 for name in names)

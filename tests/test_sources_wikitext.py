@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mc2core.sources.formats import xmlstream
 from mc2core.sources.text import wikitext, wordcount
 from mc2core.sources.text import words as text
+from mc2core.sources.text.namespaces import Namespaces
 
 MIRROR = Path(os.environ.get("MC2_MIRROR") or Path(__file__).parents[2] / "shared/mirror") / "wikipedia"
 DUMPS = sorted(MIRROR.glob("enwiki-*.bz2"))
@@ -62,7 +63,7 @@ def test_categories_are_named_in_their_canonical_form():
         "[[Category:of_trees |sort]] [[category: of  trees]] <!-- [[Category:No]] --> <nowiki>[[Category:No]]</nowiki>"
     )
     assert wikitext.plain_text(markup.encode())[1] == ["Of trees", "Of trees"]
-    german = wikitext.Namespaces(["Datei"], ["Kategorie"])
+    german = Namespaces(["Datei"], ["Kategorie"])
     plain, names = wikitext.plain_text(b"[[Kategorie:Baum]] [[Datei:x.png|weg]] da", german)
     assert (plain.split(), names) == ([b"da"], ["Baum"])
 

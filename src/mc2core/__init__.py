@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from mc2core.compute import kernel_cache
 
 if TYPE_CHECKING:
-    from mc2core import clustering
+    from mc2core import clustering, perplexity
     from mc2core.corpus import Corpus
     from mc2core.engines.running.loop import Fit, fit
     from mc2core.model import Model
 
 __version__ = "0.1.0"
-__all__ = ["Corpus", "Fit", "Model", "__version__", "clustering", "fit"]
+__all__ = ["Corpus", "Fit", "Model", "__version__", "clustering", "fit", "perplexity"]
 
 kernel_cache.drop_stale(Path(__file__).parent)
 
@@ -25,6 +25,7 @@ _HOME = {
     "Fit": "engines.running.loop",
     "Model": "model",
     "clustering": "",
+    "perplexity": "",
     "fit": "engines.running.loop",
 }
 

@@ -8,7 +8,7 @@ from mc2core.experiments.icml2014 import letters
 from mc2core.experiments.report import style
 from mc2core.experiments.report.claims import claim, write_claims
 from mc2core.model import Model
-from mc2core.sources.simulated.shapes import Truth
+from mc2core.sources.simulated.truth import Truth
 
 
 def main(snakemake):

@@ -18,10 +18,10 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mc2core import __version__
 from mc2core.app import import_command
 
 
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"mc2core {__version__}")
+    parser.add_argument("--version", action="version", version=f"mc2core {metadata.version('mc2core')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     corpus = _command(commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder")

@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mc2core.sources.own.reading import LAYOUT, read_own
+
 if TYPE_CHECKING:
-    pass
-from mc2core.sources.own.reading import LAYOUT, _load, read_own
+    from mc2core.corpus import Corpus
+    from mc2core.model import Model
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -71,3 +73,12 @@ def run(options: argparse.Namespace) -> None:
         corpus.save(new)
         datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
+
+
+def _load(path: Path) -> Corpus | Model:
+    from mc2core.corpus import Corpus
+    from mc2core.model import Model
+
+    if not path.exists():
+        raise ValueError(f"--like {path} is missing; a model (.npz) or the folder of a corpus is needed")
+    return Corpus.load(path) if path.is_dir() else Model.load(path)

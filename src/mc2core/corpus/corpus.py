@@ -172,6 +172,11 @@ class Corpus:
         return self._vocabulary
 
     @property
+    def context_kinds(self) -> dict[str, str]:
+        """ "number" or "counts" for each context."""
+        return {name: "counts" if sp.issparse(context) else "number" for name, context in self.contexts.items()}
+
+    @property
     def documents(self) -> pd.DataFrame:
         """J rows of what is known of each document; no columns where nothing was given."""
         if self._documents is None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from mc2core.base import plain_yaml
 from mc2core.base.checks import nearest
+from mc2core.experiments import plain_yaml
 from mc2core.sources.formats.records import csv_rows
 
 

@@ -14,11 +14,11 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.base import storage
-from mc2core.corpus import Corpus
+from mc2core.corpus import Corpus, matching
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
-from mc2core.model import matching, perplexity
+from mc2core.model import mixture, perplexity
 from mc2core.model.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core model 1"
@@ -90,6 +90,13 @@ class Model:
         """V."""
         return self.last.topic_words.shape[1]
 
+    @property
+    def context_kinds(self) -> dict[str, str]:
+        """ "number" or "counts" for each context it was fitted with."""
+        return {
+            name: "number" if isinstance(family, ScalarFamily) else "counts" for name, family in self.families.items()
+        }
+
     def context_parameters(self, name: str) -> np.ndarray:
         """(K, D) posterior natural parameters of the context ``name`` in each cluster of the last sample."""
         offset = 0
@@ -152,7 +159,7 @@ class Model:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1."""
         self.check_corpus(corpus)
         sample = self.last
-        log_p = np.log(sample.cluster_weights) + perplexity.log_likelihood_of_clusters(corpus, sample)
+        log_p = np.log(sample.cluster_weights) + mixture.log_likelihood_of_clusters(corpus, sample)
         if use_context and self.families:
             log_p += self.stacked(corpus).log_predictive(sample.natural)
         total = logsumexp(log_p, axis=1, keepdims=True)

@@ -25,7 +25,7 @@ from mc2core.sources.dumps import corpora
 from mc2core.sources.dumps.corpora import Files, Reading
 from mc2core.sources.own import reading as importing
 from mc2core.sources.simulated import encyclopaedia, letters, shapes
-from mc2core.sources.simulated.shapes import Truth
+from mc2core.sources.simulated.truth import Truth
 
 Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]

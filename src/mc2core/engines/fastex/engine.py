@@ -17,7 +17,7 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
-from mc2core.engines.fastex.exact import CLUSTER_BYTES, ExactState, table_bytes
+from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.limits import (
     LEAST_PRIOR,
@@ -27,6 +27,7 @@ from mc2core.engines.fastex.limits import (
     refuse_prior_sum,
     refuse_scores,
 )
+from mc2core.engines.fastex.tables import CLUSTER_BYTES, table_bytes
 from mc2core.engines.fastex.uncollapsed import BaselineState
 from mc2core.families import Family
 from mc2core.model import Sample

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mc2core.corpus import Corpus
 from mc2core.experiments.report import style
-from mc2core.model import Model, perplexity
+from mc2core.model import Model, mixture
 
 AUTHOR, YEAR = "author", "year"
 
@@ -36,7 +36,7 @@ def describe(
 
     members = np.flatnonzero(sample.cluster == cluster)
     part = corpus.subset(members)
-    log_p = perplexity.log_likelihood_of_clusters(part, sample)
+    log_p = mixture.log_likelihood_of_clusters(part, sample)
     others = np.delete(log_p, cluster, axis=1).max(axis=1, initial=-np.inf)
     # a lone cluster has no rival; its documents then rank by their own likelihood
     lead = log_p[:, cluster] - (others if sample.n_clusters > 1 else 0.0)

@@ -17,7 +17,7 @@ from mc2core.experiments.report import style
 from mc2core.families import NormalGamma
 from mc2core.model import Model
 from mc2core.sources.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
-from mc2core.sources.simulated.shapes import Truth
+from mc2core.sources.simulated.truth import Truth
 
 CONTEXT = "number"
 _MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are

@@ -29,6 +29,7 @@ from mc2core.sources.dumps import shards
 from mc2core.sources.formats import xmlstream
 from mc2core.sources.formats.xmlstream import DamagedInput
 from mc2core.sources.text import wikitext
+from mc2core.sources.text.namespaces import Namespaces
 
 ROOT = "mediawiki"
 _PAGE_FIELDS = {
@@ -77,7 +78,7 @@ class _Site:
             elif name == "namespace" and value and re.fullmatch(rb"-?[0-9]{1,6}", key):
                 names.setdefault(int(key), []).append(value.decode())
                 self.numbers[value.decode().lower()] = int(key)
-        self.namespaces = wikitext.Namespaces([*names.get(6, ()), *names.get(-2, ())], names.get(14, ()))
+        self.namespaces = Namespaces([*names.get(6, ()), *names.get(-2, ())], names.get(14, ()))
 
     def namespace(self, title: str) -> int:
         prefix, colon, _ = title.partition(":")

@@ -6,8 +6,6 @@ error, so there is nothing to expand and nothing to load. Names are taken as the
 no difference.
 """
 
-# ruff: noqa: SIM109 (compiled code: comparing twice is faster than looking into a tuple)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -15,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.sources.formats.xmltext import LONGEST_REFERENCE, is_space, put_character, read_reference, utf8_width
 
 MOST_LEVELS = 256
 #: Number of the event that tells the root's name.
 ROOT = -1
-_LONGEST_REFERENCE = 12
 _BEFORE, _INSIDE, _AFTER = 0, 1, 2
 _DEPTH, _PHASE, _CAPTURED, _START = 0, 1, 2, 3
 _BAD_TAG, _MISMATCH, _BAD_REFERENCE, _BAD_CHARACTER, _DECLARES, _EXTRA, _TOO_DEEP, _CUT = range(1, 9)
@@ -90,11 +88,6 @@ class Scanner:
         return list(zip(*events[:, :n_events].tolist(), strict=True)), arena[:size].tobytes(), error
 
 
-@kernel(inline="always")
-def _is_space(sign):
-    return sign == _SPACE or sign == _NEWLINE or sign == _TAB or sign == _RETURN
-
-
 @kernel
 def _name(text, start):
     """(hash of the name that begins here, its end)."""
@@ -112,77 +105,6 @@ def _look_up(node, digest, ends, hashes, values):
         if hashes[k] == digest:
             return values[k]
     return -1
-
-
-@kernel
-def _character(text, i):
-    """Bytes of the UTF-8 character at i: 0 if it goes on beyond the text, -1 if it is none that XML allows."""
-    lead = text[i]
-    if lead < 128:
-        return 1 if lead >= _SPACE or _is_space(lead) else -1
-    width = 2 if lead < 224 else (3 if lead < 240 else 4)
-    if lead < 194 or lead > 244:
-        return -1
-    for k in range(1, width):
-        if i + k == len(text):
-            return 0
-        if text[i + k] & 192 != 128:
-            return -1
-    second = text[i + 1]
-    if (lead == 224 and second < 160) or (lead == 240 and second < 144):  # longer than need be
-        return -1
-    if (lead == 237 and second >= 160) or (lead == 244 and second >= 144):  # surrogates; beyond Unicode
-        return -1
-    return -1 if lead == 239 and second == 191 and text[i + 2] >= 190 else width
-
-
-@kernel
-def _reference(text, start, end):
-    """Code point that the entity or reference between "&" and ";" stands for; -1 if none."""
-    if end - start >= 2 and text[start] == 35:
-        is_hex = text[start + 1] == 120
-        code, i = np.int64(0), start + 2 if is_hex else start + 1
-        if i == end:
-            return -1
-        while i < end:
-            sign = text[i]
-            if 48 <= sign <= 57:
-                digit = np.int64(sign) - 48
-            elif is_hex and 97 <= (sign | 32) <= 102:
-                digit = np.int64(sign | 32) - 87
-            else:
-                return -1
-            code = code * (16 if is_hex else 10) + digit
-            i += 1
-        if code < 32:
-            return code if code == 9 or code == 10 or code == 13 else -1
-        return code if code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000 else -1
-    length = end - start
-    first = text[start] if length > 0 else 0
-    second = text[start + 1] if length > 1 else 0
-    if length == 2 and second == 116:
-        return 60 if first == 108 else (62 if first == 103 else -1)  # lt gt
-    if length == 3 and first == 97 and second == 109 and text[start + 2] == 112:
-        return 38  # amp
-    if length == 4 and first == 113 and second == 117 and text[start + 2] == 111 and text[start + 3] == 116:
-        return 34  # quot
-    if length == 4 and first == 97 and second == 112 and text[start + 2] == 111 and text[start + 3] == 115:
-        return 39  # apos
-    return -1
-
-
-@kernel
-def _put(arena, size, code):
-    """Write a code point as UTF-8; returns the new size."""
-    if code < 0x80:
-        arena[size] = code
-        return size + 1
-    width = 2 if code < 0x800 else (3 if code < 0x10000 else 4)
-    for k in range(width - 1, 0, -1):
-        arena[size + k] = 0x80 | (code & 0x3F)
-        code >>= 6
-    arena[size] = ((0xF00 >> width) & 0xFF) | code
-    return size + width
 
 
 @kernel
@@ -216,7 +138,7 @@ def _scan(
         sign = text[i]
         if sign != _LESS:
             if phase != _INSIDE:
-                if not _is_space(sign):
+                if not is_space(sign):
                     error = _EXTRA
                     break
                 i += 1
@@ -230,17 +152,17 @@ def _scan(
                     while i < n and _PLAIN[text[i]]:
                         i += 1
             elif sign == _AMPERSAND:
-                stop, last = i + 1, min(n, i + _LONGEST_REFERENCE)
+                stop, last = i + 1, min(n, i + LONGEST_REFERENCE)
                 while stop < last and text[stop] != _SEMICOLON:
                     stop += 1
-                if stop == n and not is_last and n < i + _LONGEST_REFERENCE:
+                if stop == n and not is_last and n < i + LONGEST_REFERENCE:
                     break
-                code = _reference(text, i + 1, stop) if stop < last else -1
+                code = read_reference(text, i + 1, stop) if stop < last else -1
                 if code < 0:
                     error = _BAD_REFERENCE
                     break
                 if captured:
-                    size = _put(arena, size, code)
+                    size = put_character(arena, size, code)
                 i = stop + 1
             elif sign == _RETURN:
                 # line ends are one line feed each, as XML has it
@@ -251,7 +173,7 @@ def _scan(
                     size += 1
                 i += 1
             else:
-                width = _character(text, i)
+                width = utf8_width(text, i)
                 if width == 0 and not is_last:
                     break
                 if width <= 0:
@@ -268,7 +190,7 @@ def _scan(
         following = text[i + 1]
         if following == _SLASH:
             digest, stop = _name(text, i + 2)
-            while stop < n and _is_space(text[stop]):
+            while stop < n and is_space(text[stop]):
                 stop += 1
             if stop == n:
                 break
@@ -307,7 +229,7 @@ def _scan(
                     break
                 i += len(_CDATA)
                 while i < stop - 3:
-                    width = _character(text, i)
+                    width = utf8_width(text, i)
                     if width <= 0:
                         error = _BAD_CHARACTER
                         break
@@ -361,7 +283,7 @@ def _scan(
             is_empty = False
             while True:  # attributes, up to the end of the tag
                 before = stop
-                while stop < n and _is_space(text[stop]):
+                while stop < n and is_space(text[stop]):
                     stop += 1
                 if stop == n or text[stop] == _GREATER:
                     break
@@ -373,7 +295,7 @@ def _scan(
                     break
                 name_at = stop
                 attribute, stop = _name(text, stop)
-                while stop < n and _is_space(text[stop]):
+                while stop < n and is_space(text[stop]):
                     stop += 1
                 if stop == n:
                     break
@@ -381,7 +303,7 @@ def _scan(
                     error = _BAD_TAG
                     break
                 stop += 1
-                while stop < n and _is_space(text[stop]):
+                while stop < n and is_space(text[stop]):
                     stop += 1
                 if stop == n:
                     break

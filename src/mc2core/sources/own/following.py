@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
-from mc2core.families.base import ScalarFamily
-from mc2core.model import Model
-from mc2core.model.matching import in_units, named
+from mc2core.corpus.matching import in_units, named
 from mc2core.sources.datasheet import Dropped
 
 #: settings of an import that a corpus stores, by the type of their values
@@ -41,20 +39,40 @@ class Pattern:
     settings: dict[str, Any]
 
 
-def pattern_of(like: Corpus | Model) -> Pattern:
+class Followed(Protocol):
+    """A Corpus or a Model, as far as new documents can follow it."""
+
+    @property
+    def vocabulary(self) -> list[str]:
+        """V words."""
+
+    @property
+    def context_names(self) -> Mapping[str, Sequence[str]]:
+        """Names of the columns of count contexts."""
+
+    @property
+    def context_kinds(self) -> Mapping[str, str]:
+        """ "number" or "counts" for each context."""
+
+    @property
+    def units(self) -> Mapping[str, tuple[float, float]]:
+        """Mean and sd of standardised numbers."""
+
+    @property
+    def imported(self) -> dict[str, Any] | None:
+        """How the documents were read."""
+
+
+def pattern_of(like: Followed) -> Pattern:
     """What documents like those of a corpus, or like those a model was fitted on, look like.
 
     Of a model these are the contexts it was fitted with. ValueError where words or columns have no names, or a name
     stands for two of them.
     """
-    if isinstance(like, Model):
-        what, words = "the model", like.vocabulary
-        numbers = {name: isinstance(family, ScalarFamily) for name, family in like.families.items()}
-    elif isinstance(like, Corpus):
-        what, words = "the corpus", like.vocabulary
-        numbers = {name: not sp.issparse(context) for name, context in like.contexts.items()}
-    else:
+    if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Model is needed")
+    what, words = "the corpus" if isinstance(like, Corpus) else "the model", like.vocabulary
+    numbers = {name: kind == "number" for name, kind in like.context_kinds.items()}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
         for name, is_number in numbers.items()

@@ -1,4 +1,4 @@
-"""Documents of your own: a reader for every form of file, and ``mc2 import``, which saves a corpus and its sheet."""
+"""Documents of your own: a reader for every form of file, and what an earlier import says of a new one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
-    from mc2core.model import Model
     from mc2core.sources.datasheet import Dropped
-    from mc2core.sources.own.following import Pattern
+    from mc2core.sources.own.following import Followed, Pattern
     from mc2core.sources.own.table import ContextColumn
 
 _DOCWORD = re.compile(r"docword\..+\.txt(\.gz)?|.*\.txt(\.gz)?")
@@ -29,18 +28,7 @@ _SETTINGS = {
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
 
 
-def _load(path: Path) -> Corpus | Model:
-    from mc2core.corpus import Corpus
-    from mc2core.model import Model
-
-    if not path.exists():
-        raise ValueError(f"--like {path} is missing; a model (.npz) or the folder of a corpus is needed")
-    return Corpus.load(path) if path.is_dir() else Model.load(path)
-
-
-def read_own(
-    path: Path, settings: Mapping[str, Any], like: Corpus | Model | None = None
-) -> tuple[Corpus, list[Dropped]]:
+def read_own(path: Path, settings: Mapping[str, Any], like: Followed | None = None) -> tuple[Corpus, list[Dropped]]:
     """Read a file of any form; its name tells which.
 
     Parameters

@@ -12,7 +12,8 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.sources.simulated.shapes import Truth, draw_counts
+from mc2core.sources.simulated.shapes import draw_counts
+from mc2core.sources.simulated.truth import Truth
 
 WORDS = ("INTERNATIONAL", "CONFERENCE", "MACHINE", "LEARNING")
 CONTEXT_MEANS = (2.0, 4.0, 6.0, 8.0)

@@ -10,7 +10,6 @@ A new dataset is one :class:`Shape`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -19,53 +18,15 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import ndtr, ndtri
 
-from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
+from mc2core.sources.simulated.names import author_names, pseudo_words
+from mc2core.sources.simulated.truth import Truth
 
 _BLOCK_TOKENS = 1 << 20
 # Zipf's law in Mandelbrot's form, fitted by eye to the real NIPS counts, where stop words are out: the commonest word
 # has 0.9 % of all tokens and the unigram distribution a perplexity of 2,907 (of 13,649 words)
 _ZIPF_EXPONENT, _ZIPF_SHIFT = 1.15, 0.004
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What a simulated corpus was drawn from (K clusters, M topics, V words, J documents).
-
-    cluster : (J,) int64
-    cluster_weights : (K,) float64, sums to 1
-    topic_given_cluster : (K, M) float64, rows sum to 1
-    word_given_topic : (M, V) float64, rows sum to 1
-    contexts : ``{name: (K, A) rows that sum to 1}`` of a count context, or ``(K, 2)`` mean and sd of a number
-    """
-
-    cluster: np.ndarray
-    cluster_weights: np.ndarray
-    topic_given_cluster: np.ndarray
-    word_given_topic: np.ndarray
-    contexts: Mapping[str, np.ndarray]
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the truth as one .npz, whole or not at all."""
-        arrays = {name: getattr(self, name) for name in _TRUTH_ARRAYS}
-        contexts = {f"context.{name}": value for name, value in self.contexts.items()}
-        storage.write_arrays(path, arrays | contexts)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Truth:
-        """Read a truth written by :meth:`save`; ValueError for a damaged file or a missing array."""
-        arrays = storage.read_arrays(path)
-        missing = [name for name in _TRUTH_ARRAYS if name not in arrays]
-        if missing:
-            raise ValueError(f"{path} is not the truth of a simulated corpus: array {missing[0]!r} is missing")
-        contexts = {
-            name.removeprefix("context."): arrays.pop(name) for name in list(arrays) if name not in _TRUTH_ARRAYS
-        }
-        return cls(**arrays, contexts=contexts)
-
-
-_TRUTH_ARRAYS = ("cluster", "cluster_weights", "topic_given_cluster", "word_given_topic")
 
 
 @dataclass(frozen=True)
@@ -299,32 +260,6 @@ def _zipf(n: int, exponent: float = _ZIPF_EXPONENT) -> np.ndarray:
 
 
 # -- names -----------------------------------------------------------------------------------------------------
-_SYLLABLES = [
-    consonants + vowel
-    for consonants in ("b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "z", "ch", "sh", "tr", "pl")
-    for vowel in "aeiou"
-]
-_STRIDE = 104_729  # a prime that the number of syllables lacks: spreads neighbours, repeats none
-
-
-def pseudo_words(n: int) -> list[str]:
-    """n distinct words one can pronounce; earlier (more frequent) ones are shorter."""
-    words: list[str] = []
-    base, length = len(_SYLLABLES), 2
-    while len(words) < n:
-        for index in range(min(base**length, n - len(words))):
-            rest, syllables = index * _STRIDE % base**length, []
-            for _ in range(length):
-                rest, digit = divmod(rest, base)
-                syllables.append(_SYLLABLES[digit])
-            words.append("".join(syllables))
-        length += 1
-    return words
-
-
-def author_names(n: int) -> list[str]:
-    """n distinct names in the form of the NIPS authors: Surname_I."""
-    return [f"{word.capitalize()}_{'ABCDEFGHIJKLMNOPRSTVWY'[i * 7 % 22]}" for i, word in enumerate(pseudo_words(n))]
 
 
 NIPS = Shape(

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.sources.text.namespaces import CATEGORY, ENGLISH, FILE, Namespaces, pack_names
 
 #: Elements whose content is no running text.
 HIDDEN_ELEMENTS = (
@@ -35,7 +35,6 @@ _INLINE_ELEMENTS = (
     "noinclude", "nowiki", "bdi", "cite", "dfn", "kbd", "mark", "q", "rp", "rt", "ruby", "samp", "strike", "time",
     "var", "wbr",
 )  # fmt: skip
-_FILE, _CATEGORY = 1, 2
 _LONGEST_NAME = 60  # of a template
 _LESS, _SLASH, _GREATER, _BANG, _DASH = (ord(sign) for sign in "</>!-")
 _OPEN_BRACE, _CLOSE_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _PIPE = (ord(sign) for sign in "{}[]|")
@@ -46,35 +45,9 @@ _IS_MARK = np.array([chr(sign) in "{[]'_:" for sign in range(256)])
 _REFERENCE = re.compile(rb"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[A-Za-z0-9]{1,32};?)")
 
 
-def _pack(names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Names as one run of bytes and (n + 1,) int64 offsets into it."""
-    encoded = [name.encode() for name in names]
-    return np.frombuffer(b"".join(encoded), dtype=np.uint8), np.cumsum([0, *map(len, encoded)])
-
-
 _ELEMENTS = (*HIDDEN_ELEMENTS, *LITERAL_ELEMENTS, *(name for name in _INLINE_ELEMENTS if name != "nowiki"))
 _N_HIDDEN, _N_CONTENT = len(HIDDEN_ELEMENTS), len(HIDDEN_ELEMENTS) + len(LITERAL_ELEMENTS)
-_ELEMENT_BYTES, _ELEMENT_ENDS = _pack(_ELEMENTS)
-
-
-class Namespaces:
-    """Names that make a link a file or a category: those of English and, in addition, of the wiki at hand.
-
-    Parameters
-    ----------
-    file, category : names of the namespaces -2 and 6, and of 14, in the wiki's own language.
-    """
-
-    def __init__(self, file: Iterable[str] = (), category: Iterable[str] = ()) -> None:
-        files, categories = {"file", "image", "media", *file}, {"category", *category}
-        names = sorted(
-            (name.lower(), kind) for kind, group in ((_FILE, files), (_CATEGORY, categories)) for name in group
-        )
-        self.bytes, self.ends = _pack([name for name, _ in names])
-        self.kinds = np.array([kind for _, kind in names], dtype=np.int64)
-
-
-ENGLISH = Namespaces()
+_ELEMENT_BYTES, _ELEMENT_ENDS = pack_names(_ELEMENTS)
 
 
 def plain_text(text: bytes, namespaces: Namespaces = ENGLISH) -> tuple[bytes, list[str]]:
@@ -99,7 +72,7 @@ def _character(reference: re.Match[bytes]) -> bytes:
 
 def template_names(text: bytes, *marks: bytes) -> list[bytes]:
     """Names, of up to 60 bytes, of the templates that hold one of ``marks`` (small letters) in any case."""
-    packed, ends = _pack([mark.decode() for mark in marks])
+    packed, ends = pack_names([mark.decode() for mark in marks])
     places = _template_names(np.frombuffer(text, dtype=np.uint8), packed, ends)
     return [text[start:end] for start, end in places.tolist()]
 
@@ -304,7 +277,7 @@ def _match_brackets(text, n):
 
 @kernel
 def _link_kind(text, start, end, names, ends, kinds):
-    """Namespace of a link's target: (kind, where its name begins); kind _FILE also for other languages."""
+    """Namespace of a link's target: (kind, where its name begins); kind FILE also for other languages."""
     while start < end and (text[start] == _SPACE or text[start] == _UNDERSCORE):
         start += 1
     colon, plain = start, True
@@ -329,7 +302,7 @@ def _link_kind(text, start, end, names, ends, kinds):
         length = colon - start
         simple = length == 6 and text[start] == 115 and text[start + 1] == 105 and text[start + 2] == 109
         if (2 <= length <= 3) or (dashed and length <= 12 and text[start] != _DASH) or simple:
-            return _FILE, start
+            return FILE, start
     return 0, start
 
 
@@ -375,7 +348,7 @@ def _scan(source, element_names, element_ends, names, ends, kinds):
             end = close[i]
             kind, name = _link_kind(text, i + 2, end - 2, names, ends, kinds)
             if kind > 0:
-                if kind == _CATEGORY:
+                if kind == CATEGORY:
                     stop = name
                     while stop < end - 2 and text[stop] != _PIPE and text[stop] != _HASH:
                         stop += 1
