@@ -13,9 +13,10 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
-include: "workflow/rules/data.smk"
+include: "workflow/rules/corpora.smk"
 include: "workflow/rules/fit.smk"
-include: "workflow/rules/evaluate.smk"
+include: "workflow/rules/score.smk"
+include: "workflow/rules/targets.smk"
 include: "workflow/rules/report.smk"
 
 
@@ -23,18 +24,3 @@ rule all:
     default_target: True
     input:
         "results/report.html",
-
-
-rule icml2014:
-    input:
-        target_files("icml2014"),
-
-
-rule uai2016:
-    input:
-        target_files("uai2016"),
-
-
-rule nips2012:
-    input:
-        target_files("nips2012"),

@@ -38,7 +38,9 @@ rule fit:
         # no output: it has to outlive a job that is killed, so that the next one goes on from it
         checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-{wildcards.seed}.npz",
         checkpoint_every=config["checkpoint_every"],
-        follow_labels=lambda wildcards: is_over_time(wildcards.run),
+        follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
+            RUNS[wildcards.run]["targets"]
+        ),
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
         "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"

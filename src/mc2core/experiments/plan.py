@@ -9,7 +9,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -298,3 +299,41 @@ def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[st
             choices = {name: value for name, value in settings.items() if isinstance(value, str | bool | list)}
             found.setdefault(json.dumps(choices, sort_keys=True), settings)
     return list(found.values())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run: the configuration, the datasets chosen of it, and the fits of the sheet on them.
+
+    Attributes
+    ----------
+    config : as checked against its schema
+    chosen : names of datasets
+    runs : of :func:`read_experiments`
+    """
+
+    config: Mapping[str, Any]
+    chosen: Sequence[str]
+    runs: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def seeds(self) -> range:
+        """Of every fit but those of NIPS 2012."""
+        return range(self.config["seeds"])
+
+    @property
+    def cells(self) -> list[str]:
+        """Points of ICML14 figure 7: "n_tokens-20"."""
+        figure = self.config["figure7"]
+        return [f"{axis}-{size}" for axis in ("n_tokens", "n_documents") for size in figure[axis]]
+
+    def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """The entries of those of some datasets that were chosen."""
+        return {name: self.config["corpora"][name] for name in names if name in self.chosen}
+
+    def runs_of(self, target: str) -> list[str]:
+        """Runs that feed a target. ValueError where the chosen datasets leave none."""
+        runs = [name for name, run in self.runs.items() if target in run["targets"]]
+        if not runs:
+            raise ValueError(f"{target} has no run in config/experiments.tsv on the datasets of this plan")
+        return runs

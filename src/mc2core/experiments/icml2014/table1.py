@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from mc2core.base import storage
+from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import claim
+from mc2core.experiments.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2core.experiments.plan import Plan
 
 PERPLEXITY_NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
@@ -140,3 +146,43 @@ def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> p
             for _, row in table.iterrows()
         ]
     )
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    scores = [storage.read_json(path) for path in files["scores"]]
+    estimators = options["estimators"]
+    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
+    return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {
+        "estimators": plan.config["estimators"],
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(("nips", "pnas")),
+    }
+
+
+def _caption(options: Options) -> str:
+    return (
+        f"Held-out perplexity on {' and '.join(options['corpora']).upper()} (lower is better): ours as mean and sd "
+        f"over {options['n_seeds']} seeds beside the paper's figure, with clusters K and topics M in use. Estimators: "
+        f"{', '.join(options['estimators'])}; the first one decides the claims. {say_sources(options['corpora'])} On "
+        "simulated data the levels mean nothing beside the paper's; the order of the rows may. Paper: ICML 2014, "
+        "table 1."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, table 1: held-out perplexity (lower is better)",
+    shows="held-out perplexity",
+    build=_build,
+    caption=_caption,
+    inputs={"scores": "scores"},
+    datasets=("nips", "pnas"),
+    options=_options,
+    notes=PERPLEXITY_NOTES,
+    has_paper=True,
+    has_claims=True,
+)

@@ -1,0 +1,48 @@
+"""ICML 2014 figure 7: agreement with the truth by size of the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mc2core.experiments.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2core.experiments.plan import Plan
+
+
+def _build(files: Files, options: Options) -> Built:
+    import pandas as pd
+
+    from mc2core.experiments.icml2014 import sizes
+    from mc2core.experiments.report.claims import claim
+
+    points = sizes.summarise(pd.concat([pd.read_csv(path) for path in files["sizes"]]))
+    claims = [claim("icml2014_figure7", "letters", *verdict) for verdict in sizes.claim(points)]
+    return Built(points, figure=sizes.draw(points), claims=claims)
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"figure": plan.config["figure7"]}
+
+
+def _caption(options: Options) -> str:
+    figure = options["figure"]
+    return (
+        "Agreement (NMI, 1 is perfect) of the clusters of the last Gibbs sample with the truth on letters data, with "
+        f"and without the context. Left: over words per document, at {figure['fixed_n_documents']} documents. Right: "
+        f"over the number of documents, at {figure['fixed_n_tokens']} words each. Points are means and bars sds over "
+        f"{figure['repeats']} corpora; {figure['iterations']} sweeps, noise {figure['noise']}. Paper: ICML 2014, "
+        "figure 7, 20 repeats: context helps most where words or documents are few."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, figure 7: NMI over words per document and number of documents",
+    shows="NMI by size of the data",
+    build=_build,
+    caption=_caption,
+    inputs={"sizes": "sizes"},
+    datasets=("letters",),
+    options=_options,
+    has_claims=True,
+)

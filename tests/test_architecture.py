@@ -1,0 +1,128 @@
+"""The rules of the package's layout (docs/architecture.md), read from its source with ``ast``."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import mc2core
+
+PACKAGE = Path(mc2core.__file__).parent
+ROOT = PACKAGE.parents[1]
+#: packages that may import those of lower floors and what stands in their own folder
+FLOORS = {
+    "base": 1,
+    "compute": 1,
+    "corpus": 2,
+    "families": 3,
+    "sources": 3,
+    "model": 4,
+    "engines": 5,
+    "experiments": 6,
+    "app": 7,
+}
+#: flat modules: names that users rely on, and nothing of their own
+PUBLIC_MODULES = {"__init__", "__main__", "clustering", "perplexity"}
+LONGEST_FILE = 400
+MOST_FILES = 12
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path):
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def imports_of(path):
+    """(line, module of this package) of every import, inside functions and for types too."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "mc2core":
+            parts = node.module.split(".")
+            found += [(node.lineno, parts[1] if len(parts) > 1 else alias.name) for alias in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(node.lineno, one.name.split(".")[1]) for one in node.names if one.name.startswith("mc2core.")]
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_imports_go_to_a_lower_floor_or_stay_in_their_folder(path):
+    own = path.relative_to(PACKAGE).parts[0]
+    if path.parent == PACKAGE:
+        return
+    for line, other in imports_of(path):
+        assert other == own or (other in FLOORS and FLOORS[other] < FLOORS[own]), (
+            f"{path.relative_to(ROOT)}, line {line}: {own} (floor {FLOORS[own]}) imports {other}"
+        )
+
+
+def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == set(FLOORS)
+    assert {path.stem for path in PACKAGE.glob("*.py")} == PUBLIC_MODULES
+    for name in ("clustering", "perplexity"):
+        tree = ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
+        kinds = {type(node) for node in tree.body}
+        assert kinds <= {ast.Expr, ast.ImportFrom, ast.Assign}, f"{name}.py holds code of its own"
+
+
+def test_packages_of_one_engine_do_not_know_each_other_but_for_starts():
+    """SVI may start from a Gibbs chain; no other engine imports another one."""
+    engines = PACKAGE / "engines"
+    for path in engines.rglob("*.py"):
+        own = path.relative_to(engines).parts[0]
+        if own not in ("gibbs", "svi", "fastex"):
+            continue
+        others = set(re.findall(r"mc2core\.engines\.(gibbs|svi|fastex)\b", path.read_text(encoding="utf-8"))) - {own}
+        allowed = {"gibbs"} if path.relative_to(engines).as_posix() == "svi/start.py" else set()
+        assert others <= allowed, f"{path.relative_to(ROOT)} imports {others}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_files_are_short(path):
+    n_lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert n_lines <= LONGEST_FILE, f"{path.relative_to(ROOT)} has {n_lines} lines"
+
+
+def test_folders_are_small():
+    for folder in {path.parent for path in MODULES}:
+        files = [path.name for path in folder.glob("*.py")]
+        assert len(files) <= MOST_FILES, f"{folder.relative_to(ROOT)} has {len(files)} files"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_public_names_have_docstrings(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), f"{path.relative_to(ROOT)} has no docstring"
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            assert ast.get_docstring(node), f"{path.relative_to(ROOT)}: {node.name} has no docstring"
+
+
+def test_the_names_that_users_rely_on_are_there():
+    from mc2core import engines, families
+
+    for owner, names in (
+        (mc2core, ("Corpus", "Model", "fit", "Fit", "clustering", "perplexity")),
+        (engines, ("Gibbs", "SVI", "FastEx")),
+        (families, ("DirichletCategorical", "NormalGamma", "GammaPoisson")),
+        (
+            mc2core.clustering,
+            ("purity", "nmi", "rand_index", "f_score", "variation_of_information", "extended_nmi"),
+        ),
+    ):
+        for name in names:
+            one = getattr(owner, name)
+            assert inspect.getdoc(one), f"{name} has no docstring"
+
+
+def test_tests_mirror_the_package():
+    """A folder of tests is a folder of the package; helpers of several tests are no tests themselves."""
+    tests = ROOT / "tests"
+    if not tests.is_dir():
+        pytest.skip("the tests of an installed package")
+    own = {"workflow", "reliability", "cluster", "__pycache__"}
+    for folder in tests.iterdir():
+        if folder.is_dir() and folder.name not in own:
+            assert (PACKAGE / folder.name).is_dir(), f"tests/{folder.name} mirrors nothing"

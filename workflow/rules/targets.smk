@@ -1,0 +1,85 @@
+"""A rule for each table and figure, made from the registry and named after its target."""
+
+# targets that the chosen datasets allow
+POSSIBLE = [
+    target
+    for target in targets.registry().values()
+    if not target.datasets or set(target.datasets) & set(CHOSEN)
+]
+
+
+def target_files(paper=None):
+    """The file that stands for each target: the one that the report shows."""
+    return [
+        next(iter(target.outputs().values()))
+        for target in POSSIBLE
+        if paper in (None, target.paper)
+    ]
+
+
+def files_for(target, kind):
+    """Input function of a target: its files of a kind."""
+
+    def files(wildcards):
+        try:
+            return inputs.KINDS[kind](PLAN, target.name)
+        except ValueError as error:
+            raise WorkflowError(str(error)) from None
+
+    return files
+
+
+def inputs_of(target):
+    named = {name: files_for(target, kind) for name, kind in target.inputs.items()}
+    if target.has_paper:
+        named["paper"] = workflow.source_path(f"../paper/{target.name}.csv")
+    return named
+
+
+def outputs_of(target):
+    """Files of a target; the first is shown in the report, with the caption that the target writes itself."""
+    files = target.outputs()
+    shown = next(iter(files))
+    files[shown] = report(
+        files[shown],
+        caption="../report/target.rst",
+        category=targets.PAPERS[target.paper],
+        labels={"item": target.item, "shows": target.shows},
+    )
+    return files
+
+
+for target in targets.registry().values():
+
+    rule:
+        name:
+            target.name
+        input:
+            **inputs_of(target),
+        output:
+            **outputs_of(target),
+        log:
+            f"results/logs/{target.paper}/{target.name}.log",
+        resources:
+            **takes(target.memory_mb),
+        params:
+            name=target.name,
+            title=target.title,
+            options=partial(lambda one, wildcards: one.options(PLAN, one.name), target),
+            caption=partial(
+                lambda one, wildcards: one.caption(one.options(PLAN, one.name)), target
+            ),
+            code=code_digest(target.module),
+        message:
+            "Making {params.name}: {params.title}"
+        script:
+            "../scripts/target.py"
+
+
+for paper in targets.PAPERS:
+
+    rule:
+        name:
+            paper
+        input:
+            target_files(paper),

@@ -1,0 +1,16 @@
+"""Make one table or figure, whichever the rule names."""
+
+from pathlib import Path
+
+from mc2core.base.logs import job
+from mc2core.experiments import targets
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        files = {name: [one] if isinstance(one, str) else list(one) for name, one in snakemake.input.items()}
+        stem = Path(snakemake.output.csv).with_suffix("")
+        targets.make(snakemake.params.name, files, snakemake.params.options, stem)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
