@@ -24,10 +24,9 @@ import pyarrow.parquet as pq
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import test_sources_annotated
-import test_sources_nips
-import test_sources_nuswide
-import test_sources_sevenzip
+from sources.collections import test_nips, test_nuswide
+from sources.formats import test_sevenzip
+from sources.own import test_annotated
 
 from mc2core.sources import datasheet
 from mc2core.sources.collections import nips, nuswide, usage
@@ -89,7 +88,7 @@ def read_nuswide(folder: Path, target: Path) -> None:
 
 def read_annotated(folder: Path, target: Path) -> None:
     """In another process first, as :func:`annotated.rehearse` does it, but forked: to start Python takes long."""
-    arguments = (_by_suffix(folder), test_sources_annotated.CONTEXTS, "donor", "counts")
+    arguments = (_by_suffix(folder), test_annotated.CONTEXTS, "donor", "counts")
     process = os.fork()
     if process == 0:
         try:
@@ -132,7 +131,7 @@ def read_matlab(folder: Path, target: Path) -> None:
 def read_nips_members(folder: Path, target: Path) -> None:
     """The text files damaged, then packed."""
     path = target.with_suffix(".zip")
-    test_sources_nips.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
+    test_nips.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
     nips.read(path)
 
 
@@ -202,23 +201,23 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     }
     rows = _parquet({name: [row[name] for row in ROWS] for name in ROWS[0]})
     columns = {"user": ["ann", "bob"], "function": ["open", "save"], "count": [3, 1]}
-    images = test_sources_nuswide.small()
-    plain = test_sources_nuswide.official(images)
-    whole = test_sources_nuswide.official(images, whole=True)
-    data = test_sources_nips.small()
-    members = test_sources_nips.text_members(data)
-    variables = test_sources_nips.mat_variables(data)
+    images = test_nuswide.small()
+    plain = test_nuswide.official(images)
+    whole = test_nuswide.official(images, whole=True)
+    data = test_nips.small()
+    members = test_nips.text_members(data)
+    variables = test_nips.mat_variables(data)
     papers = {f"{j:04d}.txt": b"Neural networks learn recogni-\ntion.\n" for j in range(7)}
     files = {"a/x.txt": b"some text " * 30, "a/y.txt": bytes(1000)}
-    zipped = _written(lambda path: test_sources_nips.write_zip(path, members))
+    zipped = _written(lambda path: test_nips.write_zip(path, members))
     matlab_files = []
     for compressed in (True, False):
         buffer = io.BytesIO()
-        test_sources_nips.write_mat(buffer, variables, compressed)
+        test_nips.write_mat(buffer, variables, compressed)
         matlab_files.append({"x.mat": buffer.getvalue()})
     counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
     cells = [
-        {"x.h5ad": _written(lambda path, kind=kind: test_sources_annotated.write(path, counts, kind))}
+        {"x.h5ad": _written(lambda path, kind=kind: test_annotated.write(path, counts, kind))}
         for kind in ("csr_matrix", "csc_matrix", "array")
     ]
     checkout = Path(__file__).parents[2]
@@ -229,9 +228,7 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     lists = [{"words.txt": b"ant\nbee\ncat\n"}, {"words.txt": b"ant\r\nbee\r\nNone"}]
     features = {"BoW_Train_int.dat": b"1 2 3\n" * 40, "x/other.dat": bytes(500)}
     rars = [{"x.rar": _tar(features)}, {"x.rar": _zip(features)}]  # bsdtar reads any format, and writes none of RAR
-    sevenzips = [
-        {"x.7z": test_sources_sevenzip.pack(b"<r/>" * 300, method)} for method in test_sources_sevenzip.METHODS
-    ]
+    sevenzips = [{"x.7z": test_sevenzip.pack(b"<r/>" * 300, method)} for method in test_sevenzip.METHODS]
     if mirror is not None:
         history = mirror / "wikipedia/aawiki-20260101-pages-meta-history.xml.7z"
         sevenzips.append({"x.7z": history.read_bytes()})

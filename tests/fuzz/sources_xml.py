@@ -19,8 +19,8 @@ from pathlib import Path
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-import test_sources_eutilities
-import test_sources_wikipedia
+from sources.download import test_eutilities
+from sources.dumps import test_wikipedia
 
 from mc2core.sources.download import eutilities
 from mc2core.sources.dumps import categorygraph, pubmed, shards, vocabulary, wikipedia
@@ -135,10 +135,10 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         },
     ]
     with tempfile.TemporaryDirectory() as folder:
-        streams = {path.name: path.read_bytes() for path in test_sources_wikipedia.multistream(Path(folder))}
+        streams = {path.name: path.read_bytes() for path in test_wikipedia.multistream(Path(folder))}
     index = bz2.decompress(streams["index.txt.bz2"])
     answers = {
-        "search.xml": test_sources_eutilities.search(test_sources_eutilities.KEYS),
+        "search.xml": test_eutilities.search(test_eutilities.KEYS),
         "batch.xml": f"<PubmedArticleSet>{cite * 3}</PubmedArticleSet>".encode(),
     }
     if mirror is not None:

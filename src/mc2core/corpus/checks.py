@@ -58,6 +58,7 @@ def _check_counts(counts: sp.csr_matrix, name: str) -> None:
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:
+    """(J,) float64 of a numeric context, NaN where missing; ValueError for another length, no number, or an infinite one."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -71,6 +72,7 @@ def check_values(values: Any, name: str, rows: int) -> np.ndarray:
 
 
 def check_context(name: Any, context: Any, rows: int) -> Context:
+    """A context of either kind, checked: (J,) numbers or (J, A) counts. ValueError for a bad name or value."""
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
     if sp.issparse(context) or np.ndim(context) == 2:
@@ -92,6 +94,7 @@ def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
 
 
 def check_names(names: Sequence[str] | None, name: str, length: int) -> list[str] | None:
+    """Names of ``length`` columns as text; ValueError for another number of them, or a line break in one."""
     if names is None:
         return None
     names = [str(one) for one in names]

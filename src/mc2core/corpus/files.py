@@ -28,6 +28,7 @@ def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
 
 
 def save_context(folder: Path, name: str, context: Context) -> None:
+    """Write a context's arrays into ``folder``: NAME.npy of numbers, three arrays of counts."""
     if sp.issparse(context):
         _save_sparse(folder, name, context)
     else:
@@ -88,6 +89,7 @@ def _row(indptr: np.ndarray, entry: int) -> int:
 
 
 def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
+    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, or None for numbers."""
     if shape is not None:
         if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows or not isinstance(shape[1], int):
             raise ValueError(f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents")
@@ -123,10 +125,12 @@ def read_label_names(folder: Path, labels: Context) -> list[str] | None:
 
 
 def write_names(path: Path, names: Sequence[str]) -> None:
+    """Write names as UTF-8 text, one to a line."""
     path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
 
 
 def read_names(path: Path, length: int | None) -> list[str]:
+    """The inverse of :func:`write_names`; ValueError for a missing or damaged file, or another number of lines."""
     try:
         names = path.read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -139,6 +143,7 @@ def read_names(path: Path, length: int | None) -> list[str]:
 
 
 def read_documents(folder: Path, rows: int) -> pd.DataFrame:
+    """The table of documents with the types it was saved with; ValueError for damage or another number of rows."""
     dtypes = storage.read_json(folder / _META)["documents"]
     text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
     try:

@@ -1,6 +1,6 @@
 """Compiled estimators of a document's likelihood, for blocks of documents.
 
-Plain twins in NumPy, fed from the same streams: tests/test_perplexity.py. A document's stream starts from its own
+Plain twins in NumPy, fed from the same streams: tests/model/test_perplexity.py. A document's stream starts from its own
 words, so its value depends neither on its neighbours nor on how documents are shared among threads.
 
 All take one block of documents as CSR over its distinct words: ``indptr``, ``indices`` into the U rows of ``psi``,

@@ -60,7 +60,7 @@ def step_topics(
 
     ``counts`` (U, M) are those of :func:`svi_statistics.topic_statistics` at ``words`` (U,). The tables' topics are
     globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
-    undo the scale. Finite differences settle it (tests/test_svi.py).
+    undo the scale. Finite differences settle it (tests/engines/svi/test_engine.py).
     """
     state.blend_topic_words(words, counts, scale, rate, pool)
     target = sticks.stick_posterior(table_topic.sum(axis=(0, 1)), concentrations.mean[TOPIC])

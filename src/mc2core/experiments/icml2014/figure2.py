@@ -50,8 +50,8 @@ def _caption(options: Options) -> str:
         f"alone is near 0.1). The first of {options['n_seeds']} fits is drawn, the claims are judged over all. Paper: "
         "ICML 2014, figure 2, where 100 sweeps recover 4 clusters and 13 topics. Documents of one word share its "
         "letters in the same proportions, so these data tell of the letters only through four distributions over "
-        "pixels, which many other sets of topics give as well (tests/test_letters_claims.py). The paper does not "
-        "print the variances of the numbers; ours are those of the dotted curves."
+        "pixels, which many other sets of topics give as well (tests/sources/simulated/test_letters_claims.py). The "
+        "paper does not print the variances of the numbers; ours are those of the dotted curves."
     )
 
 

@@ -90,9 +90,9 @@ def read(
 
 _REHEARSAL = """
 import json, sys
-from mc2core.sources import annotated, own
+from mc2core.sources.own import annotated, table
 path, contexts, *rest = json.loads(sys.argv[1])
-annotated.read(path, {name: own.ContextColumn(**one) for name, one in contexts.items()}, *rest)
+annotated.read(path, {name: table.ContextColumn(**one) for name, one in contexts.items()}, *rest)
 """
 
 

@@ -153,7 +153,7 @@ def read_table(
     dropped = [one for one in dropped if one.number]
     is_optional = layout.label in layout.optional
     label_values, label_names = _labels(path, labels[0], is_optional) if labels else (None, None)
-    if counts.nnz == 0 and not contexts:
+    if counts.nnz == 0 and not (contexts and words):
         raise ValueError(f"{path}, column {layout.content!r}: {_without_words(layout, bool(dropped))}")
     return Corpus(
         counts,

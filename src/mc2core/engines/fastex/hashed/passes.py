@@ -20,6 +20,7 @@ JOINT_UNIT = 2.0**20
 
 @kernel
 def count_documents(documents, shift, n_words, slots, used, cluster, first):
+    """Add documents first, first + 1, ... to the counts of their clusters; returns the first that has no room."""
     for j in range(first, cluster.size):
         if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
             return j

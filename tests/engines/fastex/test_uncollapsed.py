@@ -1,0 +1,130 @@
+"""NIPS12's baseline: its gamma variates, its posterior by enumeration, threads and resume."""
+
+from dataclasses import replace
+
+import numba
+import numpy as np
+import pytest
+from engines.fastex.test_engine import STATES, TINY, A, B, G, K, assert_stationary, plan_of, posterior, small_corpus
+from scipy import stats
+from scipy.special import gammaln
+
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
+from mc2core.engines.fastex.engine import FastEx
+from mc2core.engines.fastex.uncollapsed import (
+    BaselineState,
+    assign,
+    draw_means,
+    draw_parameters,
+    draw_precisions,
+    fill_log_gamma,
+    weigh_clusters,
+)
+from mc2core.engines.running.loop import fit
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.3, 0.49, 0.7])
+def test_log_gamma_variates_have_their_law(shape):
+    """Above exp(-300), where SciPy's distribution function is above 0. False-alarm rate 1e-5 for each shape."""
+    logs = np.empty(100_000)
+    fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
+    assert np.isfinite(logs).all()
+    law = stats.gamma(shape)
+    below = law.cdf(np.exp(-300.0))
+    assert np.mean(logs < -300.0) == pytest.approx(below, abs=0.008)  # 5 standard errors
+    shown = stats.kstest(logs[logs > -300.0], lambda x: (law.cdf(np.exp(x)) - below) / (1.0 - below))
+    assert shown.pvalue > 1e-5
+
+
+@numba.njit
+def count_states(n, seed, component, indptr, words, counts, document_mass, n_words, cluster, visits):
+    """BaselineState.sweep without Python, for tables this small."""
+    parameters = np.empty((n_words, K), np.float32)
+    head, slope, precision = np.empty(K), np.empty(K), np.ones(K)
+    place = 3 ** np.arange(cluster.size - 1, -1, -1)
+    columns = np.empty(n_words * K, np.int32)
+    cells = np.empty(n_words * K, np.int64)
+    for t in range(n):
+        table, n_k, totals = np.zeros((n_words, K), np.int64), np.zeros(K, np.int64), np.zeros(K)
+        mass, squares = np.zeros(K), np.zeros(K)
+        for j in range(cluster.size):
+            n_k[cluster[j]] += 1
+            mass[cluster[j]] += document_mass[j]
+            for cell in range(indptr[j], indptr[j + 1]):
+                table[words[cell], cluster[j]] += counts[cell]
+        pointers = np.zeros(n_words + 1, np.int64)
+        used = 0
+        for word in range(n_words):
+            for k in range(K):
+                squares[k] += table[word, k] ** 2
+                if table[word, k]:
+                    columns[used], cells[used] = k, table[word, k]
+                    used += 1
+            pointers[word + 1] = used
+        key = seed + np.uint64(4 * t)
+        if component == GAUSSIAN:
+            draw_precisions(key + np.uint64(3), n_words, A, B, n_k, mass, squares, precision)
+            block = key + np.uint64(1), 0, n_words, pointers, columns, cells
+            draw_means(*block, A + n_k, precision, parameters, totals)
+        else:
+            draw_parameters(key + np.uint64(1), 0, n_words, pointers, columns, cells, A, parameters, totals)
+        weigh_clusters(key + np.uint64(2), component, n_k, G, B, parameters, precision, totals, head, slope)
+        data = indptr, words, counts, document_mass
+        assign(key, 0, cluster.size, *data, head, slope, precision, parameters, cluster)
+        visits[(cluster * place).sum()] += 1
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+def test_chain_has_the_enumerated_posterior(component):
+    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    data = state.indptr, state.words, state.counts, state.document_mass, TINY.n_words
+    batches = np.zeros((40, len(STATES)), np.int64)
+    for batch, visits in enumerate(batches):
+        count_states(3000, streams.key(1, "test", batch), component, *data, state.cluster, visits)
+    assert_stationary(batches, posterior(component))
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+def test_sweep_is_that_of_the_kernels(component):
+    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    data, cluster = (state.indptr, state.words, state.counts, state.document_mass, TINY.n_words), state.cluster.copy()
+    for t in range(20):
+        state.sweep(streams.key(2, "test", t), np.zeros(2, np.int64))
+        count_states(1, streams.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))
+        assert np.array_equal(state.cluster, cluster)
+
+
+def test_empty_clusters_at_a_small_word_prior():
+    """All words of an empty cluster's draw underflow in 4 of 5 draws; what its words weigh then was 0 / 0.
+
+    With one word in use every cluster that has documents gives it all its weight, so that the chain mixes.
+    """
+    corpus, prior = Corpus(np.array([[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]])), 1e-4
+    state = BaselineState(corpus, replace(plan_of(), word_prior=prior), np.array([0, 1, 2, 0]))
+    place = 3 ** np.arange(3, -1, -1)
+    batches = np.zeros((40, len(STATES)), np.int64)
+    for batch, visits in enumerate(batches):
+        for t in range(200):
+            state.sweep(streams.key(3, "test", 200 * batch + t), np.zeros(2, np.int64))
+            visits[state.cluster @ place] += 1
+    # the evidence of a cluster whose tokens are all of one word, times its weight
+    tokens = np.array([[corpus.document_lengths[cluster == k].sum() for k in range(K)] for cluster in STATES])
+    sizes = np.array([np.bincount(cluster, minlength=K) for cluster in STATES])
+    words = gammaln(tokens + prior) - gammaln(prior) + gammaln(3 * prior) - gammaln(tokens + 3 * prior)
+    p = np.exp(np.sum(gammaln(sizes + G) + words, axis=1))
+    assert_stationary(batches, p / p.sum())
+
+
+def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
+    corpus, truth = small_corpus(2500, 20)
+    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5)
+    whole = fit(corpus, engine, iterations=8, seed=1)
+    path = tmp_path / "run.npz"
+    fit(corpus, engine, iterations=3, seed=1, checkpoint=path)
+    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2)
+    rest = fit(corpus, engine, iterations=8, seed=1, checkpoint=path)
+    assert np.array_equal(whole.state.cluster, rest.state.cluster)
+    assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
+    assert len({(int(a), int(b)) for a, b in zip(whole.state.cluster, truth, strict=True)}) == 4

@@ -1,0 +1,73 @@
+"""Weights that cannot be drawn from are refused with a sentence, and never give an index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines.gibbs.test_kernels import small_corpus
+from engines.test_extremes import ENGINES
+
+from mc2core import fit
+from mc2core.compute import variates
+from mc2core.engines import Gibbs
+from mc2core.engines.gibbs import blocked
+from mc2core.families import NormalGamma
+
+CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
+TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_context_that_is_no_number_is_named(engine):
+    corpus = small_corpus(1)
+    engine = ENGINES[engine](contexts={"year": NormalGamma()})
+    state = engine.init(corpus, 0)
+    state.contexts.statistics.data[0] = np.nan
+    with pytest.raises(ValueError, match=CLUSTERS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_a_topic_weight_that_is_no_number_is_named(weight):
+    corpus = small_corpus(1)
+    engine = Gibbs(kernel="collapsed", one_cluster_per_document=True)
+    state = engine.init(corpus, 0)
+    state.seating.topic_weights[0] = weight
+    with pytest.raises(ValueError, match=TOPICS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("mass", [np.nan, np.inf])
+def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
+    corpus = small_corpus(1)
+    engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
+    state = engine.init(corpus, 0)
+    draw_psi = blocked.draw_psi
+
+    def spoilt(*arguments):
+        draw_psi(*arguments)
+        arguments[-2][0, 0] = mass
+
+    monkeypatch.setattr(blocked, "draw_psi", spoilt)
+    with pytest.raises(ValueError, match=TOPICS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], []])
+def test_a_choice_needs_weights(weights):
+    with pytest.raises(ValueError, match=r"the weights of seeds sum to .*; a draw needs a finite sum above 0"):
+        variates.choose(np.array(weights), np.random.default_rng(0), "seeds")
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])
+def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
+    corpus = small_corpus(1)
+    model = fit(corpus, Gibbs(), iterations=2, progress=False).model
+    model.last.topic_words.data = model.last.topic_words.data.astype(float)
+    model.last.topic_words.data[0] = np.inf
+    broken = r"document \d+: its log likelihood under the model is nan; the model's"
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
+        model.log_likelihood(corpus, estimator)
+    broken = r"document \d+: its log likelihood in all clusters together is nan; the model's"
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
+        model.predict(corpus)

@@ -1,0 +1,291 @@
+"""Plans and sheets that a job could only fail with are refused before the first job, each in one sentence."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from workflow_calls import ROOT, snakemake
+
+from mc2core.app.cli import main
+from mc2core.experiments import plan
+from mc2core.sources import datasheet
+from mc2core.sources.download import fetch
+
+SCHEMAS = ROOT / "workflow/schemas"
+CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
+
+
+def config(**changes):
+    return plan.read_yaml(ROOT / "config/config.yaml") | changes
+
+
+def sheet(tmp_path, content):
+    path = tmp_path / "experiments.tsv"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def row(**fields):
+    usual = {"run": "a", "targets": "fits", "dataset": "nips", "method": "MC2", "engine": "gibbs"}
+    return "\t".join({**usual, "contexts": "", "settings": "", **fields}.values()) + "\n"
+
+
+def checked(tmp_path, text, **changes):
+    """All that Snakemake's main process does to a sheet."""
+    from mc2core.experiments.run_checks import check_runs
+
+    path, plan_of = sheet(tmp_path, text), config(**changes)
+    runs = plan.read_experiments(path, plan.read_yaml(SCHEMAS / "experiments.schema.yaml"), plan_of, plan_of["corpora"])
+    check_runs(path, runs, plan_of, CONFIG_SCHEMA, ["icml2014_table1"])
+    return runs
+
+
+def refused(message):
+    return pytest.raises(ValueError, match=re.escape(message))
+
+
+# -- the sheet -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"settings": "start_topics=-20"}, "run 'a': settings: start_topics: -20 is less than the minimum of 1"),
+        ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
+        ({"settings": "kernel=foo"}, "run 'a': settings: kernel: 'foo' is not one of"),
+        ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
+        ({"settings": "topic_prior=.nan"}, "run 'a': settings: topic_prior: nan is not of type 'number'"),
+        ({"settings": "learn_concentrations=3"}, "settings: learn_concentrations: 3 is not of type 'boolean', 'array'"),
+        ({"engine": "fastex", "contexts": "year"}, "run 'a': engine 'fastex' clusters words only"),
+        (
+            {"dataset": "letters", "contexts": "year"},
+            "context 'year' is not among those of corpora.letters: ['number']",
+        ),
+        ({"dataset": "w100", "contexts": "title"}, "context 'title' is not among those of corpora.w100: []"),
+        ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: ['year', 'author']"),
+        ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
+        ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
+        ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),
+        ({"run": '"a\n"'}, "line 3: run 'a\\n' holds the character U+000A"),
+    ],
+)
+def test_a_doomed_run_is_refused(tmp_path, fields, message):
+    with refused(message) as caught:
+        checked(tmp_path, HEADER + row(**fields))
+    assert "\n" not in str(caught.value)
+
+
+def test_contexts_of_a_dataset_follow_its_source(tmp_path):
+    by_title = HEADER + row(contexts="title")
+    checked(tmp_path, by_title)
+    scanned = config()["corpora"] | {"nips": {"source": "real", "file": "nips12raw_str602.tgz", "scale": 1.0}}
+    with refused("context 'title' is not among those of corpora.nips: ['year']"):
+        checked(tmp_path, by_title, corpora=scanned)
+    families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
+    with refused("context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"):
+        checked(tmp_path, HEADER + row(contexts="author"), contexts=families)
+
+
+def test_contexts_are_those_that_each_dataset_has(tmp_path):
+    from mc2core.sources.catalogue import DATASETS, contexts_of, prepare
+    from mc2core.sources.simulated.shapes import SHAPES
+
+    for name in ("letters", *SHAPES, "w100"):
+        settings = {"n_documents": 12} if name == "letters" else {"scale": 0.0005}
+        about = prepare(name, tmp_path / name, source="simulated", settings=settings)
+        assert sorted(contexts_of(name, {"source": "simulated"})) == about["contexts"]
+    assert set(DATASETS) == {"letters", "w100", "w1000", "mine", *SHAPES}
+
+
+def test_the_plans_of_the_checkout_are_accepted():
+    from mc2core.experiments.run_checks import check_runs
+
+    for name in ("test.yaml", "paper.yaml", "mirror.yaml"):
+        whole = config()
+
+        def update(old, new):
+            for key, value in new.items():
+                old[key] = update(old.get(key, {}), value) if isinstance(value, dict) else value
+            return old
+
+        update(whole, plan.read_yaml(ROOT / "config" / name))
+        plan.check_values(whole, CONFIG_SCHEMA, name)
+        path = ROOT / "config/experiments.tsv"
+        rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+        runs = plan.read_experiments(path, rows, whole, whole["corpora"])
+        check_runs(path, runs, whole, CONFIG_SCHEMA, {target for run in runs.values() for target in run["targets"]})
+
+
+def test_engines_are_built_without_compiling(tmp_path):
+    script = (
+        "import sys, numba.core.dispatcher as d\n"
+        "compiled = []\n"
+        "d.Dispatcher.compile = lambda self, sig: compiled.append(self)\n"
+        "sys.path.insert(0, sys.argv[2])\n"
+        "import pathlib\nfrom experiments import test_plans\n"
+        "runs = test_plans.checked(pathlib.Path(sys.argv[1]), test_plans.HEADER + ''.join(\n"
+        "    test_plans.row(run=name, engine=name) for name in ('gibbs', 'svi', 'fastex')))\n"
+        "print(len(runs), len(compiled))\n"
+    )
+    command = [sys.executable, "-c", script, tmp_path, ROOT / "tests"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["3", "0"], done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (HEADER, "experiments.tsv has no row below its header"),
+        (b"", "column 'run' is missing"),
+        (HEADER.encode("utf-16"), "experiments.tsv, line 1 is not UTF-8 text: byte 0xff at place 1"),
+        (HEADER.encode() + row(method="M\u00c9").encode("latin-1"), "experiments.tsv, line 2 is not UTF-8 text: byte"),
+        (HEADER + row(method='"MC2'), "experiments.tsv, line 2 is not CSV: unexpected end of data"),
+        (HEADER + row(settings="iterations=[1"), "the value of 'iterations', '[1', is not readable YAML"),
+        (HEADER.replace("method", "run"), "column 'run' is there twice"),
+    ],
+)
+def test_a_sheet_that_is_none_is_refused(tmp_path, content, message):
+    with refused(message):
+        checked(tmp_path, content)
+
+
+def test_a_byte_order_mark_does_no_harm(tmp_path):
+    assert list(checked(tmp_path, b"\xef\xbb\xbf" + (HEADER + row()).encode())) == ["a"]
+    (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfseeds: 1\n")
+    assert plan.read_yaml(tmp_path / "bom.yaml") == {"seeds": 1}
+
+
+def test_all_sheets_are_read_in_one_way(tmp_path):
+    path = tmp_path / "sheet"
+    for read in (fetch.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
+        for content, message in ((b"dataset\xff\n", "sheet, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
+            path.write_bytes(content.replace(b",", b"\t") if read is fetch.read_catalogue else content)
+            with refused(message or "sheet, line 1 is not CSV"):
+                read(path)
+
+
+# -- the configuration -----------------------------------------------------------------------------------------
+def values(**changes):
+    whole = config(**changes)
+    plan.check_keys(whole, CONFIG_SCHEMA, "c")
+    plan.read_numbers(whole, CONFIG_SCHEMA)
+    plan.check_values(whole, CONFIG_SCHEMA, "c")
+    return whole
+
+
+def nips(**changes):
+    return {"corpora": config()["corpora"] | {"nips": config()["corpora"]["nips"] | changes}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (nips(scale=float("nan")), "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus"),
+        ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
+        ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the character U+0000"),
+        (nips(file="nips12raw_str602.mat\n"), "c: corpora, nips, file: 'nips12raw_str602.mat\\n' holds the character"),
+    ],
+)
+def test_values_that_slip_through_a_schema_are_refused(changes, message):
+    with refused(message):
+        values(**changes)
+
+
+def test_numbers_of_yaml_1_2_are_numbers():
+    """Snakemake reads a plan by YAML 1.1, where 1e-2 is text."""
+    assert yaml.safe_load("1e-2") == "1e-2"
+    changes = nips(scale="1e-2") | {"seeds": 3.0, "figure7": config()["figure7"] | {"n_tokens": [5.0, "1e1"]}}
+    whole = values(**changes)
+    assert whole["corpora"]["nips"]["scale"] == 0.01
+    assert (whole["seeds"], whole["figure7"]["n_tokens"]) == (3, [5, 10])
+    assert isinstance(whole["seeds"], int)
+    assert whole["corpora"]["nips"]["file"] == config()["corpora"]["nips"]["file"]
+    with refused("'1e-2x' is not of type 'number'"):
+        values(**nips(scale="1e-2x"))
+
+
+@pytest.mark.parametrize("text", ["1e-2", "1E-2", "0.01", "1.e-2", "+1e-2", "10e-3", ".1e-1"])
+def test_settings_read_numbers_as_plans_do(text):
+    assert plan.parse_settings(f"topic_prior={text}", "--set") == {"topic_prior": 0.01}
+
+
+def test_dataset_twice():
+    with refused("configuration: datasets: 'nips' is named twice"):
+        plan.choose_datasets(config(datasets="nips, letters,nips"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"seeds: 1\nfit: {}\n\nseeds: 2\n", "p.yaml .*the key 'seeds' is in line 1 and again in line 4"),
+        (b"fit:\n  nips:\n    thin: 1\n    thin: 2\n", "the key 'thin' is in line 3 and again in line 4"),
+        (b"{a: 1, a: 1}", "the key 'a' is in line 1 and again in line 1"),
+        (b"a: [1\n", r"p.yaml is not readable YAML: expected .* \(line 2, column 1\)"),
+        (b"a: 1 # \xe9\n", "p.yaml, line 1 is not UTF-8 text: byte 0xe9 at place 8"),
+        (b"a: 2020-13-45\n", "p.yaml is not readable YAML: month must be in 1..12"),
+        (b"[" * 5000, "p.yaml is not readable YAML: it is nested too deep"),
+        (b"a: !!python/object:os.system x\n", "could not determine a constructor"),
+        (b"a: &x {b: 1}\nc: {<<: *x, b: 2}\n", None),
+    ],
+)  # fmt: skip
+def test_yaml_is_read_strictly(tmp_path, content, message):
+    (tmp_path / "p.yaml").write_bytes(content)
+    if message is None:
+        assert plan.read_yaml(tmp_path / "p.yaml")
+        return
+    with pytest.raises(ValueError, match=message) as caught:
+        plan.read_yaml(tmp_path / "p.yaml")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_setting_that_is_no_yaml_is_refused_by_the_command_line(tmp_path, capsys):
+    assert main(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
+    fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
+    assert main([*fit, "topic_prior=[1"]) == 2
+    assert "mc2: error: --set: the value of 'topic_prior', '[1', is not readable YAML" in capsys.readouterr().err
+
+
+# -- through Snakemake -----------------------------------------------------------------------------------------
+@pytest.mark.workflow
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "configuration: plan.yaml is missing"),
+        (b"", "configuration: plan.yaml has no keys at its top level"),
+        (b"seeds: 1\nseeds: 1\n", "the key 'seeds' is in line 1 and again in line 2"),
+        (b"seeds: 1 # \xe9\n", "configuration: plan.yaml, line 1 is not UTF-8 text"),
+        (b"corpora: {nips: {scale: .nan}}\n", "corpora, nips, scale: nan is not of type 'number'"),
+        (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-words': burn_in 60 and thin 3 leave no sample"),
+    ],
+)
+def test_a_doomed_plan_stops_a_dry_run(checkout, content, message):
+    if content is not None:
+        (checkout / "plan.yaml").write_bytes(content)
+    code, output = snakemake(checkout, "-n", "--configfile", "plan.yaml")
+    assert code == 1
+    assert message in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.workflow
+def test_a_header_only_sheet_stops_a_dry_run(checkout):
+    (checkout / "config/experiments.tsv").write_text(HEADER)
+    code, output = snakemake(checkout, "-n")
+    assert code == 1
+    assert "config/experiments.tsv has no row below its header" in output
+    assert "Traceback" not in output
+
+
+@pytest.mark.workflow
+def test_jobs_do_not_load_the_engines_again(checkout):
+    """A job reads the plan too; the checks that take a second are for the run that starts it."""
+    (checkout / "workflow/rules/probe.smk").write_text(
+        "rule probe:\n    output: 'probe.txt'\n    run:\n        import sys\n"
+        "        open(output[0], 'w').write(str('mc2core.engines.registry' in sys.modules))\n"
+    )
+    with (checkout / "Snakefile").open("a") as stream:
+        stream.write('\n\ninclude: "workflow/rules/probe.smk"\n')
+    code, output = snakemake(checkout, "probe", "--configfile", "config/test.yaml")
+    assert code == 0, output
+    assert (checkout / "probe.txt").read_text() == "False"
