@@ -67,7 +67,7 @@ def run_locally(folder: Path) -> Path:
 def run_on(cluster: Cluster, profile: str, folder: Path, reference: Path) -> str:
     """Run the plan with a profile, take a node away in the middle, compare; what happened to jobs on the way."""
     copy_checkout(folder)
-    ask_for_too_little(folder / "workflow" / "rules" / "evaluate.smk", "curves")
+    ask_for_too_little(folder / "workflow" / "rules" / "score.smk", "curves")
     log = folder / "run.log"
     with open(log, "w") as stream:
         run = subprocess.Popen(
