@@ -58,7 +58,7 @@ def _check_counts(counts: sp.csr_matrix, name: str) -> None:
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:
-    """(J,) float64 of a numeric context, NaN where missing; ValueError for another length, no number, or an infinite one."""
+    """(J,) float64 of a numeric context, NaN where missing; ValueError for another length or an infinite value."""
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -13,7 +13,7 @@ from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
 from mc2core.engines.fastex import engine as fastex
-from mc2core.engines.fastex import exact as fastex_exact
+from mc2core.engines.fastex import tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState, sweep_exact
@@ -121,7 +121,7 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
 @pytest.mark.parametrize("clusters_a_document", [4, 2, 0])  # all words frequent, two of three, none
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document, monkeypatch):
-    monkeypatch.setattr(fastex_exact, "CLUSTERS_A_DOCUMENT", clusters_a_document)
+    monkeypatch.setattr(tables, "CLUSTERS_A_DOCUMENT", clusters_a_document)
     state = ExactState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
     assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_a_document]
     batches = np.zeros((40, len(STATES)), np.int64)

@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.engines.fastex import exact
+from mc2core.engines.fastex import tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.draw import draw_from_logs
 from mc2core.engines.fastex.exact import ExactState, cluster_terms, weigh_document
@@ -83,7 +83,7 @@ def short_gammaln(x):
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_a_document, monkeypatch):
     """Frequent words' terms are float32: with log-gammas that float32 holds, theirs must be as exact as lists are."""
-    monkeypatch.setattr(exact, "CLUSTERS_A_DOCUMENT", clusters_a_document)
+    monkeypatch.setattr(tables, "CLUSTERS_A_DOCUMENT", clusters_a_document)
     monkeypatch.setattr(exact, "gammaln", short_gammaln)
     log_p = np.array([log_joint(cluster, component) for cluster in STATES])
     if component != GAUSSIAN:

@@ -90,9 +90,9 @@ def paths(run, module, monkeypatch, kind):
             draws.append(kind(script[len(draws)] if len(draws) < len(script) else 0))
             return draws[-1]
 
-        plain = type("rng", (), {"seek": staticmethod(lambda *_: None), "uniform": staticmethod(uniform)})
+        plain = type("streams", (), {"seek": staticmethod(lambda *_: None), "uniform": staticmethod(uniform)})
         with monkeypatch.context() as patch:
-            patch.setattr(module, "rng", plain)
+            patch.setattr(module, "streams", plain)
             patch.setattr(module, "_sweep", module._sweep.py_func)
             try:
                 result = run()

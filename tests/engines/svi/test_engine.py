@@ -337,3 +337,12 @@ def test_parts_of_a_batch_add_up():
     assert parts.log_evidence == pytest.approx(once.log_evidence, rel=1e-12)
     for name in ("n_k", "word_mass", "contexts"):
         np.testing.assert_allclose(getattr(parts, name), getattr(once, name), rtol=1e-10, atol=1e-12)
+
+
+def test_a_token_spread_over_many_topics_leaves_one_in_use():
+    """Topics count as in use from half a token on: with one token over four of them there was none."""
+    corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
+    engine = SVI(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
+    model = fit(corpus, engine, iterations=3, progress=False).model
+    assert len(model.last.topic_weights) >= 1
+    np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)

@@ -276,5 +276,6 @@ def clusters_in_use(state: Globals) -> np.ndarray:
 
 
 def topics_in_use(state: Globals) -> np.ndarray:
-    """Topics in which at least half a token is expected, ascending."""
-    return np.flatnonzero(state.n_m >= _LEAST_TOKENS)
+    """Topics in which at least half a token is expected, ascending; the largest one if there is none."""
+    largest = state.n_m.max()
+    return np.flatnonzero(state.n_m >= min(_LEAST_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)
