@@ -13,7 +13,7 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.engines.fastex import tables
+from mc2core.engines.fastex import exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.draw import draw_from_logs
 from mc2core.engines.fastex.exact import ExactState, cluster_terms, weigh_document
