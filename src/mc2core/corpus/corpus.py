@@ -265,7 +265,7 @@ class Corpus:
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
-        """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (MODEL: timestamps).
+        """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (docs/model.md, section 1).
 
         ``like``: take mean and sd from this already standardised corpus (for test documents).
         """

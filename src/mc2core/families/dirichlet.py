@@ -16,7 +16,7 @@ from mc2core.families.base import Family
 class DirichletCategorical(Family):
     """x is a sparse bag of counts over A categories; phi ~ Dirichlet(concentration, ..., concentration).
 
-    The likelihood is that of the sequence (no multinomial coefficient): MODEL section 1. T(x) = counts,
+    The likelihood is that of the sequence (no multinomial coefficient): docs/model.md, section 1. T(x) = counts,
     t(phi) = ln phi, h = 1. An empty bag is a missing one.
     """
 

@@ -19,7 +19,7 @@ class NormalGamma(ScalarFamily):
     """x ~ Normal(mu, 1/lambda); mu ~ Normal(mu0, 1/(kappa0 lambda)), lambda ~ Gamma(a0, rate b0).
 
     T(x) = (x, 1, 1/2, x**2/2), t(phi) = (lambda mu, -lambda mu**2/2, ln lambda, -lambda),
-    eta = (kappa mu, kappa, a, b + kappa mu**2/2): MODEL section 1. With a = a0 + N/2 the power of lambda in the
+    eta = (kappa mu, kappa, a, b + kappa mu**2/2) (docs/model.md). With a = a0 + N/2 the power of lambda in the
     prior density is a - 1/2, so A(eta) = ln G(a) - a ln b - ln(kappa)/2 + ln(2 pi)/2.
 
     Values should be centred and of unit size, or the sum of squares loses digits

@@ -15,7 +15,7 @@ _COUNT_LIMIT = 2.0**31
 
 
 class GammaPoisson(ScalarFamily):
-    """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). Predictive: negative binomial (MODEL section 1).
+    """x ~ Poisson(rate); rate ~ Gamma(a0, rate b0). Predictive: negative binomial (docs/model.md, section 1).
 
     T(x) = (x, 1), t(phi) = (ln rate, -rate), eta = (a, b), ln h(x) = -ln x!.
     """

@@ -36,7 +36,7 @@ def evaluate(
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
-    """Clustering scores of MODEL section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
+    """Clustering scores of docs/model.md, section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
     return {
         "purity": clustering.purity(labels, cluster),
         "nmi": clustering.nmi(labels, cluster),

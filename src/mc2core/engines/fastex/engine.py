@@ -49,7 +49,7 @@ EXACT_BYTES = 2**31
 
 
 class FastEx(Engine):
-    """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12; MODEL section 6).
+    """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12, docs/model.md).
 
     Every sweep visits each document once, in order. With ``proposal="hash"`` a cluster is proposed from bit signatures
     and accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.

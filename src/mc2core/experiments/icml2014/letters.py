@@ -137,7 +137,7 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
 
 
 def predictive_density(values: np.ndarray, natural: np.ndarray) -> np.ndarray:
-    """(K, n) posterior predictive density (Student's t, MODEL section 1) of n values under K Normal-Gammas."""
+    """(K, n) posterior predictive density (Student's t, docs/model.md, section 1) of n values under K Normal-Gammas."""
     mu, kappa, a, b = NormalGamma.standard(natural)
     scale = np.sqrt(b * (kappa + 1.0) / (a * kappa))
     return stats.t.pdf(values[None, :], 2.0 * a[:, None], loc=mu[:, None], scale=scale[:, None])

@@ -23,7 +23,7 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, score
     """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
 
     ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
-    of each block goes to ``blocks``. [slip] the paper prints - ln n_y; a larger cluster is more likely.
+    of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
     size = scores.size
