@@ -8,7 +8,7 @@ from mc2core.corpus import Corpus
 from mc2core.model import Model
 from mc2core.model.scores import evaluate
 
-EVIDENCE = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
+OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
 
 
 def main(snakemake):
@@ -20,9 +20,7 @@ def main(snakemake):
         files = zip(snakemake.input.models, snakemake.input.evidence, snakemake.output, strict=True)
         for model, evidence, output in files:
             fit = storage.read_json(evidence)
-            kept = {
-                name: fit[name] for name in ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
-            }
+            kept = {name: fit[name] for name in OF_THE_FIT}
             scores = evaluate(Model.load(model), train, test, snakemake.params.estimators)
             named = {"run": snakemake.wildcards.run, "method": snakemake.params.method}
             storage.write_json(output, about | kept | named | {"contexts": snakemake.params.contexts} | scores)

@@ -107,13 +107,6 @@ def digest(word, seed):
     return _close(h1, np.uint64(seed), _EIGHT)
 
 
-@numba.njit(inline="always")
-def sign_word(word, part):
-    """Bits 64 part .. 64 part + 63 of the signs of ``word``, as uint64."""
-    h1, h2 = digest(word, part >> 1)
-    return h2 if part & 1 else h1
-
-
 # -- operations on bits --------------------------------------------------------------------------------------------
 def _popcount(typingctx, word):
     """Bits set in a uint64, as int64."""

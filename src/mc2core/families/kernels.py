@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 
 import numba
-import numpy as np
 
 from mc2core.compute.kernels import kernel
 
@@ -125,13 +124,3 @@ def sum_statistics(indptr, indices, values, cluster, natural):
             row = natural[cluster[j]]
             for position in range(indptr[j], indptr[j + 1]):
                 row[indices[position]] += values[position]
-
-
-def warm() -> None:
-    """Compile the kernels of this module (the workflow does so once, before parallel jobs)."""
-    one = np.ones(1)
-    index = np.zeros(1, dtype=np.int64)
-    bounds = np.array([0, 1])
-    out = np.empty((1, 1))
-    log_predictive_all(bounds, index, one, np.ones((1, 1)), np.ones((1, 1)), bounds, index, out)
-    add_statistics(bounds, index, one, 0, 1.0, np.ones(1), np.ones(1), bounds)
