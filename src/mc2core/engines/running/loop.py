@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from tqdm import tqdm
 
 from mc2core.base.checks import finite, whole
+from mc2core.base.progress import Bar
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, run_length
@@ -126,7 +126,7 @@ def fit(
     if progress is None:
         progress = sys.stderr.isatty()
     if progress:
-        tqdm.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
+        Bar.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
     compile_seconds = _warm(engine, corpus)
     started = time.perf_counter()
     if stored is None:
@@ -157,7 +157,7 @@ def fit(
         saved = time.perf_counter()
 
     with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
-        bar = tqdm(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
+        bar = Bar(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
         show()
         while done.iteration < iterations:
             before = time.perf_counter()

@@ -22,9 +22,9 @@ from typing import Any
 
 import requests
 import urllib3
-from tqdm import tqdm
 
 from mc2core.base import storage
+from mc2core.base.progress import Bar
 from mc2core.sources.formats.records import csv_rows
 
 _CHUNK = 1 << 18
@@ -249,7 +249,7 @@ def _receive(response: requests.Response, part: Path, start: int, stall_seconds:
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
     with (
         part.open("ab") as stream,
-        tqdm(
+        Bar(
             desc=part.name.removesuffix(".part").lstrip("."),
             initial=start,
             total=total,
