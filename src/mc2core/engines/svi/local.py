@@ -214,6 +214,15 @@ class DocumentStatistics:
     word_mass: np.ndarray
     contexts: np.ndarray
 
+    def __add__(self, other: DocumentStatistics) -> DocumentStatistics:
+        return DocumentStatistics(
+            self.n_documents + other.n_documents,
+            self.log_evidence + other.log_evidence,
+            self.n_k + other.n_k,
+            self.word_mass + other.word_mass,
+            self.contexts + other.contexts,
+        )
+
 
 @kernel(error_model="numpy")
 def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
