@@ -11,6 +11,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import claim
+from mc2core.experiments.report.tables import number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -116,13 +117,6 @@ def _claims(dataset: str, table: pd.DataFrame, estimator: str) -> list[dict[str,
 
 def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
     """The table of :func:`perplexity_table` as text for people."""
-
-    def number(value: Any, digits: int = 0) -> str:
-        return "" if pd.isna(value) else f"{value:,.{digits}f}"
-
-    def spread(row: Any, name: str, digits: int = 0) -> str:
-        sd = row[f"{name}_sd"]
-        return number(row[name], digits) + (f" ± {sd:,.{digits}f}" if pd.notna(sd) else "")
 
     def sizes(clusters: str, topics: str) -> str:
         return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""

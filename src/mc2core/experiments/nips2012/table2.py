@@ -9,6 +9,7 @@ import pandas as pd
 from mc2core.experiments.nips2012.convergence import BASELINE, JUDGED, compare, judge, read_curves
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import claim
+from mc2core.experiments.report.tables import number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -62,14 +63,6 @@ def _printed(paper: pd.DataFrame, dataset: str) -> dict[str, Any]:
 
 def format_speedup_table(table: pd.DataFrame) -> pd.DataFrame:
     """The table of :func:`speedup_table` as text for people."""
-
-    def number(value: Any, digits: int = 0) -> str:
-        return "" if pd.isna(value) else f"{value:,.{digits}f}"
-
-    def spread(row: Any, name: str, digits: int) -> str:
-        sd = row[f"{name}_sd"]
-        return number(row[name], digits) + (f" ± {sd:,.{digits}f}" if pd.notna(sd) else "")
-
     return pd.DataFrame(
         [
             {

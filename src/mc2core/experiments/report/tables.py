@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,10 +22,15 @@ def mean_sd(values: Sequence[float], digits: int = 0) -> str:
     return f"{mean} ± {np.std(values, ddof=1):,.{digits}f}" if len(values) > 1 else mean
 
 
-# -- ICML14 table 1 ------------------------------------------------------------------------------------------------
+def number(value: Any, digits: int = 0) -> str:
+    """``"2,322"``; "" where there is none."""
+    return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
 
-# -- UAI16 table 1 -------------------------------------------------------------------------------------------------
+def spread(row: Any, name: str, digits: int = 0) -> str:
+    """``"2,322 ± 4"`` from the columns ``name`` and ``name``_sd of a row; the sd is left out where there is none."""
+    sd = row[f"{name}_sd"]
+    return number(row[name], digits) + (f" ± {sd:,.{digits}f}" if pd.notna(sd) else "")
 
 
 # -- files ---------------------------------------------------------------------------------------------------------

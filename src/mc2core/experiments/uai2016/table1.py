@@ -10,6 +10,7 @@ import pandas as pd
 
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import claim
+from mc2core.experiments.report.tables import number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -68,14 +69,6 @@ def _speed_claim(row: Mapping[str, Any]) -> dict[str, str]:
 
 def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
     """The table of :func:`speed_table` as text for people."""
-
-    def number(value: Any, digits: int = 0) -> str:
-        return "" if pd.isna(value) else f"{value:,.{digits}f}"
-
-    def spread(row: Any, name: str) -> str:
-        sd = row[f"{name}_sd"]
-        return number(row[name], 2) + (f" ± {sd:,.2f}" if pd.notna(sd) else "")
-
     return pd.DataFrame(
         [
             {
@@ -83,8 +76,8 @@ def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
                 "source": row["source"],
                 "documents": number(row["documents"]),
                 "epochs": number(row["iterations"]),
-                "1 core, s, ours": spread(row, "sequential_seconds"),
-                "parallel, s, ours": spread(row, "parallel_seconds"),
+                "1 core, s, ours": spread(row, "sequential_seconds", 2),
+                "parallel, s, ours": spread(row, "parallel_seconds", 2),
                 "cores, ours": number(row["cores"]),
                 "speed-up, ours": number(row["speedup"], 2),
                 "1 core, s, paper": number(row["paper_sequential_seconds"]),
