@@ -34,7 +34,7 @@ def least(state: GibbsState, move: Callable[[GibbsState, int], None], repeats: i
     times = []
     for i in range(repeats + 1):
         mine = copy.copy(state)
-        mine.seating, mine.concentrations = copy.deepcopy((state.seating, state.concentrations))
+        mine.assignments, mine.concentrations = copy.deepcopy((state.assignments, state.concentrations))
         wall, processor = time.perf_counter(), time.thread_time()
         move(mine, i)
         times.append((time.perf_counter() - wall, time.thread_time() - processor))
@@ -64,14 +64,14 @@ def plain_sweep(cluster, document, word, topic, n_km, n_wm, n_m, prior, s, unifo
 
 def plain(corpus: Corpus, engine: Gibbs, state: GibbsState) -> float:
     """Least seconds of three sweeps of :func:`plain_sweep` from the state, after one that compiles."""
-    seating = state.seating
+    assignments = state.assignments
     n_wm = np.ascontiguousarray(engine.sample(corpus, state).topic_words.toarray().T.astype(np.float64))
     document = np.repeat(np.arange(corpus.n_documents), corpus.document_lengths)
     word = np.repeat(corpus.content.indices, corpus.content.data)
-    prior = state.concentrations.table * seating.topic_weights
-    uniforms, work = np.random.default_rng(0).random(len(word)), np.zeros(seating.n_topics)
-    counts = (seating.n_km.astype(np.float64), n_wm, n_wm.sum(axis=0))
-    arguments = (seating.cluster, document, word, seating.topic.copy(), *counts, prior, engine.topic_prior)
+    prior = state.concentrations.table * assignments.topic_weights
+    uniforms, work = np.random.default_rng(0).random(len(word)), np.zeros(assignments.n_topics)
+    counts = (assignments.n_km.astype(np.float64), n_wm, n_wm.sum(axis=0))
+    arguments = (assignments.cluster, document, word, assignments.topic.copy(), *counts, prior, engine.topic_prior)
     times = []
     for _ in range(4):
         start = time.perf_counter()
@@ -98,17 +98,19 @@ def main() -> None:
         def move(state: GibbsState, i: int) -> None:
             with thread_budget(threads) as pool:
                 move_blocked(
-                    state.seating, corpus.content, state.cells, state.contexts, state.concentrations,
+                    state.assignments, corpus.content, state.cells, state.contexts, state.concentrations,
                     engine.topic_prior, 0, i, pool,
                 )  # fmt: skip
 
         return move
 
     def documents(state: GibbsState, i: int) -> None:
-        sweep_clusters(state.seating, state.contexts, state.concentrations, streams.key(0, "documents", i))
+        sweep_clusters(state.assignments, state.contexts, state.concentrations, streams.key(0, "documents", i))
 
     def topics(state: GibbsState, i: int) -> None:
-        sweep_topics(state.seating, state.cells, state.concentrations, engine.topic_prior, streams.key(0, "topics", i))
+        sweep_topics(
+            state.assignments, state.cells, state.concentrations, engine.topic_prior, streams.key(0, "topics", i)
+        )
 
     def tables(state: GibbsState, i: int) -> None:
         engine._update_weights(state, 0, i)
@@ -125,8 +127,8 @@ def main() -> None:
         "log joint": log_joint,
     }
     result: dict[str, object] = {
-        "clusters": state.seating.n_clusters,
-        "topics": state.seating.n_topics,
+        "clusters": state.assignments.n_clusters,
+        "topics": state.assignments.n_topics,
         "tokens": tokens,
     }
     for name, move in moves.items():

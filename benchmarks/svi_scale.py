@@ -31,10 +31,10 @@ PIECE = 20_000
 
 def generate(folder: Path, n_documents: int, distinct: int, seed: int = 0) -> None:
     """Write the corpus as :meth:`Corpus.save` lays it out, never holding more than a piece of it."""
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     base = (np.arange(V) + 20.0) ** -0.9
-    topics = draw.dirichlet(base / base.sum() * 300, size=M)
-    clusters = draw.dirichlet(np.full(M, 0.05), size=K) @ topics
+    topics = rng.dirichlet(base / base.sum() * 300, size=M)
+    clusters = rng.dirichlet(np.full(M, 0.05), size=K) @ topics
     order = np.cumsum(clusters, axis=1)
     order /= order[:, -1:]
     indptr, n_tokens = [0], 0
@@ -42,11 +42,11 @@ def generate(folder: Path, n_documents: int, distinct: int, seed: int = 0) -> No
     with (folder / "words.raw").open("wb") as words, (folder / "counts.raw").open("wb") as counts:
         for first in range(0, n_documents, PIECE):
             size = min(PIECE, n_documents - first)
-            cluster = draw.integers(K, size=size)
-            length = 1 + draw.poisson(distinct * 1.25, size=size)
+            cluster = rng.integers(K, size=size)
+            length = 1 + rng.poisson(distinct * 1.25, size=size)
             owner = np.repeat(np.arange(size), length)
             token = np.empty(length.sum(), np.int64)
-            uniform = draw.random(len(token))
+            uniform = rng.random(len(token))
             for k in range(K):
                 own = np.repeat(cluster == k, length)
                 token[own] = np.searchsorted(order[k], uniform[own])

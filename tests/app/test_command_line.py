@@ -26,11 +26,11 @@ def fitted(tmp_path_factory):
     return folder
 
 
-def test_fit_writes_model_trace_and_evidence_and_no_checkpoint(fitted):
-    assert sorted(path.name for path in (fitted / "fit").iterdir()) == ["evidence.json", "model.npz", "trace.tsv"]
-    evidence = json.loads((fitted / "fit/evidence.json").read_text())
-    assert (evidence["iterations"], evidence["settings"]["kernel"]) == (3, "collapsed")
-    assert evidence["settings"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
+def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
+    assert sorted(path.name for path in (fitted / "fit").iterdir()) == ["provenance.json", "model.npz", "trace.tsv"]
+    provenance = json.loads((fitted / "fit/provenance.json").read_text())
+    assert (provenance["iterations"], provenance["settings"]["kernel"]) == (3, "collapsed")
+    assert provenance["settings"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
     assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
 

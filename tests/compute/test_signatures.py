@@ -30,9 +30,9 @@ def signs(word, bits):
 
 
 def test_murmur3_agrees_with_mmh3_bit_for_bit():
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for length in range(100):
-        data = draw.integers(0, 256, length, dtype=np.uint8)
+        data = rng.integers(0, 256, length, dtype=np.uint8)
         for seed in (0, 1, 2**32 - 1):
             assert signatures.murmur3(data, seed) == mmh3_words(data.tobytes(), seed)
 
@@ -45,8 +45,8 @@ def test_digest_is_murmur3_of_eight_bytes():
 
 @pytest.mark.parametrize("bits", signatures.BITS)
 def test_sums_and_signature_against_their_twin(bits):
-    draw = np.random.default_rng(bits)
-    vector = dict(zip(draw.choice(10**6, 50).tolist(), draw.integers(-999, 999, 50).tolist(), strict=True))
+    rng = np.random.default_rng(bits)
+    vector = dict(zip(rng.choice(10**6, 50).tolist(), rng.integers(-999, 999, 50).tolist(), strict=True))
     sums = np.zeros(signatures.n_signature_words(bits) * 64, np.int32)
     for word, value in vector.items():
         signatures.add_signed(sums, word, np.int32(value))
@@ -68,13 +68,13 @@ def test_popcount():
 
 def test_differing_bits_follow_the_angle():
     """P(signs differ) = angle / pi. False-alarm rate 1e-4: bound of 3.9 sd on the mean of 200 independent pairs."""
-    draw = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     n_words, n_pairs, bits = 400, 200, 256
     for cosine in (0.9, 0.5, 0.0):
         distances = []
         for pair in range(n_pairs):
-            a = draw.standard_normal(n_words)
-            b = cosine * a + np.sqrt(1 - cosine**2) * draw.standard_normal(n_words)
+            a = rng.standard_normal(n_words)
+            b = cosine * a + np.sqrt(1 - cosine**2) * rng.standard_normal(n_words)
             words = pair * n_words + np.arange(n_words)
             bit = []
             for vector in (a, b):

@@ -47,14 +47,14 @@ FITS = {
 
 def small_corpus():
     """40 documents of 60 words in three groups, one empty; contexts partly missing."""
-    draw = np.random.default_rng(11)
+    rng = np.random.default_rng(11)
     group = np.arange(40) % 3
-    words = draw.dirichlet(np.full(60, 0.15), 3)
-    content = np.array([draw.multinomial(draw.integers(5, 50), words[k]) for k in group])
+    words = rng.dirichlet(np.full(60, 0.15), 3)
+    content = np.array([rng.multinomial(rng.integers(5, 50), words[k]) for k in group])
     content[7] = 0
-    year = np.where(draw.random(40) < 0.2, np.nan, group + draw.normal(0, 0.5, 40))
-    visits = np.where(draw.random(40) < 0.2, np.nan, draw.poisson(3 * group + 1))
-    tags = draw.poisson(draw.dirichlet(np.full(6, 0.3), 3)[group] * 2)
+    year = np.where(rng.random(40) < 0.2, np.nan, group + rng.normal(0, 0.5, 40))
+    visits = np.where(rng.random(40) < 0.2, np.nan, rng.poisson(3 * group + 1))
+    tags = rng.poisson(rng.dirichlet(np.full(6, 0.3), 3)[group] * 2)
     return mc2core.Corpus(sp.csr_matrix(content), contexts={"tag": sp.csr_matrix(tags), "visits": visits, "year": year})
 
 

@@ -39,17 +39,15 @@ NAMES = ["-".join([kind.name, *map(str, settings.values())]) for kind, settings 
 @pytest.fixture(scope="module")
 def corpus():
     """1,250 documents of 12 tokens in 6 clusters, 4,200 words of which each cluster prefers 100."""
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     truth = np.arange(1250) % 6
-    common = draw.random((1250, 12)) < 0.3
-    words = np.where(
-        common, draw.integers(0, 4200, (1250, 12)), 100 * truth[:, None] + draw.integers(0, 100, (1250, 12))
-    )
+    common = rng.random((1250, 12)) < 0.3
+    words = np.where(common, rng.integers(0, 4200, (1250, 12)), 100 * truth[:, None] + rng.integers(0, 100, (1250, 12)))
     rows = np.repeat(np.arange(1250), 12)
-    tags = sp.csr_matrix((np.ones(1250, int), (np.arange(1250), (truth + draw.integers(0, 2, 1250)) % 6)), (1250, 6))
+    tags = sp.csr_matrix((np.ones(1250, int), (np.arange(1250), (truth + rng.integers(0, 2, 1250)) % 6)), (1250, 6))
     return Corpus(
         sp.csr_matrix((np.ones(rows.size, int), (rows, words.ravel())), (1250, 4200)),
-        contexts={"year": truth + draw.normal(size=1250), "tag": tags},
+        contexts={"year": truth + rng.normal(size=1250), "tag": tags},
     )
 
 

@@ -32,7 +32,7 @@ def test_a_topic_weight_that_is_no_number_is_named(weight):
     corpus = small_corpus(1)
     engine = Gibbs(kernel="collapsed", one_cluster_per_document=True)
     state = engine.init(corpus, 0)
-    state.seating.topic_weights[0] = weight
+    state.assignments.topic_weights[0] = weight
     with pytest.raises(ValueError, match=TOPICS):
         engine.step(corpus, state, 0, 1)
 

@@ -147,7 +147,7 @@ def test_figure_names_every_line_and_its_data():
 
 def test_trace_follows_the_labels_where_there_are_any(tmp_path):
     counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
-    files = {name: tmp_path / name for name in ("model", "trace", "evidence", "checkpoint")}
+    files = {name: tmp_path / name for name in ("model", "trace", "provenance", "checkpoint")}
     settings = {"engine": "fastex", "contexts": {}, "settings": {"n_clusters": 2, "proposal": "exact"}}
     done = {"iterations": 30, "seed": 0, "follow_labels": True}
     fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)

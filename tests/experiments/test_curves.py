@@ -18,13 +18,23 @@ def parts():
 
 
 def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
-    assert curves.moments(2, 14)[-3::2] == [1.0, 2.0]
-    assert {1.0, 2.0, 3.0} < set(curves.moments(3, 16))  # 1 and 2 are not on the even grid
-    start, *later = curves.moments(3, 16)
+    assert curves.snapshot_times(2, 14)[-3::2] == [1.0, 2.0]
+    assert {1.0, 2.0, 3.0} < set(curves.snapshot_times(3, 16))  # 1 and 2 are not on the even grid
+    start, *later = curves.snapshot_times(3, 16)
     assert start == 0
     step = 64 ** (1 / 14)
     assert np.all(np.abs(np.log(later / (3 * step ** np.arange(-14.0, 1.0)))) < np.log(step) / 2 + 1e-6)
-    assert curves.moments(500, 10)[1:] == [8.0, 13.0, 22.0, 37.0, 62.0, 105.0, 177.0, 297.0, 500.0]  # whole sweeps
+    assert curves.snapshot_times(500, 10)[1:] == [
+        8.0,
+        13.0,
+        22.0,
+        37.0,
+        62.0,
+        105.0,
+        177.0,
+        297.0,
+        500.0,
+    ]  # whole sweeps
 
 
 @pytest.mark.parametrize("engine", [SVI(n_clusters=4, n_topics=6, batch_size=10), Gibbs(kernel="collapsed")])

@@ -147,7 +147,7 @@ def fitted(tmp_path_factory):
 
     def fit(corpus, contexts):
         folder = tmp_path_factory.mktemp("fit")
-        files = {name: folder / name for name in ("model", "trace", "evidence", "checkpoint")}
+        files = {name: folder / name for name in ("model", "trace", "provenance", "checkpoint")}
         settings = {"engine": "gibbs", "settings": {}, "iterations": 4, "seed": 0, "burn_in": 3}
         fit_corpus(corpus, contexts=contexts, **settings, **files)
         return Model.load(folder / "model")

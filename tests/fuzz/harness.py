@@ -51,37 +51,37 @@ class Result:
     failures: list[str] = field(default_factory=list)
 
 
-def mutate(data: bytes, draw: np.random.Generator, tokens: Sequence[bytes]) -> bytes:
+def mutate(data: bytes, rng: np.random.Generator, tokens: Sequence[bytes]) -> bytes:
     """A few random edits."""
     changed = bytearray(data)
-    for _ in range(draw.integers(1, 6)):
-        at = int(draw.integers(0, len(changed) + 1))
-        length = int(draw.integers(1, 200))
-        match draw.integers(0, 6):
+    for _ in range(rng.integers(1, 6)):
+        at = int(rng.integers(0, len(changed) + 1))
+        length = int(rng.integers(1, 200))
+        match rng.integers(0, 6):
             case 0:
-                changed[at : at + 1] = bytes([draw.integers(0, 256)])
+                changed[at : at + 1] = bytes([rng.integers(0, 256)])
             case 1:
                 del changed[at : at + length]
             case 2:
-                changed[at:at] = changed[at : at + length] * int(draw.integers(1, 4))
+                changed[at:at] = changed[at : at + length] * int(rng.integers(1, 4))
             case 3:
-                other = int(draw.integers(0, len(changed) + 1))
+                other = int(rng.integers(0, len(changed) + 1))
                 changed[at:at] = changed[other : other + length]
             case 4 if tokens:
-                changed[at:at] = tokens[draw.integers(0, len(tokens))] * int(draw.integers(1, 30))
+                changed[at:at] = tokens[rng.integers(0, len(tokens))] * int(rng.integers(1, 30))
             case 5:
                 del changed[at + 1000 :]
     return bytes(changed)
 
 
-def damaged(parser: Parser, draw: np.random.Generator) -> dict[str, bytes]:
+def damaged(parser: Parser, rng: np.random.Generator) -> dict[str, bytes]:
     """A valid input with one file damaged, before or after it is compressed."""
-    files = dict(parser.inputs[draw.integers(0, len(parser.inputs))])
-    name = sorted(files)[draw.integers(0, len(files))]
-    pack = parser.pack[draw.integers(0, len(parser.pack))]
-    before = draw.random() < 0.8 or len(parser.pack) == 1
+    files = dict(parser.inputs[rng.integers(0, len(parser.inputs))])
+    name = sorted(files)[rng.integers(0, len(files))]
+    pack = parser.pack[rng.integers(0, len(parser.pack))]
+    before = rng.random() < 0.8 or len(parser.pack) == 1
     files[name] = (
-        pack(mutate(files[name], draw, parser.tokens)) if before else mutate(pack(files[name]), draw, parser.tokens)
+        pack(mutate(files[name], rng, parser.tokens)) if before else mutate(pack(files[name]), rng, parser.tokens)
     )
     return files
 

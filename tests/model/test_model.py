@@ -1,6 +1,7 @@
 """Model: round trip through its file, probabilities, and what it says of clusters and topics."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from mc2core import Corpus
+from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.model import Model, Sample, perplexity
 
@@ -44,7 +46,7 @@ def make_model(dense=False, n_samples=2):
         WORDS,
         context_names={"author": ["p", "q"]},
         units={"year": (2000.0, 5.0)},
-        evidence={"engine": "gibbs", "seed": 3, "settings": {"a": [1, 2]}},
+        provenance={"engine": "gibbs", "seed": 3, "settings": {"a": [1, 2]}},
     )
 
 
@@ -59,12 +61,21 @@ def make_corpus():
     )
 
 
+def test_a_model_saved_before_provenance_had_its_name_still_loads(tmp_path):
+    make_model(False).save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    meta = json.loads(str(arrays["meta"]))
+    meta["evidence"] = meta.pop("provenance")
+    storage.write_arrays(tmp_path / "old.npz", arrays | {"meta": np.array(json.dumps(meta))})
+    assert Model.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_save_and_load_round_trip(dense, tmp_path):
     model = make_model(dense)
     model.save(tmp_path / "model.npz")
     found = Model.load(tmp_path / "model.npz")
-    for name in ("families", "dimensions", "vocabulary", "context_names", "units", "evidence"):
+    for name in ("families", "dimensions", "vocabulary", "context_names", "units", "provenance"):
         assert getattr(found, name) == getattr(model, name), name
     assert len(found.samples) == 2
     for one, other in zip(found.samples, model.samples, strict=True):
@@ -83,7 +94,7 @@ def test_a_failed_save_leaves_the_old_model(tmp_path):
     model = make_model()
     model.save(tmp_path / "model.npz")
     before = (tmp_path / "model.npz").read_bytes()
-    model.evidence["unwritable"] = object()
+    model.provenance["unwritable"] = object()
     with pytest.raises(TypeError):
         model.save(tmp_path / "model.npz")
     assert (tmp_path / "model.npz").read_bytes() == before
@@ -156,8 +167,8 @@ def test_sparse_shares_score_as_dense_ones(tmp_path):
 
 def test_top_words_of_sparse_counts_are_those_of_dense_ones():
     """Words that do not occur are left out; ties come in the order of the vocabulary."""
-    draw = np.random.default_rng(1)
-    counts = draw.integers(0, 3, (6, 30)) * (draw.random((6, 30)) < 0.2)
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 3, (6, 30)) * (rng.random((6, 30)) < 0.2)
     sample = make_model().last
     topics = {"topic_given_cluster": np.full((2, 6), 1 / 6), "topic_weights": np.full(6, 0.1)}
     found = []

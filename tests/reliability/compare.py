@@ -14,7 +14,7 @@ TIMED = re.compile("seconds|speedup")  # names of columns and keys: a time, or a
 TIMED_CLAIM = re.compile(r"\b(?:times?|sooner)\b")  # its verdict and numbers depend on how fast the machine is
 # what says how results were made, not what they are: logs, when and where a fit ran
 ASIDE = {"logs", "checkpoints", "warm_kernels"}
-PROVENANCE = "evidence.json"
+PROVENANCE = "provenance.json"
 
 
 def differences(folder: Path, other: Path) -> list[str]:

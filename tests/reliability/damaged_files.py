@@ -67,10 +67,10 @@ def try_case(seed: int, case: int, scratch: Path) -> Outcome:
     """Damage or forge one file, read it and judge what came of it."""
     if not (scratch / "valid").exists():
         make_files(scratch)
-    draw = np.random.default_rng([seed, case])
+    rng = np.random.default_rng([seed, case])
     shutil.rmtree(scratch / "work", ignore_errors=True)
     shutil.copytree(scratch / "valid", scratch / "work")
-    what, judge = prepare(scratch / "work", draw)
+    what, judge = prepare(scratch / "work", rng)
     (scratch / "case.txt").write_text(what)
     began = time.monotonic()
     try:
@@ -101,16 +101,16 @@ def make_files(scratch: Path) -> None:
     """Valid files in ``scratch / "valid"``."""
     folder = scratch / "valid"
     folder.mkdir(parents=True)
-    draw = np.random.default_rng(0)
-    author = sp.csr_matrix(draw.integers(0, 3, (12, 4)))
+    rng = np.random.default_rng(0)
+    author = sp.csr_matrix(rng.integers(0, 3, (12, 4)))
     corpus = Corpus(
-        draw.poisson(0.7, (12, 9)),
+        rng.poisson(0.7, (12, 9)),
         [f"word{word}" for word in range(9)],
-        {"year": np.where(draw.random(12) < 0.2, np.nan, draw.normal(size=12)), "author": author},
-        labels=draw.integers(0, 3, 12),
+        {"year": np.where(rng.random(12) < 0.2, np.nan, rng.normal(size=12)), "author": author},
+        labels=rng.integers(0, 3, 12),
         label_names=["a", "b", "c"],
         context_names={"author": ["p", "q", "r", "s"]},
-        documents=pd.DataFrame({"title": [f'"{j}", a title' for j in range(12)], "pages": draw.integers(1, 9, 12)}),
+        documents=pd.DataFrame({"title": [f'"{j}", a title' for j in range(12)], "pages": rng.integers(1, 9, 12)}),
     )
     corpus.standardised("year").save(folder / "corpus")
     corpus = Corpus.load(folder / "corpus")
@@ -131,43 +131,43 @@ def arguments() -> dict[str, Any]:
 
 
 # -- cases -------------------------------------------------------------------------------------------------------------
-def prepare(folder: Path, draw: np.random.Generator) -> tuple[str, Callable[[], str]]:
+def prepare(folder: Path, rng: np.random.Generator) -> tuple[str, Callable[[], str]]:
     """Damage or forge a file of ``folder``; says what was done, and how to judge what is read now."""
-    kind = draw.choice(["corpus", "model", "checkpoint", "trace"], p=[0.4, 0.2, 0.35, 0.05])
+    kind = rng.choice(["corpus", "model", "checkpoint", "trace"], p=[0.4, 0.2, 0.35, 0.05])
     names = {
         "corpus": sorted(path.name for path in (folder / "corpus").iterdir()),
         "model": sorted(path.name for path in folder.glob("model-*.npz")),
         "checkpoint": sorted(path.name for path in folder.glob("*.npz") if not path.name.startswith("model")),
         "trace": sorted(path.name for path in folder.glob("*.tsv")),
     }[kind]
-    name = names[draw.integers(len(names))]
+    name = names[rng.integers(len(names))]
     path = folder / ("corpus" if kind == "corpus" else "") / name
-    is_forged = kind != "trace" and draw.random() < 0.4
+    is_forged = kind != "trace" and rng.random() < 0.4
     if kind == "corpus" and is_forged:
         arrays = [one for one in names if one.endswith(".npy")]
-        path = path.with_name(arrays[draw.integers(len(arrays))])
-        array, what = forged(np.load(path), draw)
+        path = path.with_name(arrays[rng.integers(len(arrays))])
+        array, what = forged(np.load(path), rng)
         np.save(path, array)
-        return f"{path.name} {what}", lambda: run_on_corpus(folder, list(ENGINES)[draw.integers(len(ENGINES))])
+        return f"{path.name} {what}", lambda: run_on_corpus(folder, list(ENGINES)[rng.integers(len(ENGINES))])
     if is_forged:
         stored = storage.read_arrays(path)
-        one = [*stored][draw.integers(len(stored))]
-        stored[one], what = forged(stored[one], draw)
+        one = [*stored][rng.integers(len(stored))]
+        stored[one], what = forged(stored[one], rng)
         storage.write_arrays(path, stored)
         judge = run_model if kind == "model" else run_checkpoint
         return f"{path.name}, array {one} {what}", lambda: judge(folder, path)
-    what = damaged(path, names, draw)
+    what = damaged(path, names, rng)
     judges = {"corpus": same_corpus, "model": same_model, "checkpoint": same_checkpoint, "trace": same_trace}
     return f"{path.name} {what}", lambda: judges[kind](folder, path)
 
 
-def damaged(path: Path, names: list[str], draw: np.random.Generator) -> str:
+def damaged(path: Path, names: list[str], rng: np.random.Generator) -> str:
     """Damage a file; says how."""
     data = bytearray(path.read_bytes())
-    at, length = int(draw.integers(len(data))), int(draw.integers(1, 40))
-    match draw.integers(7):
+    at, length = int(rng.integers(len(data))), int(rng.integers(1, 40))
+    match rng.integers(7):
         case 0 | 1:
-            bits = [(int(draw.integers(len(data))), int(draw.integers(8))) for _ in range(draw.integers(1, 4))]
+            bits = [(int(rng.integers(len(data))), int(rng.integers(8))) for _ in range(rng.integers(1, 4))]
             for byte, bit in bits:
                 data[byte] ^= 1 << bit
             what = f"with bits (byte, bit) {bits} flipped"
@@ -175,7 +175,7 @@ def damaged(path: Path, names: list[str], draw: np.random.Generator) -> str:
             del data[at:]
             what = f"cut at byte {at}"
         case 3:
-            data[at:at] = draw.bytes(length)
+            data[at:at] = rng.bytes(length)
             what = f"with {length} bytes put in at {at}"
         case 4:
             del data[at : at + length]
@@ -184,33 +184,33 @@ def damaged(path: Path, names: list[str], draw: np.random.Generator) -> str:
             data[at : at + length] = bytes(len(data[at : at + length]))
             what = f"with zeros from {at} to {at + length}"
         case _:
-            other = path.with_name(names[draw.integers(len(names))])
+            other = path.with_name(names[rng.integers(len(names))])
             data = bytearray(other.read_bytes())
             what = f"exchanged for {other.name}"
     path.write_bytes(data)
     return what
 
 
-def forged(array: np.ndarray, draw: np.random.Generator) -> tuple[np.ndarray, str]:
+def forged(array: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, str]:
     """Another array of the same kind."""
     array = np.array(array)
     if array.dtype.kind == "U":
         meta = json.loads(str(array))
-        key = list(meta)[draw.integers(len(meta))]
-        meta[key] = [None, -1, 10**12, "x", [], {}, 1e308][draw.integers(7)]
+        key = list(meta)[rng.integers(len(meta))]
+        meta[key] = [None, -1, 10**12, "x", [], {}, 1e308][rng.integers(7)]
         return np.array(json.dumps(meta)), f"with {key} = {meta[key]!r}"
-    match draw.integers(4):
+    match rng.integers(4):
         case 0:
             return array[: array.shape[0] // 2] if array.ndim else np.zeros(0, array.dtype), "cut"
         case 1:
             return np.zeros_like(array), "zeroed"
         case 2:
-            return array.reshape(-1)[draw.permutation(array.size)].reshape(array.shape), "shuffled"
+            return array.reshape(-1)[rng.permutation(array.size)].reshape(array.shape), "shuffled"
     values = [-1, 0, 2**31 - 1, -(2**31), 2**30, 7] if array.dtype.kind == "i" else [np.nan, np.inf, -1.0, 0.0, 1e300]
-    value = values[draw.integers(len(values))]
+    value = values[rng.integers(len(values))]
     if array.size:
         with np.errstate(over="ignore"):  # of 32 bits
-            array.flat[draw.integers(array.size)] = value
+            array.flat[rng.integers(array.size)] = value
     return array, f"with {value} in one place"
 
 
@@ -241,7 +241,7 @@ def same_corpus(folder: Path, path: Path) -> str:
 def meaning_of_model(path: Path) -> dict[str, Any]:
     model = Model.load(path)
     samples = [storage.digest_arrays(pack_sample(sample, "")) for sample in model.samples]
-    rest = (model.vocabulary, model.dimensions, model.context_names, model.units, model.evidence, str(model.families))
+    rest = (model.vocabulary, model.dimensions, model.context_names, model.units, model.provenance, str(model.families))
     return {"samples": samples, "rest": json.dumps(rest, sort_keys=True)}
 
 
@@ -256,7 +256,7 @@ def same_model(folder: Path, path: Path) -> str:
 def meaning_of_checkpoint(path: Path) -> dict[str, Any]:
     found = checkpoint.load(path)
     samples = [storage.digest_arrays(pack_sample(sample, "")) for sample in found.samples]
-    rest = (found.run, found.iteration, found.seconds, found.trace, found.moments)
+    rest = (found.run, found.iteration, found.seconds, found.trace, found.snapshot_times)
     return {"state": storage.digest_arrays(found.state), "samples": samples, "rest": json.dumps(rest, sort_keys=True)}
 
 

@@ -62,13 +62,13 @@ def try_case(seed: int, case: int, scratch: Path) -> Outcome:
 
 def attempt(seed: int, case: int, scratch: Path, folder: Path) -> Outcome:
     """Write what is there once more, other than before, with a random rest of the disk."""
-    draw = np.random.default_rng([seed, case])
-    name = list(WRITERS)[draw.integers(len(WRITERS))]
+    rng = np.random.default_rng([seed, case])
+    name = list(WRITERS)[rng.integers(len(WRITERS))]
     writer, target = WRITERS[name], folder / name
     shutil.rmtree(target, ignore_errors=True)
     alone(writer, scratch, target, 0)
     before = files_of(target)
-    room = int(draw.integers(0, 2 * sum(map(len, before.values()))))
+    room = int(rng.integers(0, 2 * sum(map(len, before.values()))))
     what = f"{name} with {room} bytes left"
     said = io.StringIO()
     try:
@@ -93,7 +93,7 @@ def attempt(seed: int, case: int, scratch: Path, folder: Path) -> Outcome:
         wrong = f"ended with {code} and said {lines[-1:]}"
     elif "Traceback" in said.getvalue():
         wrong = f"said {said.getvalue()}"
-    elif lost := before.keys() - whole.keys() - {"trace.tsv", "evidence.json"}:  # which a fit begins without
+    elif lost := before.keys() - whole.keys() - {"trace.tsv", "provenance.json"}:  # which a fit begins without
         wrong = f"lost {sorted(lost)}"
     elif whole != after:
         wrong = f"left {sorted(after.keys() - whole.keys())}"
@@ -137,7 +137,7 @@ def draw_letters(scratch: Path, target: Path, variant: int) -> int:
 
 
 def fit_corpus(scratch: Path, target: Path, variant: int) -> int:
-    for name in ("checkpoint.npz", "trace.tsv", "evidence.json"):
+    for name in ("checkpoint.npz", "trace.tsv", "provenance.json"):
         (target / name).unlink(missing_ok=True)
     return main(["fit", str(scratch / "corpus"), *FIT, "--seed", str(variant), "--out", str(target)])
 
@@ -162,14 +162,14 @@ WRITERS: dict[str, Callable[[Path, Path, int], int]] = {
 
 
 def make_inputs(scratch: Path) -> None:
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     words = np.array([f"word{chr(97 + a)}{chr(97 + b)}" for a in range(20) for b in range(20)])
     for variant in range(2):
         with (scratch / f"table-{variant}.csv").open("w", newline="") as stream:
             rows = csv.writer(stream)
             rows.writerow(["text"])
-            rows.writerows([" ".join(draw.choice(words, 40))] for _ in range(40))
-    Corpus(sp.csr_matrix(draw.poisson(0.3, (60, 200)))).save(scratch / "corpus")
+            rows.writerows([" ".join(rng.choice(words, 40))] for _ in range(40))
+    Corpus(sp.csr_matrix(rng.poisson(0.3, (60, 200)))).save(scratch / "corpus")
     for variant in range(2):
         alone(fit_corpus, scratch, scratch / "fit", variant)
         shutil.copy(scratch / "fit/model.npz", scratch / f"model-{variant}.npz")

@@ -50,25 +50,25 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, Any]]:
     """Generator of the signals, and arguments of :func:`mc2core.engines.running.files.fit_corpus`, of this case."""
-    draw = np.random.default_rng([seed, number])
+    rng = np.random.default_rng([seed, number])
     order = np.random.default_rng(seed).permutation(len(VARIANTS))
     engine, settings = VARIANTS[order[number % len(VARIANTS)]]
-    corpus = draw_corpus(draw, most_documents=120, most_words=60)
-    names = [] if engine == "fastex" else [name for name in corpus.contexts if draw.random() < 0.7]
-    iterations = int(draw.integers(5, 40))
-    thin = int(draw.integers(1, 4))
-    return draw, {
+    corpus = draw_corpus(rng, most_documents=120, most_words=60)
+    names = [] if engine == "fastex" else [name for name in corpus.contexts if rng.random() < 0.7]
+    iterations = int(rng.integers(5, 40))
+    thin = int(rng.integers(1, 4))
+    return rng, {
         "corpus": corpus,
         "engine": engine,
         "settings": settings,
         "contexts": {name: {"family": FAMILIES[name]} for name in names},
         "iterations": iterations,
-        "burn_in": int(draw.integers(0, iterations - thin + 1)),
+        "burn_in": int(rng.integers(0, iterations - thin + 1)),
         "thin": thin,
-        "seed": int(draw.integers(2**31)),
-        "threads": int(draw.integers(1, 3)),
-        "checkpoint_every": int(draw.integers(1, 6)),
-        "moments": sorted(draw.uniform(0, iterations, int(draw.integers(0, 3))).tolist()),
+        "seed": int(rng.integers(2**31)),
+        "threads": int(rng.integers(1, 3)),
+        "checkpoint_every": int(rng.integers(1, 6)),
+        "snapshot_times": sorted(rng.uniform(0, iterations, int(rng.integers(0, 3))).tolist()),
         "progress": False,
     }
 
@@ -94,7 +94,7 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
 
 def try_case(seed: int, number: int, scratch: Path) -> Outcome:
     """One undisturbed fit and one that is killed until it is done."""
-    draw, arguments = draw_case(seed, number)
+    rng, arguments = draw_case(seed, number)
     whole, disturbed = scratch / "undisturbed", scratch / "disturbed"
     shutil.rmtree(scratch, ignore_errors=True)
     outcome = Outcome()
@@ -106,8 +106,8 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
     except Exception as error:
         return Outcome(f"undisturbed it fails: {error!r}")
     for kills in range(MOST_KILLS + 1):
-        number_sent = signal.Signals(draw.choice(list(SIGNALS))) if kills < MOST_KILLS else None
-        delay = draw.uniform(0.0, 1.2) * usual
+        number_sent = signal.Signals(rng.choice(list(SIGNALS))) if kills < MOST_KILLS else None
+        delay = rng.uniform(0.0, 1.2) * usual
         code = _run_child(disturbed, arguments, number_sent, delay)
         if code == 0:
             break
@@ -128,16 +128,21 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
     return outcome
 
 
-_NAMES = ("model.npz", "snapshots.npz", "trace.tsv", "evidence.json")
+_NAMES = ("model.npz", "snapshots.npz", "trace.tsv", "provenance.json")
 
 
 def _fit(folder: Path, arguments: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    names = {"model": "model.npz", "trace": "trace.tsv", "evidence": "evidence.json", "checkpoint": "checkpoint.npz"}
+    names = {
+        "model": "model.npz",
+        "trace": "trace.tsv",
+        "provenance": "provenance.json",
+        "checkpoint": "checkpoint.npz",
+    }
     files.fit_corpus(
         **arguments,
         **{role: folder / name for role, name in names.items()},
-        snapshots=folder / "snapshots.npz" if arguments["moments"] else None,
+        snapshots=folder / "snapshots.npz" if arguments["snapshot_times"] else None,
     )
 
 

@@ -52,23 +52,23 @@ class Case:
 
 def draw_case(seed: int, number: int) -> Case:
     """The case of this number: the same for the same seed."""
-    draw = np.random.default_rng([seed, number])
-    kind = str(draw.choice(KINDS, p=(0.5, 0.35, 0.15)))
-    name = str(draw.choice(list(ENGINES)))
-    corpus = draw_corpus(draw, most_documents=25, most_words=20, extreme=kind == "extreme")
+    rng = np.random.default_rng([seed, number])
+    kind = str(rng.choice(KINDS, p=(0.5, 0.35, 0.15)))
+    name = str(rng.choice(list(ENGINES)))
+    corpus = draw_corpus(rng, most_documents=25, most_words=20, extreme=kind == "extreme")
 
     def positive() -> float:
-        if kind == "extreme" and draw.random() < 0.3:
-            return float(draw.choice(EXTREMES))
-        return float(10 ** draw.uniform(-3, 3))
+        if kind == "extreme" and rng.random() < 0.3:
+            return float(rng.choice(EXTREMES))
+        return float(10 ** rng.uniform(-3, 3))
 
     def pick(*values: Any) -> Any:
-        return values[draw.integers(len(values))]
+        return values[rng.integers(len(values))]
 
     settings: dict[str, Any] = {"threads": pick(1, 2)}
     if name == "fastex":
         settings |= {
-            "n_clusters": int(draw.integers(1, 40)),
+            "n_clusters": int(rng.integers(1, 40)),
             "proposal": pick("hash", "exact", "auto", "baseline"),
             "component": pick("multinomial", "poisson", "gaussian"),
             "projection": pick("balanced", "paper"),
@@ -85,40 +85,38 @@ def draw_case(seed: int, number: int) -> Case:
         settings |= {
             "topic_prior": positive(),
             "learn_concentrations": pick(True, False, ["table"]),
-            "concentration_priors": {role: [positive(), positive()] for role in ROLES if draw.random() < 0.3},
-            "contexts": {
-                context: _family(context, positive, draw) for context in corpus.contexts if draw.random() < 0.8
-            },
+            "concentration_priors": {role: [positive(), positive()] for role in ROLES if rng.random() < 0.3},
+            "contexts": {context: _family(context, positive, rng) for context in corpus.contexts if rng.random() < 0.8},
         }
     if name == "gibbs":
         settings |= {
             "kernel": pick("collapsed", "blocked", "interleaved"),
-            "start_topics": int(draw.integers(1, 30)),
-            "start_clusters": int(draw.integers(1, 30)),
-            "one_cluster_per_document": bool(draw.random() < 0.15),
+            "start_topics": int(rng.integers(1, 30)),
+            "start_clusters": int(rng.integers(1, 30)),
+            "one_cluster_per_document": bool(rng.random() < 0.15),
         }
     if name == "svi":
         settings |= {
-            "n_clusters": int(draw.integers(1, 12)),
-            "n_tables": int(draw.integers(1, 8)),
-            "n_topics": int(draw.integers(1, 15)),
+            "n_clusters": int(rng.integers(1, 12)),
+            "n_tables": int(rng.integers(1, 8)),
+            "n_topics": int(rng.integers(1, 15)),
             "batch_size": pick(None, 1, 3, 50),
             "schedule": pick("default", "paper"),
             "initialisation": pick("seeded", "gibbs", "random"),
         }
     if kind == "unusable":
-        wrong = str(draw.choice([one for one in settings if one != "contexts"]))
-        settings[wrong] = UNUSABLE[draw.integers(len(UNUSABLE))]
-    return Case(kind, name, settings, int(draw.integers(1, 5)), corpus)
+        wrong = str(rng.choice([one for one in settings if one != "contexts"]))
+        settings[wrong] = UNUSABLE[rng.integers(len(UNUSABLE))]
+    return Case(kind, name, settings, int(rng.integers(1, 5)), corpus)
 
 
-def _family(context: str, positive: Any, draw: np.random.Generator) -> dict[str, Any]:
+def _family(context: str, positive: Any, rng: np.random.Generator) -> dict[str, Any]:
     """As a plan holds it: a value that no family takes is refused when the engine is built, not here."""
     if context == "tag":
         return {"family": "dirichlet", "concentration": positive()}
-    if context == "hits" and draw.random() < 0.7:
+    if context == "hits" and rng.random() < 0.7:
         return {"family": "gamma_poisson", "a0": positive(), "b0": positive()}
-    values = ("mu0", float(draw.normal())), ("kappa0", positive()), ("a0", positive()), ("b0", positive())
+    values = ("mu0", float(rng.normal())), ("kappa0", positive()), ("a0", positive()), ("b0", positive())
     return {"family": "normal_gamma", **dict(values)}
 
 
@@ -205,20 +203,20 @@ def faults(case: Case, fit: Any, path: Path) -> list[str]:
 
 def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
     found = []
-    state, seating = fit.state, fit.state.seating
-    n_km, n_k, m = seating.n_km.copy(), seating.n_k.copy(), len(seating.topic_weights)
-    seating.count()
-    if not (np.array_equal(n_km, seating.n_km) and np.array_equal(n_k, seating.n_k)):
+    state, assignments = fit.state, fit.state.assignments
+    n_km, n_k, m = assignments.n_km.copy(), assignments.n_k.copy(), len(assignments.topic_weights)
+    assignments.count()
+    if not (np.array_equal(n_km, assignments.n_km) and np.array_equal(n_k, assignments.n_k)):
         found.append("counts are not those of the assignments")
-    if abs(seating.topic_weights.sum() + seating.rest - 1.0) > 1e-9 or (seating.topic_weights <= 0).any():
-        found.append(f"topic weights sum to {seating.topic_weights.sum() + seating.rest}, of {m}")
+    if abs(assignments.topic_weights.sum() + assignments.rest - 1.0) > 1e-9 or (assignments.topic_weights <= 0).any():
+        found.append(f"topic weights sum to {assignments.topic_weights.sum() + assignments.rest}, of {m}")
     if case.kind == "plain":
         engine = ENGINES["gibbs"](**case.settings)
         value, size = log_joint_of_mc2(
             case.corpus,
             state.cluster,
             state.topic,
-            seating.topic_weights,
+            assignments.topic_weights,
             alpha=None if engine.one_cluster_per_document else state.concentrations.group,
             v=state.concentrations.table,
             s=engine.topic_prior,

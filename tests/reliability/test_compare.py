@@ -15,11 +15,11 @@ def folders(tmp_path):
     whole = tmp_path / "whole"
     (whole / "logs").mkdir(parents=True)
     (whole / "logs" / "times.csv").write_text("anything")
-    (whole / "evidence.json").write_text('{"git_commit": null}')
+    (whole / "provenance.json").write_text('{"git_commit": null}')
     (whole / "claims.csv").write_text(CLAIMS)
     (whole / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t0.5\t3\n2\t0.7\t4\n")
     (whole / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 0.5}')
-    meta = {"moments": [{"iteration": 1, "seconds": 0.1}]}
+    meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.1}]}
     np.savez(whole / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="a")
     again = tmp_path / "again"
     shutil.copytree(whole, again)
@@ -29,11 +29,11 @@ def folders(tmp_path):
 def test_times_make_no_difference(folders):
     whole, again = folders
     (again / "logs" / "times.csv").unlink()
-    (again / "evidence.json").write_text('{"git_commit": "abc"}')
+    (again / "provenance.json").write_text('{"git_commit": "abc"}')
     (again / "claims.csv").write_text(CLAIMS.replace("holds,1 s against 2 s", "does not hold,3 s against 2 s"))
     (again / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t1.5\t3\n2\t1.7\t4\n")
     (again / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 1.5}')
-    meta = {"moments": [{"iteration": 1, "seconds": 0.2}]}
+    meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.2}]}
     np.savez(again / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="b")
     assert differences(whole, again) == []
 

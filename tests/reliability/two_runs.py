@@ -51,23 +51,23 @@ def run(seconds: float, seed: int, scratch: Path) -> Report:
 def try_case(seed: int, case: int, scratch: Path) -> Outcome:
     """One pair."""
     make_inputs(scratch)
-    draw = np.random.default_rng([seed, case])
+    rng = np.random.default_rng([seed, case])
     folder = scratch / "out"
     shutil.rmtree(folder, ignore_errors=True)
-    if draw.random() < 0.2:
+    if rng.random() < 0.2:
         return two_saves(scratch, folder)
-    seeds = [int(draw.choice(SEEDS)), int(draw.choice(SEEDS))]
+    seeds = [int(rng.choice(SEEDS)), int(rng.choice(SEEDS))]
     # within a run, which takes about a second, or about at its end
-    return two_fits(scratch, folder, seeds, float(draw.choice([0.0, 0.01, draw.random(), 2.0 * draw.random()])))
+    return two_fits(scratch, folder, seeds, float(rng.choice([0.0, 0.01, rng.random(), 2.0 * rng.random()])))
 
 
 def make_inputs(scratch: Path) -> None:
     """Corpora, and what a fit of each seed leaves; done once, with every kernel loaded by it."""
     if (scratch / "corpus-0").exists():
         return
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     for number in range(2):
-        Corpus(draw.poisson(0.5, (60 + number, 40))).save(scratch / f"corpus-{number}")
+        Corpus(rng.poisson(0.5, (60 + number, 40))).save(scratch / f"corpus-{number}")
     for seed in SEEDS:
         with contextlib.redirect_stdout(io.StringIO()):
             if fit(scratch, scratch / f"fit-{seed}", seed) != 0:
@@ -112,16 +112,16 @@ def fit_aside(scratch: Path, folder: Path, seed: int, said: Path) -> None:
 def differs(folder: Path, expected: list[Path]) -> str:
     """Empty if all files of ``folder`` are those of one of the expected runs, seconds aside."""
     names = sorted(path.name for path in folder.iterdir())
-    if names != ["evidence.json", "model.npz", "trace.tsv"]:
+    if names != ["provenance.json", "model.npz", "trace.tsv"]:
         return f"the folder holds {names}"
     reasons = []
     for one in expected:
         traces = [pd.read_csv(place / "trace.tsv", sep="\t").drop(columns="seconds") for place in (folder, one)]
-        evidences = [json.loads((place / "evidence.json").read_text()) for place in (folder, one)]
+        provenances = [json.loads((place / "provenance.json").read_text()) for place in (folder, one)]
         same = {
             "model": (folder / "model.npz").read_bytes() == (one / "model.npz").read_bytes(),
             "trace": traces[0].equals(traces[1]),
-            "evidence": evidences[0]["seed"] == evidences[1]["seed"],
+            "provenance": provenances[0]["seed"] == provenances[1]["seed"],
         }
         if all(same.values()):
             return ""

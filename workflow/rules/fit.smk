@@ -27,7 +27,7 @@ rule fit:
     output:
         model="results/fits/{run}/{seed}/model.npz",
         trace="results/fits/{run}/{seed}/trace.tsv",
-        evidence="results/fits/{run}/{seed}/evidence.json",
+        provenance="results/fits/{run}/{seed}/provenance.json",
     log:
         "results/logs/fits/{run}/{seed}.log",
     threads: config["threads"]
@@ -57,7 +57,7 @@ rule fit_with_snapshots:
         snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
         model=expand("results/snapshots/{{run}}/{seed}/model.npz", seed=SEEDS),
         trace=expand("results/snapshots/{{run}}/{seed}/trace.tsv", seed=SEEDS),
-        evidence=expand("results/snapshots/{{run}}/{seed}/evidence.json", seed=SEEDS),
+        provenance=expand("results/snapshots/{{run}}/{seed}/provenance.json", seed=SEEDS),
     log:
         "results/logs/snapshots/{run}.log",
     threads: config["threads"]

@@ -5,7 +5,7 @@ rule score:
     input:
         corpus=corpus_of,
         models=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
-        evidence=expand("results/fits/{{run}}/{seed}/evidence.json", seed=SEEDS),
+        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
     output:
         expand("results/scores/{{run}}/{seed}.json", seed=SEEDS),
     log:

@@ -13,7 +13,7 @@ def main(snakemake):
             seed=int(snakemake.wildcards.seed),
             model=snakemake.output.model,
             trace=snakemake.output.trace,
-            evidence=snakemake.output.evidence,
+            provenance=snakemake.output.provenance,
             checkpoint=snakemake.params.checkpoint,
             checkpoint_every=snakemake.params.checkpoint_every,
             threads=snakemake.threads,

@@ -3,9 +3,9 @@
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.engines.running.files import fit_corpus
-from mc2core.experiments.uai2016.curves import moments
+from mc2core.experiments.uai2016.curves import snapshot_times
 
-FILES = ("model", "trace", "evidence", "snapshots")
+FILES = ("model", "trace", "provenance", "snapshots")
 
 
 def main(snakemake):
@@ -17,7 +17,7 @@ def main(snakemake):
                 **fit,
                 seed=seed,
                 **{name: snakemake.output[name][i] for name in FILES},
-                moments=moments(fit["iterations"], snakemake.params.n_snapshots),
+                snapshot_times=snapshot_times(fit["iterations"], snakemake.params.n_snapshots),
                 checkpoint=snakemake.params.checkpoint.format(seed=seed),
                 checkpoint_every=snakemake.params.checkpoint_every,
                 threads=snakemake.threads,

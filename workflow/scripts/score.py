@@ -17,9 +17,9 @@ def main(snakemake):
         about = storage.read_json(folder / "source.json")
         train = Corpus.load(folder / "train")
         test = Corpus.load(folder / "test") if about["test_documents"] else None
-        files = zip(snakemake.input.models, snakemake.input.evidence, snakemake.output, strict=True)
-        for model, evidence, output in files:
-            fit = storage.read_json(evidence)
+        files = zip(snakemake.input.models, snakemake.input.provenance, snakemake.output, strict=True)
+        for model, provenance, output in files:
+            fit = storage.read_json(provenance)
             kept = {name: fit[name] for name in OF_THE_FIT}
             scores = evaluate(Model.load(model), train, test, snakemake.params.estimators)
             named = {"run": snakemake.wildcards.run, "method": snakemake.params.method}

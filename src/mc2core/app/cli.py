@@ -84,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
     fit.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     fit.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
-    fit.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and evidence")
+    fit.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and provenance")
 
     evaluate = _command(commands, "evaluate", _evaluate, "print scores of a model on a corpus as JSON")
     evaluate.add_argument("model", type=Path, help="model.npz")
@@ -137,7 +137,7 @@ def _fit(options: argparse.Namespace) -> None:
     for name, family in contexts.items():
         if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
             corpus = corpus.standardised(name)
-    evidence = fit_corpus(
+    provenance = fit_corpus(
         corpus,
         engine=options.engine,
         contexts=contexts,
@@ -149,11 +149,11 @@ def _fit(options: argparse.Namespace) -> None:
         threads=options.threads,
         model=options.out / "model.npz",
         trace=options.out / "trace.tsv",
-        evidence=options.out / "evidence.json",
+        provenance=options.out / "provenance.json",
         checkpoint=options.out / "checkpoint.npz",
         checkpoint_every=options.checkpoint_every,
     )
-    print(f"{options.out / 'model.npz'}: {evidence['iterations']} iterations in {evidence['seconds']:.1f} s")
+    print(f"{options.out / 'model.npz'}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s")
 
 
 def _family(text: str) -> tuple[str, dict[str, Any]]:

@@ -83,7 +83,7 @@ class Engine(ABC):
             )
         return values
 
-    def model(self, corpus: Corpus, samples: list[Sample], evidence: Mapping[str, Any]) -> Model:
+    def model(self, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Model:
         """The model of some samples of this engine on ``corpus``."""
         return Model(
             samples=samples,
@@ -92,7 +92,7 @@ class Engine(ABC):
             vocabulary=corpus.vocabulary,
             context_names={name: names for name, names in corpus.context_names.items() if name in self.contexts},
             units={name: unit for name, unit in corpus.units.items() if name in self.contexts},
-            evidence=dict(evidence),
+            provenance=dict(provenance),
             imported=corpus.imported,
         )
 

@@ -24,16 +24,16 @@ def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
     return rows
 
 
-def seed_rows(rows: sp.csr_matrix, n_seeds: int, draw: np.random.Generator) -> np.ndarray:
+def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np.ndarray:
     """k-means++ seeds (indices) of unit rows under Euclidean distance, the best of a few candidates each time.
 
     Fewer than ``n_seeds`` where the rows have fewer distinct places.
     """
     n = rows.shape[0]
-    chosen = [int(draw.integers(n))]
+    chosen = [int(rng.integers(n))]
     nearest = _squared_distances(rows, chosen)[:, 0]
     while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
-        candidates = variates.choose(nearest, draw, "documents to start clusters from", _CANDIDATES)
+        candidates = variates.choose(nearest, rng, "documents to start clusters from", _CANDIDATES)
         distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
         best = int(np.argmin(distances.sum(axis=0)))
         chosen.append(int(candidates[best]))
@@ -46,9 +46,9 @@ def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
     return np.maximum(2.0 - 2.0 * (rows @ take_rows(rows, np.asarray(seeds)).toarray().T), 0.0)
 
 
-def cluster_rows(rows: sp.csr_matrix, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) int: spherical k-means of unit rows from k-means++ seeds; clusters may end empty."""
-    centres = take_rows(rows, seed_rows(rows, n_clusters, draw)).toarray()
+    centres = take_rows(rows, seed_rows(rows, n_clusters, rng)).toarray()
     cluster = np.full(rows.shape[0], -1)
     for _ in range(_LLOYD_PASSES):
         new = np.asarray(rows @ centres.T).argmax(axis=1)
@@ -66,7 +66,7 @@ def _sum_by(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
     return sp.csr_matrix((np.ones(n), (cluster, np.arange(n))), shape=(n_clusters, n))
 
 
-def hellinger_clusters(corpus: Corpus, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+def hellinger_clusters(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
     """(J,) int32: documents by the nearest of ``n_clusters`` seed documents, chosen by k-means++.
 
     Distance is Hellinger's, that of the square roots of word frequencies; empty documents go to the first seed.
@@ -81,7 +81,7 @@ def hellinger_clusters(corpus: Corpus, n_clusters: int, draw: np.random.Generato
     for k in range(n_clusters):
         if not chance.any():
             break
-        seed = variates.choose(chance, draw, "documents to start clusters from")
+        seed = variates.choose(chance, rng, "documents to start clusters from")
         distance = 2.0 - 2.0 * np.asarray((rows @ rows[[seed]].T).todense()).ravel()
         closer = distance < nearest
         cluster[closer] = k

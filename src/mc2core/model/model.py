@@ -46,8 +46,8 @@ class Model:
     """What was learnt, whatever engine learnt it.
 
     ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
-    last one. ``evidence`` says how it came about (engine, settings, seed, versions, digests, seconds), ``imported`` how
-    the documents were read (:class:`mc2core.Corpus`).
+    last one. ``provenance`` says how it came about (engine, settings, seed, versions, digests, seconds), ``imported``
+    how the documents were read (:class:`mc2core.Corpus`).
     """
 
     samples: list[Sample]
@@ -56,7 +56,7 @@ class Model:
     vocabulary: list[str]
     context_names: dict[str, list[str]] = field(default_factory=dict)
     units: dict[str, tuple[float, float]] = field(default_factory=dict)
-    evidence: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -192,7 +192,7 @@ class Model:
             "vocabulary": self.vocabulary,
             "context_names": self.context_names,
             "units": {name: list(unit) for name, unit in self.units.items()},
-            "evidence": self.evidence,
+            "provenance": self.provenance,
             "imported": self.imported,
         }
         arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
@@ -208,6 +208,8 @@ class Model:
             meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+            if "evidence" in meta:  # its name in older files
+                meta["provenance"] = meta.pop("evidence")
             _check_meta(meta)
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
             samples = []
@@ -221,7 +223,7 @@ class Model:
                 vocabulary=meta["vocabulary"],
                 context_names=meta["context_names"],
                 units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
-                evidence=meta["evidence"],
+                provenance=meta["provenance"],
                 imported=meta.get("imported"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -15,7 +15,7 @@ from mc2core.engines.fastex.components import (
     MULTINOMIAL,
     POISSON,
     Constants,
-    Plan,
+    Settings,
     document_mass,
     expected_background,
     linear_terms,
@@ -161,7 +161,7 @@ def test_proposal_weights_against_their_twin(bits):
 def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(flatness):
     """They had the least weight, which the last cluster got on top of its own, at a flatness below 0.1."""
     state = FastExState(
-        Corpus(np.eye(4, dtype=int)), Plan(3, A, G, B, 0, 64, True, None, flatness, 1, 1), np.arange(4) % 3
+        Corpus(np.eye(4, dtype=int)), Settings(3, A, G, B, 0, 64, True, None, flatness, 1, 1), np.arange(4) % 3
     )
     state.constants = state.constants._replace(flatness=flatness)
     work = workspace(state.clusters)
@@ -207,7 +207,7 @@ def test_exact_scores_against_their_twin(component):
     for own in range(5):
         cluster = np.arange(12) % 5
         cluster[0] = own
-        state = ExactState(corpus, Plan(5, A, G, B, component, 64, True, None, 0.8, 1, 1), cluster)
+        state = ExactState(corpus, Settings(5, A, G, B, component, 64, True, None, 0.8, 1, 1), cluster)
         assert len(state.tables.counts) > 0
         assert len(state.tables.starts) > 0
         scores = np.full(5, np.nan)

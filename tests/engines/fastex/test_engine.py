@@ -14,10 +14,10 @@ from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
 from mc2core.engines.fastex import engine as fastex
 from mc2core.engines.fastex import tables
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Plan
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Settings
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState, sweep_exact
-from mc2core.engines.fastex.hashed.moves import choose, put, workspace
+from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.hashed.sweep import sweep
 from mc2core.engines.fastex.hashed.table import add_to, count_at, count_bits, empty_table, grown
@@ -28,8 +28,8 @@ K, A, G, B = 3, 0.3, 0.7, 0.5
 STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
 
 
-def plan_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1):
-    return Plan(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1)
+def settings_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1):
+    return Settings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1)
 
 
 def log_joint(cluster, component, corpus=TINY):
@@ -107,8 +107,8 @@ def assert_stationary(batches, exact):
     + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
 )
 def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, component, tries):
-    plan = plan_of(component, bits, is_balanced, failure, tries=tries)
-    state = FastExState(TINY, plan, np.array([0, 1, 2, 0]))
+    settings = settings_of(component, bits, is_balanced, failure, tries=tries)
+    state = FastExState(TINY, settings, np.array([0, 1, 2, 0]))
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states(
@@ -122,7 +122,7 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document, monkeypatch):
     monkeypatch.setattr(tables, "CLUSTERS_A_DOCUMENT", clusters_a_document)
-    state = ExactState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_a_document]
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
@@ -138,14 +138,14 @@ def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document
 def test_proposal_does_not_know_where_the_document_is(is_balanced, component):
     """The weights of the proposal, bit for bit, for every cluster the document may be in; empty ones included."""
     corpus, _ = small_corpus()
-    aim = None
+    projection_fit = None
     for j in (0, 7, 19):
         found = []
         for k in range(5):
             cluster = np.arange(corpus.n_documents) % 4
             cluster[j] = k
-            state = FastExState(corpus, plan_of(component, 64, is_balanced, n_clusters=6), cluster, aim)
-            aim = state.centre, state.scale, state.flatness
+            state = FastExState(corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit)
+            projection_fit = state.centre, state.scale, state.flatness
             work = workspace(state.clusters)
             stream = np.zeros(2, np.uint64)
             args = state.documents, state.clusters, state.projection, state.constants, state.slots
@@ -157,22 +157,22 @@ def test_proposal_does_not_know_where_the_document_is(is_balanced, component):
 
 
 def small_corpus(n_documents=40, n_words=30, seed=0):
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     truth = np.arange(n_documents) % 4
-    words = draw.dirichlet(np.full(n_words, 0.2), size=4)
-    return Corpus(np.array([draw.multinomial(30, words[k]) for k in truth]), labels=truth), truth
+    words = rng.dirichlet(np.full(n_words, 0.2), size=4)
+    return Corpus(np.array([rng.multinomial(30, words[k]) for k in truth]), labels=truth), truth
 
 
 class TestTable:
     def test_against_a_dict(self):
-        draw = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         shift, used, truth = np.uint64(count_bits(40, 50, 1000)), np.zeros(1, np.int64), {}
         slots = empty_table(0)
         for _ in range(20_000):
-            key = int(draw.integers(0, 2000))
+            key = int(rng.integers(0, 2000))
             before = truth.pop(key, 0)
-            grows = before == 0 or draw.random() < 0.45
-            change = int(draw.integers(1, 4)) if grows else -int(draw.integers(1, before + 1))
+            grows = before == 0 or rng.random() < 0.45
+            change = int(rng.integers(1, 4)) if grows else -int(rng.integers(1, before + 1))
             slots = grown(slots, shift, int(used[0]) + 1)
             assert add_to(slots, shift, np.uint64(key), change, used) == before
             if before + change:
@@ -199,16 +199,16 @@ class TestTable:
     def test_sixteen_bytes_a_cell_when_clusters_merge(self):
         """100 clusters that share no cell become one: the table gives its room back, and loses nothing."""
         corpus = Corpus(np.ones((100, 300), int))
-        state = FastExState(corpus, plan_of(n_clusters=100), np.arange(100))
+        state = FastExState(corpus, settings_of(n_clusters=100), np.arange(100))
         assert state.used[0] == 30_000
         for j in range(1, 100):
             move = state.documents, state.clusters, state.projection, state.constants, state.slots, state.used, j
-            put(*move, j, -1)
-            put(*move, 0, 1)
+            add_or_remove(*move, j, -1)
+            add_or_remove(*move, 0, 1)
             state.cluster[j] = 0
         state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
         assert state.slots.nbytes <= 16 * state.used[0]
-        fresh = FastExState(corpus, state.plan, state.cluster, (state.centre, state.scale, state.flatness))
+        fresh = FastExState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
         assert state.used[0] == fresh.used[0]
         assert state.log_joint == fresh.log_joint
 
@@ -222,12 +222,12 @@ class TestTable:
 def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, component):
     noise = np.random.default_rng(0).poisson(0.1, size=(40, 30))  # no clusters to settle in
     corpus = Corpus(noise)
-    state = FastExState(corpus, plan_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
+    state = FastExState(corpus, settings_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
     moves = np.zeros(2, np.int64)
     for t in range(1500):
         state.sweep(streams.key(0, "test", t), moves)
     assert moves[1] > 1000
-    fresh = FastExState(corpus, state.plan, state.cluster, (state.centre, state.scale, state.flatness))
+    fresh = FastExState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
     for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
         for name in set(kind._fields) - {"columns"}:
             assert np.array_equal(getattr(kind, name), getattr(again, name)), name
@@ -237,14 +237,14 @@ def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, comp
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
     corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(40, 30)))  # no clusters to settle in
-    state = ExactState(corpus, plan_of(component, n_clusters=16), np.arange(40) % 16)
+    state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(40) % 16)
     moves = np.zeros(2, np.int64)
     for t in range(800):
         state.sweep(streams.key(0, "test", t), moves)
     assert moves[1] > 1000
     assert len(state.tables.counts) > 0
     assert len(state.tables.starts) > 0
-    fresh = ExactState(corpus, state.plan, state.cluster)
+    fresh = ExactState(corpus, state.settings, state.cluster)
     for name in ("n_k", "mass", "squares"):
         assert np.array_equal(getattr(state, name), getattr(fresh, name)), name
     assert np.array_equal(state.tables.counts, fresh.tables.counts)
@@ -263,7 +263,7 @@ def test_signatures_and_norms_against_their_twin(is_balanced):
     """Rounding to the grid aside, so signs of sums that are nearly 0 may differ: at most one in a hundred."""
     corpus, truth = small_corpus()
     bits = 128
-    state = FastExState(corpus, plan_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
+    state = FastExState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
     x = corpus.content.toarray().astype(float)
     p = x.sum(axis=0) / x.sum() if is_balanced else np.zeros(corpus.n_words)
     hashed = (x - x.sum(axis=1, keepdims=True) * p) * state.scale
@@ -289,7 +289,7 @@ def test_upper_bound_fails_no_more_often_than_it_says():
     corpus, truth = small_corpus(300, 60, seed=5)
     failure, bits = 0.2, 64
     slack = np.sqrt(np.log(4 / failure) / (2 * bits))
-    state = FastExState(corpus, plan_of(bits=bits, failure=failure, n_clusters=4), truth)
+    state = FastExState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
     assert state.constants.slack == pytest.approx(slack)
     x = corpus.content.toarray().astype(float)
     hashed = (x - x.sum(axis=1, keepdims=True) * x.sum(axis=0) / x.sum()) * state.scale

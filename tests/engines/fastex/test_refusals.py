@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from engines.fastex.test_engine import TINY, plan_of
+from engines.fastex.test_engine import TINY, settings_of
 
 from mc2core import Corpus, fit
 from mc2core.base import memory
@@ -79,7 +79,7 @@ def test_draws_from_weights_refuse_what_are_no_numbers(bad):
 @pytest.mark.parametrize("name", ["norm", "constant", "slope"])
 def test_hashed_moves_refuse_columns_that_are_no_numbers(component, name):
     """As if the arithmetic had left a NaN in what a cluster is proposed by, or in its exact likelihood."""
-    state = FastExState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    state = FastExState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     getattr(state.clusters.columns, name)[:3] = np.nan
     args = state.documents, state.clusters, state.projection, state.constants, state.slots
     state.clusters.squares[:] = -(2**62)  # no Gaussian has these, nor a mass below 0:
@@ -91,7 +91,7 @@ def test_hashed_moves_refuse_columns_that_are_no_numbers(component, name):
 
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_exact_draws_refuse_scores_that_are_no_numbers(component):
-    state = ExactState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     state.tables.terms[:, 1] = np.nan
     with pytest.raises(ValueError, match="document 0 has scores that are not finite"):
         state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))

@@ -7,7 +7,7 @@ No sampling error hides a bug here. Of 3 clusters and 4 documents there are 81 s
 import numba
 import numpy as np
 import pytest
-from engines.fastex.test_engine import STATES, TINY, A, B, G, K, log_joint, plan_of, posterior
+from engines.fastex.test_engine import STATES, TINY, A, B, G, K, log_joint, posterior, settings_of
 from scipy.special import gammaln
 
 from mc2core import Corpus
@@ -67,7 +67,7 @@ def exact_row(component, n_words, word_prior, log_gamma, cells, tables, j, own, 
 
 def exact_kernels(component):
     def rows(cluster):
-        s = ExactState(TINY, plan_of(component), cluster)
+        s = ExactState(TINY, settings_of(component), cluster)
         data = component, TINY.n_words, A, s.log_gamma, s.cells, s.tables
         return [exact_row(*data, j, k, s.n_k, s.mass, s.squares) for j, k in enumerate(cluster)]
 
@@ -111,7 +111,7 @@ def first_uniform(key, j):
 def test_exact_sweeps_draw_from_these_rows(component):
     """The sweep's own bookkeeping, over 300 sweeps: a document's uniform number tells where its row sends it."""
     kernels = exact_kernels(component)
-    state, i = ExactState(TINY, plan_of(component), STATES[5]), 5
+    state, i = ExactState(TINY, settings_of(component), STATES[5]), 5
     for t in range(300):
         key = streams.key(4, "test", t)
         state.sweep(key, np.zeros(2, np.int64))
@@ -146,14 +146,14 @@ def moves(state, j, tries):
     return np.linalg.matrix_power(one, tries)
 
 
-def hashed_rows(plan):
+def hashed_rows(settings):
     """``rows(cluster)`` for :func:`matrices`, all with one and the same projection."""
-    first = FastExState(TINY, plan, np.array([0, 1, 2, 0]))
-    aim = first.centre, first.scale, first.flatness
+    first = FastExState(TINY, settings, np.array([0, 1, 2, 0]))
+    projection_fit = first.centre, first.scale, first.flatness
 
     def rows(cluster):
-        state = FastExState(TINY, plan, cluster, aim)
-        return [moves(state, j, plan.tries)[cluster[j]] for j in range(TINY.n_documents)]
+        state = FastExState(TINY, settings, cluster, projection_fit)
+        return [moves(state, j, settings.tries)[cluster[j]] for j in range(TINY.n_documents)]
 
     return rows
 
@@ -166,7 +166,7 @@ def hashed_rows(plan):
     + [(16, True, 0.1), (64, False, 0.1)],
 )
 def test_hashed_moves_leave_the_posterior_as_it_is(component, tries, bits, is_balanced, failure):
-    rows = hashed_rows(plan_of(component, bits, is_balanced, failure, tries=tries))
+    rows = hashed_rows(settings_of(component, bits, is_balanced, failure, tries=tries))
     assert_invariant(posterior(component), matrices(rows))
 
 
@@ -174,16 +174,16 @@ def test_hashed_moves_leave_the_posterior_as_it_is(component, tries, bits, is_ba
 def test_hashed_moves_among_several_blocks_of_clusters(component):
     """66 clusters: a document's kernel given where one other document is, in the first block or in the second."""
     corpus = Corpus(TINY.content.toarray()[[0, 2]])
-    plan = plan_of(component, n_clusters=66, tries=2)
-    first = FastExState(corpus, plan, np.array([0, 1]))
-    aim = first.centre, first.scale, first.flatness
+    settings = settings_of(component, n_clusters=66, tries=2)
+    first = FastExState(corpus, settings, np.array([0, 1]))
+    projection_fit = first.centre, first.scale, first.flatness
     together, apart = (log_joint(np.array(c), component, corpus) for c in ([0, 0], [0, 1]))
     for other in (0, 65):
         p = np.ones(66)
         p[other] = np.exp(together - apart)
         p /= p.sum()
-        states = (FastExState(corpus, plan, np.array([k, other]), aim) for k in range(66))
-        kernel = np.array([moves(state, 0, plan.tries)[k] for k, state in enumerate(states)])
+        states = (FastExState(corpus, settings, np.array([k, other]), projection_fit) for k in range(66))
+        kernel = np.array([moves(state, 0, settings.tries)[k] for k, state in enumerate(states)])
         assert_invariant(p, [kernel])
 
 
@@ -194,8 +194,8 @@ def together(p):
 
 def test_rounds_are_approximate_and_one_document_at_a_time_is_exact():
     """What chains converge to, where all four documents are a round: that two share a cluster is off by over 0.05."""
-    plan = plan_of(tries=2)
-    rows = hashed_rows(plan)
+    settings = settings_of(tries=2)
+    rows = hashed_rows(settings)
     p = posterior(MULTINOMIAL)
     at_once = np.array(
         [np.prod([row[STATES[:, j]] for j, row in enumerate(rows(cluster))], axis=0) for cluster in STATES]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
-from engines.fastex.test_engine import STATES, TINY, A, B, G, K, assert_stationary, plan_of, posterior, small_corpus
+from engines.fastex.test_engine import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
 from scipy import stats
 from scipy.special import gammaln
 
@@ -14,7 +14,7 @@ from mc2core.compute import streams
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.uncollapsed import (
-    BaselineState,
+    UncollapsedState,
     assign,
     draw_means,
     draw_parameters,
@@ -78,7 +78,7 @@ def count_states(n, seed, component, indptr, words, counts, document_mass, n_wor
 
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_chain_has_the_enumerated_posterior(component):
-    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    state = UncollapsedState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     data = state.indptr, state.words, state.counts, state.document_mass, TINY.n_words
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
@@ -88,7 +88,7 @@ def test_chain_has_the_enumerated_posterior(component):
 
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_sweep_is_that_of_the_kernels(component):
-    state = BaselineState(TINY, plan_of(component), np.array([0, 1, 2, 0]))
+    state = UncollapsedState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     data, cluster = (state.indptr, state.words, state.counts, state.document_mass, TINY.n_words), state.cluster.copy()
     for t in range(20):
         state.sweep(streams.key(2, "test", t), np.zeros(2, np.int64))
@@ -102,7 +102,7 @@ def test_empty_clusters_at_a_small_word_prior():
     With one word in use every cluster that has documents gives it all its weight, so that the chain mixes.
     """
     corpus, prior = Corpus(np.array([[2, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]])), 1e-4
-    state = BaselineState(corpus, replace(plan_of(), word_prior=prior), np.array([0, 1, 2, 0]))
+    state = UncollapsedState(corpus, replace(settings_of(), word_prior=prior), np.array([0, 1, 2, 0]))
     place = 3 ** np.arange(3, -1, -1)
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):

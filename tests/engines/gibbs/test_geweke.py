@@ -24,11 +24,11 @@ TAGS = np.array([2, 1, 1, 0])
 FORWARD, SWEEPS, BATCHES, LIMIT = 6_000, 2_000, 40, 5.5
 
 
-def crp(n, concentration, draw):
+def crp(n, concentration, rng):
     labels, sizes = [], []
     for _ in range(n):
         weights = np.array([*sizes, concentration])
-        k = draw.choice(len(weights), p=weights / weights.sum())
+        k = rng.choice(len(weights), p=weights / weights.sum())
         if k == len(sizes):
             sizes.append(0)
         sizes[k] += 1
@@ -36,18 +36,18 @@ def crp(n, concentration, draw):
     return np.array(labels, dtype=int)
 
 
-def draw_assignments(alpha, v, eta, draw):
+def draw_assignments(alpha, v, eta, rng):
     """z by a Chinese restaurant process, l by a Chinese restaurant franchise over clusters."""
-    cluster = crp(len(LENGTHS), alpha, draw)
+    cluster = crp(len(LENGTHS), alpha, rng)
     topic, tables, dishes = [], {}, []
     for j, length in enumerate(LENGTHS):
         menu = tables.setdefault(cluster[j], [])  # [customers, dish] of each table
         for _ in range(length):
             weights = np.array([n for n, _ in menu] + [v])
-            t = draw.choice(len(weights), p=weights / weights.sum())
+            t = rng.choice(len(weights), p=weights / weights.sum())
             if t == len(menu):
                 served = np.array([*dishes, eta])
-                dish = draw.choice(len(served), p=served / served.sum())
+                dish = rng.choice(len(served), p=served / served.sum())
                 if dish == len(dishes):
                     dishes.append(0)
                 dishes[dish] += 1
@@ -57,10 +57,10 @@ def draw_assignments(alpha, v, eta, draw):
     return cluster, np.array(topic, dtype=np.int32)
 
 
-def draw_data(cluster, topic, draw):
+def draw_data(cluster, topic, rng):
     """(corpus, topic in the corpus's order of tokens): words and contexts given the assignments."""
-    psi = draw.dirichlet(np.full(N_WORDS, TOPIC_PRIOR), size=topic.max(initial=0) + 1)
-    words = np.array([draw.choice(N_WORDS, p=psi[m]) for m in topic], dtype=int)
+    psi = rng.dirichlet(np.full(N_WORDS, TOPIC_PRIOR), size=topic.max(initial=0) + 1)
+    words = np.array([rng.choice(N_WORDS, p=psi[m]) for m in topic], dtype=int)
     content, order, start = np.zeros((len(LENGTHS), N_WORDS), dtype=int), [], 0
     for j, length in enumerate(LENGTHS):
         here = start + np.argsort(words[start : start + length], kind="stable")
@@ -69,11 +69,11 @@ def draw_data(cluster, topic, draw):
         start += length
     year, tag = FAMILIES["year"], FAMILIES["tag"]
     n_clusters = cluster.max() + 1
-    t_year = year.draw_parameters(np.tile(year.prior(4), (n_clusters, 1)), draw)[cluster]
-    t_tag = tag.draw_parameters(np.tile(tag.prior(N_TAGS), (n_clusters, 1)), draw)[cluster]
+    t_year = year.draw_parameters(np.tile(year.prior(4), (n_clusters, 1)), rng)[cluster]
+    t_tag = tag.draw_parameters(np.tile(tag.prior(N_TAGS), (n_clusters, 1)), rng)[cluster]
     contexts = {
-        "year": year.draw_observations(t_year, HAS_YEAR.astype(int), draw),
-        "tag": tag.draw_observations(t_tag, TAGS, draw),
+        "year": year.draw_observations(t_year, HAS_YEAR.astype(int), rng),
+        "tag": tag.draw_observations(t_tag, TAGS, rng),
     }
     return Corpus(sp.csr_matrix(content), contexts=contexts), topic[order]
 
@@ -96,18 +96,18 @@ def statistics(concentrations, cluster, topic, corpus):
     ]
 
 
-def draw_prior(draw):
-    return [draw.gamma(shape, 1 / rate) for shape, rate in PRIORS.values()]
+def draw_prior(rng):
+    return [rng.gamma(shape, 1 / rate) for shape, rate in PRIORS.values()]
 
 
 @pytest.fixture(scope="module")
 def forward():
     """(FORWARD, 10) statistics of draws from the model itself."""
-    draw, rows = np.random.default_rng(19), []
+    rng, rows = np.random.default_rng(19), []
     for _ in range(FORWARD):
-        concentrations = draw_prior(draw)
-        cluster, topic = draw_assignments(*concentrations, draw)
-        corpus, topic = draw_data(cluster, topic, draw)
+        concentrations = draw_prior(rng)
+        cluster, topic = draw_assignments(*concentrations, rng)
+        corpus, topic = draw_data(cluster, topic, rng)
         rows.append(statistics(concentrations, cluster, topic, corpus))
     return np.array(rows)
 
@@ -115,19 +115,19 @@ def forward():
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", ["collapsed", "blocked", "interleaved"])
 def test_forward_draws_and_the_chain_agree(kernel, forward):
-    draw = np.random.default_rng(20)
+    rng = np.random.default_rng(20)
     engine = Gibbs(
         kernel=kernel, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
         start_topics=2, start_clusters=2,
     )  # fmt: skip
-    concentrations = draw_prior(draw)
-    cluster, topic = draw_assignments(*concentrations, draw)
-    corpus, topic = draw_data(cluster, topic, draw)
+    concentrations = draw_prior(rng)
+    cluster, topic = draw_assignments(*concentrations, rng)
+    corpus, topic = draw_data(cluster, topic, rng)
     state = engine.init(corpus, 0)
     chain = []
     for iteration in range(1, SWEEPS + 1):
         engine.step(corpus, state, 0, iteration)
-        corpus, topic = draw_data(state.cluster, state.topic, draw)
+        corpus, topic = draw_data(state.cluster, state.topic, rng)
         arrays = state.arrays() | {"topic": topic}
         _, *concentrations, _ = arrays["scalars"].tolist()
         state = engine.restore(corpus, arrays)

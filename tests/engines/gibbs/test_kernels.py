@@ -14,7 +14,7 @@ from mc2core.corpus import Corpus
 from mc2core.engines.gibbs import blocked, tokens
 from mc2core.engines.gibbs import documents as gibbs_clusters
 from mc2core.engines.gibbs.engine import Gibbs
-from mc2core.engines.gibbs.state import Concentrations, Seating
+from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 
@@ -23,24 +23,24 @@ PRIOR = 0.05
 
 
 def small_corpus(seed=0, n_documents=12, n_words=9, mean=20):
-    draw = np.random.default_rng(seed)
-    content = draw.poisson(mean / n_words, (n_documents, n_words)) * (draw.random((n_documents, n_words)) < 0.6)
+    rng = np.random.default_rng(seed)
+    content = rng.poisson(mean / n_words, (n_documents, n_words)) * (rng.random((n_documents, n_words)) < 0.6)
     content[3] = 0
-    year = np.where(np.arange(n_documents) % 4 == 1, np.nan, draw.normal(size=n_documents))
-    tags = sp.csr_matrix(draw.poisson(0.5, (n_documents, 4)))
+    year = np.where(np.arange(n_documents) % 4 == 1, np.nan, rng.normal(size=n_documents))
+    tags = sp.csr_matrix(rng.poisson(0.5, (n_documents, 4)))
     return Corpus(sp.csr_matrix(content), contexts={"year": year, "tag": tags})
 
 
-def seating_of(corpus, n_clusters=3, n_topics=5, seed=1):
-    draw = np.random.default_rng(seed)
-    cluster = draw.permutation(np.arange(corpus.n_documents) % n_clusters).astype(np.int32)
-    topic = draw.integers(0, n_topics, corpus.n_tokens).astype(np.int32)
+def assignments_of(corpus, n_clusters=3, n_topics=5, seed=1):
+    rng = np.random.default_rng(seed)
+    cluster = rng.permutation(np.arange(corpus.n_documents) % n_clusters).astype(np.int32)
+    topic = rng.integers(0, n_topics, corpus.n_tokens).astype(np.int32)
     topic[:n_topics] = np.arange(n_topics)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)]).astype(np.int64)
-    weights = draw.dirichlet(np.ones(n_topics + 1))
-    seating = Seating(cluster, topic, start, weights[:-1], float(weights[-1]))
-    seating.count()
-    return seating
+    weights = rng.dirichlet(np.ones(n_topics + 1))
+    assignments = Assignments(cluster, topic, start, weights[:-1], float(weights[-1]))
+    assignments.count()
+    return assignments
 
 
 def cells_of(corpus):
@@ -61,11 +61,11 @@ def pick(weights, u):
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------
-def plain_topic_sweep(seating, corpus, key):
+def plain_topic_sweep(assignments, corpus, key):
     """Tokens by word, then cluster, then document; float64; weights from scratch for every token."""
     document, word = tokens_of(corpus)
-    topic, cluster = seating.topic.astype(int), seating.cluster
-    eps, rest = list(seating.topic_weights), seating.rest
+    topic, cluster = assignments.topic.astype(int), assignments.cluster
+    eps, rest = list(assignments.topic_weights), assignments.rest
     v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
     state = np.zeros(2, np.uint64)
     for w in range(n_words):
@@ -99,17 +99,19 @@ def plain_topic_sweep(seating, corpus, key):
 @pytest.mark.parametrize("seed", range(3))
 def test_topic_sweep_equals_its_plain_twin(seed):
     corpus = small_corpus(seed)
-    seating = seating_of(corpus, seed=seed)
+    assignments = assignments_of(corpus, seed=seed)
     key = streams.key(seed, "test")
-    topic, eps, rest = plain_topic_sweep(seating, corpus, key)
+    topic, eps, rest = plain_topic_sweep(assignments, corpus, key)
     used = np.unique(topic)
-    tokens.sweep_topics(seating, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
-    np.testing.assert_array_equal(seating.topic, np.searchsorted(used, topic))
-    np.testing.assert_allclose(seating.topic_weights, eps[used], rtol=1e-12)
-    assert seating.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
-    counted = Seating(seating.cluster, seating.topic, seating.document_start, seating.topic_weights, seating.rest)
+    tokens.sweep_topics(assignments, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
+    np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
+    np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
+    assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    counted = Assignments(
+        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+    )
     counted.count()
-    np.testing.assert_array_equal(seating.n_km, counted.n_km)
+    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
 
 
 def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
@@ -117,26 +119,26 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     # 407 topics, so its arrays are outgrown at other tokens
     corpus = small_corpus(5, mean=60)
     many = Concentrations(1.0, 400.0, 300.0)
-    seating = seating_of(corpus)
-    twin = seating_of(corpus)
+    assignments = assignments_of(corpus)
+    twin = assignments_of(corpus)
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])  # other capacities
     twin.count()
     key = streams.key(0, "test")
-    tokens.sweep_topics(seating, cells_of(corpus), many, PRIOR, key)
+    tokens.sweep_topics(assignments, cells_of(corpus), many, PRIOR, key)
     tokens.sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
-    assert seating.n_topics > 32
-    np.testing.assert_array_equal(seating.topic, twin.topic)
-    np.testing.assert_allclose(seating.topic_weights, twin.topic_weights, rtol=1e-12)
+    assert assignments.n_topics > 32
+    np.testing.assert_array_equal(assignments.topic, twin.topic)
+    np.testing.assert_allclose(assignments.topic_weights, twin.topic_weights, rtol=1e-12)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
-def plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, prior):
+def plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, prior):
     document, _ = tokens_of(corpus)
-    cluster, topic = seating.cluster.astype(int), seating.topic
+    cluster, topic = assignments.cluster.astype(int), assignments.topic
     state = np.zeros(2, np.uint64)
     for j in range(corpus.n_documents):
         streams.seek(state, key, j)
-        own = np.bincount(topic[document == j], minlength=seating.n_topics)
+        own = np.bincount(topic[document == j], minlength=assignments.n_topics)
         cluster[j] = -1
         sizes = np.bincount(cluster[cluster >= 0], minlength=cluster.max() + 1)
         empty = int(np.flatnonzero(np.append(sizes, 0) == 0)[0])
@@ -145,7 +147,7 @@ def plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, prior):
             members = np.flatnonzero(cluster == k)
             if len(members) == 0 and k != empty:
                 continue
-            n = np.bincount(topic[np.isin(document, members)], minlength=seating.n_topics)
+            n = np.bincount(topic[np.isin(document, members)], minlength=assignments.n_topics)
             weights[k] = np.log(len(members)) if len(members) else np.log(alpha)
             weights[k] += gammaln(v + n.sum()) - gammaln(v + n.sum() + own.sum())
             weights[k] += (gammaln(prior + n + own) - gammaln(prior + n)).sum()
@@ -164,14 +166,14 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
     concentrations = Concentrations(alpha, CONCENTRATIONS.table, CONCENTRATIONS.topic)
     contexts = StackedContexts(corpus, families)
     for seed in range(3):
-        seating = seating_of(corpus, seed=seed)
+        assignments = assignments_of(corpus, seed=seed)
         key = streams.key(seed, "test")
-        prior = CONCENTRATIONS.table * seating.topic_weights
-        cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
-        gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
-        np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
+        prior = CONCENTRATIONS.table * assignments.topic_weights
+        cluster = plain_cluster_sweep(assignments, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
+        gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, key)
+        np.testing.assert_array_equal(assignments.cluster, np.searchsorted(np.unique(cluster), cluster))
         # more than the eight spare slots were filled: the sweep went on with larger tables
-        assert alpha < 1e6 or seating.n_clusters > 11
+        assert alpha < 1e6 or assignments.n_clusters > 11
 
 
 def test_cluster_sweep_keeps_products_within_range():
@@ -182,34 +184,34 @@ def test_cluster_sweep_keeps_products_within_range():
     document, _ = tokens_of(corpus)
     concentrations = Concentrations(1e-9, CONCENTRATIONS.table, CONCENTRATIONS.topic)
     for seed in range(20):
-        seating = seating_of(corpus, n_topics=7, seed=seed)
-        seating.topic = np.where(seating.cluster[document] == 0, 5, 6).astype(np.int32)
-        seating.topic[document == 12] = [1, 2, 3, 4, 5, 5, 5, 5, 5]
-        seating.topic_weights[:5] *= 1e-100
-        seating.count()
+        assignments = assignments_of(corpus, n_topics=7, seed=seed)
+        assignments.topic = np.where(assignments.cluster[document] == 0, 5, 6).astype(np.int32)
+        assignments.topic[document == 12] = [1, 2, 3, 4, 5, 5, 5, 5, 5]
+        assignments.topic_weights[:5] *= 1e-100
+        assignments.count()
         key = streams.key(seed, "test")
         v, alpha = concentrations.table, concentrations.group
-        cluster = plain_cluster_sweep(seating, corpus, contexts, key, alpha, v, v * seating.topic_weights)
-        gibbs_clusters.sweep_clusters(seating, contexts, concentrations, key)
-        np.testing.assert_array_equal(seating.cluster, np.searchsorted(np.unique(cluster), cluster))
+        cluster = plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, v * assignments.topic_weights)
+        gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, key)
+        np.testing.assert_array_equal(assignments.cluster, np.searchsorted(np.unique(cluster), cluster))
 
 
 # -- blocked -------------------------------------------------------------------------------------------------------
 def test_blocked_kernels_equal_their_plain_twins():
     corpus = small_corpus(3)
     content, cells = corpus.content, cells_of(corpus)
-    seating = seating_of(corpus)
-    draw = np.random.default_rng(0)
+    assignments = assignments_of(corpus)
+    rng = np.random.default_rng(0)
     column = np.array([0, -1, 1, 2, -1], np.int32)  # two small topics
     labels = np.array([0, 2, 3, 5], np.int32)  # and one new
     psi = np.zeros((corpus.n_words, 16), np.float32)
-    psi[:, :4] = draw.gamma(0.3, size=(corpus.n_words, 4))
+    psi[:, :4] = rng.gamma(0.3, size=(corpus.n_words, 4))
     tau = np.zeros((4, 16), np.float32)
-    tau[:, :4] = draw.dirichlet(np.ones(4), 4)
-    log_small = np.log(draw.random((2, 4)))
+    tau[:, :4] = rng.dirichlet(np.ones(4), 4)
+    log_small = np.log(rng.random((2, 4)))
     small = np.array([0, 0, 0, 0, 1], np.int32)
     is_big = np.array([0, -1, 2], np.int32)
-    log_prior, log_context = np.log(draw.dirichlet(np.ones(4))), draw.normal(size=(corpus.n_documents, 4))
+    log_prior, log_context = np.log(rng.dirichlet(np.ones(4))), rng.normal(size=(corpus.n_documents, 4))
     log_mass = np.empty((corpus.n_words, 4), np.float32)
     blocked.centred_log(psi @ tau.T, log_mass)
     mass = np.log(psi.astype(float) @ tau.T.astype(float))
@@ -217,35 +219,35 @@ def test_blocked_kernels_equal_their_plain_twins():
 
     key = streams.key(0, "test")
     document, word = tokens_of(corpus)
-    moving = column[seating.topic] >= 0
+    moving = column[assignments.topic] >= 0
     state = np.zeros(2, np.uint64)
-    expected = seating.cluster.copy()
+    expected = assignments.cluster.copy()
     for j in range(corpus.n_documents):
-        if is_big[seating.cluster[j]] < 0:
+        if is_big[assignments.cluster[j]] < 0:
             continue
         weights = log_prior + log_context[j]
         for i in np.flatnonzero(document == j):
-            weights = weights + (mass[word[i]] if moving[i] else log_small[small[seating.topic[i]]])
+            weights = weights + (mass[word[i]] if moving[i] else log_small[small[assignments.topic[i]]])
         streams.seek(state, key, j)
         p = np.exp(weights - logsumexp(weights))
         expected[j] = pick(p, streams.uniform(state))
-    cluster = seating.cluster.copy()
+    cluster = assignments.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):
         blocked.draw_clusters(
-            key, first, last, content.indptr, content.indices, content.data, seating.document_start, seating.topic,
-            column, small, log_small, log_prior, log_context[first:last], log_mass, is_big, cluster,
+            key, first, last, content.indptr, content.indices, content.data, assignments.document_start,
+            assignments.topic, column, small, log_small, log_prior, log_context[first:last], log_mass, is_big, cluster,
         )  # fmt: skip
     np.testing.assert_array_equal(cluster, expected)
 
-    row_of = np.where(is_big[seating.cluster] >= 0, cluster + 1, 0).astype(np.int32)
-    expected = seating.topic.copy()
+    row_of = np.where(is_big[assignments.cluster] >= 0, cluster + 1, 0).astype(np.int32)
+    expected = assignments.topic.copy()
     for w in range(corpus.n_words):
         streams.seek(state, key, w)
         mine = np.flatnonzero((word == w) & moving & (row_of[document] > 0))
         for i in mine[np.lexsort((document[mine], row_of[document[mine]]))]:
             p = tau[row_of[document[i]] - 1].astype(float) * psi[w]
             expected[i] = labels[pick(p, streams.uniform(state) * p.sum())]
-    topic = seating.topic.copy()
+    topic = assignments.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):
         blocked.draw_topics(
             key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of, tau, psi,
@@ -257,16 +259,18 @@ def test_blocked_kernels_equal_their_plain_twins():
 def test_psi_has_the_moments_of_its_dirichlet():
     # means of 4,000 draws; 6 standard errors, 27 values: false alarm below 1e-7
     corpus = small_corpus(4)
-    cells, seating = cells_of(corpus), seating_of(corpus)
+    cells, assignments = cells_of(corpus), assignments_of(corpus)
     column = np.array([0, 1, -1, 2, -1], np.int32)
     _, word = tokens_of(corpus)
-    counts = np.array([np.bincount(word[seating.topic == m], minlength=corpus.n_words) for m in (0, 1, 3)]).T + PRIOR
+    counts = (
+        np.array([np.bincount(word[assignments.topic == m], minlength=corpus.n_words) for m in (0, 1, 3)]).T + PRIOR
+    )
     draws = np.empty((4000, corpus.n_words, 3))
     for i in range(len(draws)):
         psi, sums = np.zeros((corpus.n_words, 16), np.float32), np.zeros(16)
         blocked.draw_psi(
-            streams.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, seating.topic, column, 3,
-            PRIOR, psi, sums,
+            streams.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, assignments.topic,
+            column, 3, PRIOR, psi, sums,
         )  # fmt: skip
         np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)
         draws[i] = psi[:, :3]
@@ -318,13 +322,13 @@ def test_log_joint_equals_its_factors_written_out():
         m, past = topics[i], np.arange(corpus.n_tokens) < i
         in_cluster = past & (z[document] == z[document[i]])
         expected += math.log(
-            (np.sum(in_cluster & (topics == m)) + v * state.seating.topic_weights[m]) / (in_cluster.sum() + v)
+            (np.sum(in_cluster & (topics == m)) + v * state.assignments.topic_weights[m]) / (in_cluster.sum() + v)
         )
         of_topic = past & (topics == m)
         s = engine.topic_prior
         expected += math.log((np.sum(of_topic & (word == word[i])) + s) / (of_topic.sum() + s * corpus.n_words))
     contexts = state.contexts
-    for k in range(state.seating.n_clusters):
+    for k in range(state.assignments.n_clusters):
         natural = contexts.prior + np.asarray(contexts.statistics[z == k].sum(axis=0)).ravel()
         expected += contexts.log_marginal(natural)
     assert state.log_joint == pytest.approx(expected + contexts.log_base.sum(), rel=1e-10)
@@ -335,9 +339,9 @@ def test_sample_is_that_of_the_state():
     engine, state = run(corpus, 3)
     sample = engine.sample(corpus, state)
     _, word = tokens_of(corpus)
-    words = np.zeros((state.seating.n_topics, corpus.n_words))
+    words = np.zeros((state.assignments.n_topics, corpus.n_words))
     np.add.at(words, (state.topic, word), 1)
     np.testing.assert_array_equal(sample.topic_words.toarray(), words)
     np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1)
-    mass = state.seating.n_km.sum(axis=1) + state.concentrations.table
-    np.testing.assert_allclose(sample.new_topic_weight, state.concentrations.table * state.seating.rest / mass)
+    mass = state.assignments.n_km.sum(axis=1) + state.concentrations.table
+    np.testing.assert_allclose(sample.new_topic_weight, state.concentrations.table * state.assignments.rest / mass)

@@ -38,19 +38,19 @@ def engine_of(**changed):
     )
 
 
-def draw_from(weights, draw):
+def draw_from(weights, rng):
     """A key of ``weights``, a mapping to log weights."""
     logs = np.array(list(weights.values()))
     p = np.exp(logs - logs.max())
-    return list(weights)[draw.choice(len(p), p=p / p.sum())]
+    return list(weights)[rng.choice(len(p), p=p / p.sum())]
 
 
-def exact_start(engine, corpus, z, topics, v, eta, draw):
+def exact_start(engine, corpus, z, topics, v, eta, rng):
     """State of the engine with the partitions z and l, its topic weights drawn given them."""
     document = np.repeat(np.arange(corpus.n_documents), corpus.document_lengths)
     n_km = np.zeros((max(z) + 1, max(topics) + 1), np.int64)
     np.add.at(n_km, (np.array(z)[document], list(topics)), 1)
-    weights = draw.dirichlet([*draw_from(log_tables(n_km, v, eta), draw), eta])
+    weights = rng.dirichlet([*draw_from(log_tables(n_km, v, eta), rng), eta])
     scalars = np.array([weights[-1], engine.group_concentration, v, eta, 0.0])
     arrays = {"cluster": np.array(z), "topic": np.array(topics), "topic_weights": weights[:-1], "scalars": scalars}
     return engine.restore(corpus, arrays)
@@ -69,12 +69,12 @@ def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     exact = posterior(DOCUMENTS, N_WORDS, alpha, v, eta, engine.topic_prior)
     number = {state: i for i, state in enumerate(exact)}
     table, probability = events(exact, corpus.n_documents, corpus.n_tokens)
-    draw = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     states, p = list(exact), np.array(list(exact.values()))
     seen = np.zeros((CHAINS, len(probability)))
     for chain in range(CHAINS):
-        z, topics = states[draw.choice(len(p), p=p)]
-        state = exact_start(engine, corpus, z, topics, v, eta, draw)
+        z, topics = states[rng.choice(len(p), p=p)]
+        state = exact_start(engine, corpus, z, topics, v, eta, rng)
         for iteration in range(1, STEPS + 1):
             engine.step(corpus, state, chain, iteration)
             seen[chain] += table[:, number[canonical(state.cluster), canonical(state.topic)]] / STEPS

@@ -22,7 +22,7 @@ from scipy.special import gammaln
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
 from mc2core.engines.gibbs import documents as gibbs_clusters
 from mc2core.engines.gibbs import tokens
-from mc2core.engines.gibbs.state import Concentrations, Seating
+from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 
@@ -98,10 +98,10 @@ def paths(run, module, monkeypatch, kind):
                 result = run()
             except Exhausted:
                 result = None
-        ended = next((i for i, draw in enumerate(draws) if draw.weight is None), None)
-        choices = [draw.choice for draw in draws]
+        ended = next((i for i, rng in enumerate(draws) if rng.weight is None), None)
+        choices = [rng.choice for rng in draws]
         if ended is None:
-            yield math.prod(draw.weight / draw.total for draw in draws), result
+            yield math.prod(rng.weight / rng.total for rng in draws), result
             script = choices
         else:
             script = choices[:ended]  # every option of this draw was taken
@@ -150,10 +150,10 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, families, monke
     for i, z in enumerate(states):
 
         def run(z=z):
-            seating = Seating(np.array(z, np.int32), topic.copy(), start, weights, 1 - weights.sum())
-            seating.count()
-            gibbs_clusters.sweep_clusters(seating, contexts, concentrations, np.uint64(0))
-            return canonical(seating.cluster)
+            assignments = Assignments(np.array(z, np.int32), topic.copy(), start, weights, 1 - weights.sum())
+            assignments.count()
+            gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, np.uint64(0))
+            return canonical(assignments.cluster)
 
         for probability, result in paths(run, gibbs_clusters, monkeypatch, ClusterDraw):
             matrix[i, states.index(result)] += probability
@@ -186,12 +186,12 @@ def plain_weigh_counts(counts, row, prior, scale, weights, first):
     return weights[here].sum()
 
 
-def take_lane(weights, first, draw, left_out):
+def take_lane(weights, first, rng, left_out):
     """The lane that ``draw`` takes; the compiled search must find it too, unless its float32 sums lose it."""
     below, lost = 0.0, 1e-6 * float(weights[first : first + LANES].sum())
     for place in range(first, first + LANES):
         if weights[place] > 0 and place != left_out:
-            if draw.take(weights[place]):
+            if rng.take(weights[place]):
                 middle = below + weights[place] / 2
                 if weights.dtype == np.float32 and weights[place] > lost:
                     assert compiled_find_lane(weights, first, middle, left_out) == place - first
@@ -225,11 +225,11 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
     for i, topics in enumerate(states):
 
         def run(topics=topics):
-            seating = Seating(cluster, np.array(topics, np.int32), np.array([0, 2, 3, 4]), eps, 0.0)
-            seating.count()
-            monkeypatch.setattr(seating, "compact", lambda: None)  # topics keep their numbers
-            tokens.sweep_topics(seating, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
-            return tuple(seating.topic.tolist())
+            assignments = Assignments(cluster, np.array(topics, np.int32), np.array([0, 2, 3, 4]), eps, 0.0)
+            assignments.count()
+            monkeypatch.setattr(assignments, "compact", lambda: None)  # topics keep their numbers
+            tokens.sweep_topics(assignments, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
+            return tuple(assignments.topic.tolist())
 
         for probability, result in paths(run, tokens, monkeypatch, TopicDraw):
             matrix[i, states.index(result)] += probability

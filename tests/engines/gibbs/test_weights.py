@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from scipy.special import gammaln
 
 from mc2core.compute import streams
-from mc2core.engines.gibbs.state import Seating
+from mc2core.engines.gibbs.state import Assignments
 from mc2core.engines.gibbs.weights import (
     GammaPrior,
     draw_dirichlet_process_concentration,
@@ -76,9 +76,9 @@ def test_concentration_of_clusters_and_topics_against_quadrature(atoms, draws, p
     def log_density(x):
         return (prior.shape - 1 + atoms) * np.log(x) - prior.rate * x + gammaln(x) - gammaln(x + draws)
 
-    draw, value, chain = np.random.default_rng(7), 1.0, []
+    rng, value, chain = np.random.default_rng(7), 1.0, []
     for _ in range(40_000):
-        value = draw_dirichlet_process_concentration(value, atoms, draws, prior, draw)
+        value = draw_dirichlet_process_concentration(value, atoms, draws, prior, rng)
         chain.append(value)
     mean, mean_log = moments(log_density)
     assert score(chain, mean) < LIMIT
@@ -93,9 +93,9 @@ def test_concentration_of_tables_against_quadrature(tokens, tables):
         seats = sum(gammaln(x) - gammaln(x + n) for n in tokens if n)
         return (prior.shape - 1 + tables) * np.log(x) - prior.rate * x + seats
 
-    draw, value, chain = np.random.default_rng(8), 1.0, []
+    rng, value, chain = np.random.default_rng(8), 1.0, []
     for _ in range(40_000):
-        value = draw_table_concentration(value, tokens, tables, prior, draw)
+        value = draw_table_concentration(value, tokens, tables, prior, rng)
         chain.append(value)
     mean, mean_log = moments(log_density)
     assert score(chain, mean) < LIMIT
@@ -103,19 +103,21 @@ def test_concentration_of_tables_against_quadrature(tokens, tables):
 
 
 def test_without_draws_the_prior_is_drawn():
-    draw = np.random.default_rng(9)
-    chain = [draw_dirichlet_process_concentration(1.0, 0, 0, GammaPrior(2.0, 4.0), draw) for _ in range(20_000)]
+    rng = np.random.default_rng(9)
+    chain = [draw_dirichlet_process_concentration(1.0, 0, 0, GammaPrior(2.0, 4.0), rng) for _ in range(20_000)]
     assert score(chain, 0.5) < LIMIT
 
 
 def test_topic_weights_are_dirichlet_given_the_tables():
-    draw = np.random.default_rng(10)
-    seating = Seating(np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(2, np.int64), np.ones(2) / 3, 1 / 3)
+    rng = np.random.default_rng(10)
+    assignments = Assignments(
+        np.zeros(1, np.int32), np.zeros(0, np.int32), np.zeros(2, np.int64), np.ones(2) / 3, 1 / 3
+    )
     weights = []
     for _ in range(20_000):
-        draw_topic_weights(seating, np.array([4, 1]), 0.5, draw)
-        assert seating.topic_weights.sum() + seating.rest == pytest.approx(1.0, abs=1e-12)
-        weights.append([*seating.topic_weights, seating.rest])
+        draw_topic_weights(assignments, np.array([4, 1]), 0.5, rng)
+        assert assignments.topic_weights.sum() + assignments.rest == pytest.approx(1.0, abs=1e-12)
+        weights.append([*assignments.topic_weights, assignments.rest])
     for column, expected in zip(np.array(weights).T, np.array([4, 1, 0.5]) / 5.5, strict=True):
         assert score(column, expected) < LIMIT
 

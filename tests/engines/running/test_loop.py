@@ -136,16 +136,16 @@ PARTS = {"iterations": 4, "seed": 2, "burn_in": 1, "snapshots": [0, 0.3, 0.5, 0.
 
 
 def same_snapshots(one, other):
-    moments = [[row["iteration"] for row in run.snapshots.evidence["moments"]] for run in (one, other)]
+    snapshot_times = [[row["iteration"] for row in run.snapshots.provenance["snapshot_times"]] for run in (one, other)]
     joint = [[sample.log_joint for sample in run.snapshots.samples] for run in (one, other)]
-    return moments[0] == moments[1] and joint[0] == joint[1]
+    return snapshot_times[0] == snapshot_times[1] and joint[0] == joint[1]
 
 
 def test_snapshots_are_taken_as_soon_as_parts_allow():
     result = fit(CORPUS, WalkInParts(), **PARTS)
-    moments = result.snapshots.evidence["moments"]
-    np.testing.assert_allclose([row["iteration"] for row in moments], [0, 1 / 3, 2 / 3, 2, 4])
-    assert (np.diff([row["seconds"] for row in moments]) > 0).all()
+    snapshot_times = result.snapshots.provenance["snapshot_times"]
+    np.testing.assert_allclose([row["iteration"] for row in snapshot_times], [0, 1 / 3, 2 / 3, 2, 4])
+    assert (np.diff([row["seconds"] for row in snapshot_times]) > 0).all()
     assert [result.snapshots.samples[i].log_joint for i in (3, 4)] == result.trace.log_joint[[1, 3]].tolist()
     assert fit(CORPUS, WalkInParts(), iterations=4, burn_in=1).snapshots is None
     with pytest.raises(ValueError, match=r"snapshots run from 0 to 5; they must lie within 0\.\.4"):

@@ -207,7 +207,10 @@ def done(**changes):
         ({"seconds": -1.0}, "it is at iteration 3 after -1.0 seconds"),
         ({"trace": [*ROWS[:2], {"iteration": 3, "log_joint": "x"}]}, "numbers are needed"),
         ({"samples": [sample(cluster=np.array([0, 2, 0]))]}, "sample 0: 'cluster' holds 2; .* below 2"),
-        ({"snapshots": [sample(new_cluster_weight=np.nan)], "moments": [{"iteration": 1}]}, "sample snapshot.0: "),
+        (
+            {"snapshots": [sample(new_cluster_weight=np.nan)], "snapshot_times": [{"iteration": 1}]},
+            "sample snapshot.0: ",
+        ),
     ],
 )
 def test_forged_checkpoints_are_refused_in_one_sentence(tmp_path, changes, message):

@@ -113,9 +113,9 @@ def states_equal(one, other):
 
 @pytest.mark.parametrize("batch_size", [None, 37])
 def test_threads_do_not_change_a_bit(batch_size):
-    draw = np.random.default_rng(8)
-    content = sp.random(300, 1500, density=0.05, random_state=draw, data_rvs=lambda n: draw.integers(1, 5, n))
-    corpus = Corpus(content, contexts={"time": draw.normal(size=300)})
+    rng = np.random.default_rng(8)
+    content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
+    corpus = Corpus(content, contexts={"time": rng.normal(size=300)})
     states = []
     for threads in (1, 2, 3):
         engine = engine_of(
@@ -172,7 +172,7 @@ def test_snapshots_within_an_epoch_change_nothing():
     without = fit(corpus, engine, iterations=2, seed=2, progress=False)
     run = fit(corpus, engine, iterations=2, seed=2, progress=False, snapshots=[0, 0.2, 1, 1.99, 2])
     assert states_equal(run.state, without.state)
-    assert [round(one["iteration"], 3) for one in run.snapshots.evidence["moments"]] == [0, 0.267, 1, 2]
+    assert [round(one["iteration"], 3) for one in run.snapshots.provenance["snapshot_times"]] == [0, 0.267, 1, 2]
     state = engine.init(corpus, 2)
     known = [engine.sample(corpus, state)]
     engine.advance(corpus, state, 2, 1)
@@ -198,9 +198,9 @@ def test_missing_contexts_are_absent_contexts():
 
 
 def test_without_content_it_is_a_mixture_over_contexts():
-    draw = np.random.default_rng(11)
-    truth = draw.integers(2, size=60)
-    time = np.where(truth == 1, 4.0, -4.0) + draw.normal(size=60)
+    rng = np.random.default_rng(11)
+    truth = rng.integers(2, size=60)
+    time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
     corpus = Corpus(sp.csr_matrix((60, 4), dtype=int), contexts={"time": time})
     engine = engine_of(5, 2, 2, contexts={"time": NormalGamma()}, initialisation="seeded")
     result = fit(corpus, engine, iterations=60, seed=0, progress=False)
@@ -246,19 +246,19 @@ def test_seeded_topics_that_just_suffice_are_the_clusters_own():
 
 def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
     corpus = small_corpus(12, n_documents=6, mean_count=3.0)
-    draw = np.random.default_rng(12)
-    cluster, topic = draw.integers(3, size=6), draw.integers(7, size=corpus.n_tokens)
+    rng = np.random.default_rng(12)
+    cluster, topic = rng.integers(3, size=6), rng.integers(7, size=corpus.n_tokens)
     n_w = np.asarray(corpus.content.sum(axis=0)).ravel()
     token_cluster = np.repeat(cluster, corpus.document_lengths)
     for truncations in [(3, 2, 7), (3, 3, 4)]:
-        seating = svi_init.seating_of(corpus, cluster, topic, engine_of(*truncations))
-        assert seating.topic_words.sum(axis=1).tolist() == n_w.tolist()
+        assignments = svi_init.assignments_of(corpus, cluster, topic, engine_of(*truncations))
+        assert assignments.topic_words.sum(axis=1).tolist() == n_w.tolist()
         # by size of the cluster; the last table serves the common topic, and every token of a cluster has a table
         sizes = np.bincount(cluster, minlength=3)
         order = np.argsort(-sizes, kind="stable")
-        assert seating.n_kt.sum(axis=1).tolist() == [(token_cluster == k).sum() for k in order]
-        assert (seating.table_topic[:, -1] == truncations[2] - 1).all()
-        assert seating.n_kt[:, -1].sum() > 0
+        assert assignments.n_kt.sum(axis=1).tolist() == [(token_cluster == k).sum() for k in order]
+        assert (assignments.table_topic[:, -1] == truncations[2] - 1).all()
+        assert assignments.n_kt[:, -1].sum() > 0
 
 
 def test_a_batch_larger_than_the_corpus_is_the_corpus():

@@ -244,10 +244,10 @@ def test_shrunken_counts_are_the_blended_ones():
     corpus = small_corpus(5)
     state = engine_of().init(corpus, 5)
     twin = state.topic_words.copy()
-    draw = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     for step in range(40):
-        words = np.sort(draw.permutation(corpus.n_words)[:2])
-        counts, rate = draw.random((2, 3)), 0.99 if step < 35 else 0.3
+        words = np.sort(rng.permutation(corpus.n_words)[:2])
+        counts, rate = rng.random((2, 3)), 0.99 if step < 35 else 0.3
         twin *= 1 - rate
         twin[words] += rate * counts
         state.blend_topic_words(words, counts / 3.0, 3.0, rate)

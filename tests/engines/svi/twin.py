@@ -15,13 +15,13 @@ FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5,
 
 def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
     """Random counts and contexts with an empty document, missing contexts and a word that is never seen."""
-    draw = np.random.default_rng(seed)
-    content = draw.poisson(mean_count, (n_documents, n_words))
+    rng = np.random.default_rng(seed)
+    content = rng.poisson(mean_count, (n_documents, n_words))
     content[:, -1] = 0
     content[0] = 0
-    tags = draw.poisson(0.7, (n_documents, 3))
-    time = np.where(draw.random(n_documents) < 0.3, np.nan, draw.normal(size=n_documents))
-    hits = np.where(draw.random(n_documents) < 0.3, np.nan, draw.poisson(2.0, n_documents).astype(float))
+    tags = rng.poisson(0.7, (n_documents, 3))
+    time = np.where(rng.random(n_documents) < 0.3, np.nan, rng.normal(size=n_documents))
+    hits = np.where(rng.random(n_documents) < 0.3, np.nan, rng.poisson(2.0, n_documents).astype(float))
     return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits})
 
 

@@ -73,16 +73,16 @@ def test_both_real_formats_give_one_corpus(real):
 
 # -- small corpora written in the official formats -------------------------------------------------------------
 def small(seed=0, n_documents=5, n_words=6, n_authors=4):
-    draw = np.random.default_rng(seed)
-    counts = draw.poisson(0.8, (n_documents, n_words)) + np.eye(n_documents, n_words, dtype=int)
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(0.8, (n_documents, n_words)) + np.eye(n_documents, n_words, dtype=int)
     return {
         "counts": counts,
         "words": [f"word{'abcdefghijklmnop'[v]}" for v in range(n_words)],
         "titles": [f"On Title, number {'abcdefghijklmnop'[j] * 3}" for j in range(n_documents)],
         "names": [f"nips{j % 13:02d}/{j:04d}.txt" for j in range(n_documents)],
-        "authors": draw.random((n_documents, n_authors)) < 0.4,
+        "authors": rng.random((n_documents, n_authors)) < 0.4,
         "author_names": [f"Name{a}_X" for a in range(n_authors)],
-        "labels": draw.integers(0, 3, n_documents),
+        "labels": rng.integers(0, 3, n_documents),
         "label_names": ["Theory", "Vision", "Uncategorised"],
     }
 

@@ -15,15 +15,15 @@ FOLDERS = ("actor", "cat", "wolf", "zebra")
 
 def small(seed=0, n_train=12, n_test=8):
     """Images of four folders, each animal in both parts; visual words, tags, and the order of Imagelist.txt."""
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     n_images = n_train + n_test
     folders = [FOLDERS[i % 4] for i in range(n_train)] + [FOLDERS[i % 4] for i in range(n_test)]
     return {
-        "images": [f"{folder}\\{i:04d}_{draw.integers(10**9)}.jpg" for i, folder in enumerate(folders)],
+        "images": [f"{folder}\\{i:04d}_{rng.integers(10**9)}.jpg" for i, folder in enumerate(folders)],
         "n_train": n_train,
-        "words": draw.poisson(0.3, (n_images, 500)),
-        "tags": draw.random((n_images, 1000)) < 0.002,
-        "order": draw.permutation(n_images),
+        "words": rng.poisson(0.3, (n_images, 500)),
+        "tags": rng.random((n_images, 1000)) < 0.002,
+        "order": rng.permutation(n_images),
     }
 
 

@@ -268,8 +268,8 @@ def test_a_bad_file_is_refused(tmp_path, content, message):
 
 
 def test_a_cut_file_is_refused_or_accepted_with_a_warning(tmp_path):
-    draw = np.random.default_rng(0)
-    whole = gzip.compress(document(*(citation(key, draw.bytes(3000).hex()) for key in range(1, 200))).encode())
+    rng = np.random.default_rng(0)
+    whole = gzip.compress(document(*(citation(key, rng.bytes(3000).hex()) for key in range(1, 200))).encode())
     (folder,) = parsed(tmp_path, document(citation(1, "earlier")))
     source = tmp_path / "cut.xml.gz"
     source.write_bytes(whole[: len(whole) // 2])

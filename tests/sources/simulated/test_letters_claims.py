@@ -46,13 +46,13 @@ def test_other_topics_give_the_very_same_data():
 def test_four_topics_explain_the_data_as_well_as_thirteen_and_far_more_simply():
     """One topic for each cluster has the same word distributions; its joint with the tokens is far likelier."""
     corpus, truth = letters.simulate(0)
-    draw = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     counts = corpus.content.toarray()
     by_letter, by_word = np.zeros((4, 13)), np.zeros((13, 35))
     for document, cluster in zip(counts, corpus.labels, strict=True):
         weight = truth.topic_given_cluster[cluster][:, None] * truth.word_given_topic
         for pixel in np.flatnonzero(document):
-            tokens = draw.multinomial(document[pixel], weight[:, pixel] / weight[:, pixel].sum())
+            tokens = rng.multinomial(document[pixel], weight[:, pixel] / weight[:, pixel].sum())
             by_letter[cluster] += tokens
             by_word[:, pixel] += tokens
     by_cluster = np.stack([counts[corpus.labels == cluster].sum(axis=0) for cluster in range(4)])
@@ -71,13 +71,13 @@ def test_a_chain_that_starts_at_the_truth_leaves_it():
     corpus = corpus.standardised("number")
     engine = Gibbs(**ENGINE)
     arrays = engine.init(corpus, 0).arrays()
-    draw = np.random.default_rng(0)
+    rng = np.random.default_rng(0)
     topic = []
     content = sp.csr_matrix(corpus.content)
     for j in range(corpus.n_documents):
         for position in range(content.indptr[j], content.indptr[j + 1]):
             weight = truth.topic_given_cluster[corpus.labels[j]] * truth.word_given_topic[:, content.indices[position]]
-            topic.extend(draw.choice(13, size=content.data[position], p=weight / weight.sum()))
+            topic.extend(rng.choice(13, size=content.data[position], p=weight / weight.sum()))
     arrays |= {
         "cluster": corpus.labels.astype(np.int32),
         "topic": np.array(topic, np.int32),

@@ -198,13 +198,13 @@ def test_years_are_normal_and_cut_at_the_ends():
 
 def test_words_follow_topics_and_clusters():
     """draw_counts against the exact law: total counts of a cluster are multinomial."""
-    draw = streams.generator(5, "test")
-    topic_given_cluster = draw.dirichlet(np.ones(3), 2)
-    word_given_topic = draw.dirichlet(np.full(40, 0.3), 3)
+    rng = streams.generator(5, "test")
+    topic_given_cluster = rng.dirichlet(np.ones(3), 2)
+    word_given_topic = rng.dirichlet(np.full(40, 0.3), 3)
     word_given_topic[:, 7] = 0.0
     word_given_topic /= word_given_topic.sum(axis=1, keepdims=True)
-    cluster = draw.integers(0, 2, 3000)
-    lengths = draw.integers(0, 80, 3000)
+    cluster = rng.integers(0, 2, 3000)
+    lengths = rng.integers(0, 80, 3000)
     counts = draw_counts(cluster, lengths, topic_given_cluster, word_given_topic, 5, "test")
     assert (np.asarray(counts.sum(axis=1)).ravel() == lengths).all()
     for k in range(2):

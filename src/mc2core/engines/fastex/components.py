@@ -41,7 +41,7 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Plan:
+class Settings:
     """Settings of the engine that the state depends on."""
 
     n_clusters: int
@@ -166,22 +166,22 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
 
 
 def log_joint_of_sizes(
-    plan: Plan, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
+    settings: Settings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
     """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
-    total = plan.n_clusters * plan.weight_prior
+    total = settings.n_clusters * settings.weight_prior
     log_p = gammaln(total) - gammaln(total + n_documents)
-    log_p += np.sum(gammaln(n_k + plan.weight_prior) - gammaln(plan.weight_prior))
-    if plan.component == GAUSSIAN:
-        priors = plan.word_prior, plan.rate_prior
+    log_p += np.sum(gammaln(n_k + settings.weight_prior) - gammaln(settings.weight_prior))
+    if settings.component == GAUSSIAN:
+        priors = settings.word_prior, settings.rate_prior
         log_p += sum(log_gaussian(n_words, *priors, *one) for one in zip(n_k, mass, squares, strict=True))
-        log_p -= plan.n_clusters * log_gaussian(n_words, *priors, 0, 0.0, 0.0)
+        log_p -= settings.n_clusters * log_gaussian(n_words, *priors, 0, 0.0, 0.0)
         return float(log_p - 0.5 * n_documents * n_words * _LOG_2PI)
-    prior = n_words * plan.word_prior
-    if plan.component == MULTINOMIAL:
+    prior = n_words * settings.word_prior
+    if settings.component == MULTINOMIAL:
         log_p += np.sum(gammaln(prior) - gammaln(prior + mass))
     else:
-        log_p += np.sum(prior * np.log(plan.rate_prior) - (prior + mass) * np.log(plan.rate_prior + n_k))
+        log_p += np.sum(prior * np.log(settings.rate_prior) - (prior + mass) * np.log(settings.rate_prior + n_k))
     return float(log_p)
 
 

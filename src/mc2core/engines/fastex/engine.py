@@ -16,7 +16,7 @@ from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Plan
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Settings
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.limits import (
@@ -28,13 +28,13 @@ from mc2core.engines.fastex.limits import (
     refuse_scores,
 )
 from mc2core.engines.fastex.tables import CLUSTER_BYTES, table_bytes
-from mc2core.engines.fastex.uncollapsed import BaselineState
+from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
 from mc2core.model import Sample
 
 _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
 _DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
-_DESCRIBED_AIM = {
+_DESCRIBED_PROJECTION = {
     # logarithms of counts over the prior, or 0
     "centre": Stored("f", "V", least=0, most=1e6),
     "scale": Stored("f", "V", least=0, most=1e18),
@@ -152,8 +152,8 @@ class FastEx(Engine):
         return table_bytes(corpus, self.n_clusters) <= EXACT_BYTES
 
     @property
-    def _plan(self) -> Plan:
-        return Plan(
+    def _settings(self) -> Settings:
+        return Settings(
             self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
             TRIES if self.projection == "balanced" else 1, self.documents_per_round,
@@ -169,12 +169,12 @@ class FastEx(Engine):
             "exact": CLUSTER_BYTES * self.n_clusters,
             "hash": hashed_bytes(self.n_clusters, self.bits),
         }[sampler]
-        refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._plan)
+        refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
         refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
         refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
         content = corpus.content
         totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
-        refuse_counts(totals.astype(np.int64), sampler, self._plan)
+        refuse_counts(totals.astype(np.int64), sampler, self._settings)
 
     def init(self, corpus: Corpus, seed: int) -> State:
         """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
@@ -185,25 +185,25 @@ class FastEx(Engine):
         return self._state(corpus, cluster)
 
     def _state(
-        self, corpus: Corpus, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray, float] | None = None
-    ) -> FastExState | ExactState | BaselineState:
+        self, corpus: Corpus, cluster: np.ndarray, projection_fit: tuple[np.ndarray, np.ndarray, float] | None = None
+    ) -> FastExState | ExactState | UncollapsedState:
         if self.proposal == "baseline":
-            return BaselineState(corpus, self._plan, cluster)
+            return UncollapsedState(corpus, self._settings, cluster)
         if self.is_exact(corpus):
-            return ExactState(corpus, self._plan, cluster)
-        return FastExState(corpus, self._plan, cluster, aim)
+            return ExactState(corpus, self._settings, cluster)
+        return FastExState(corpus, self._settings, cluster, projection_fit)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
-        assert isinstance(state, FastExState | ExactState | BaselineState)
+        assert isinstance(state, FastExState | ExactState | UncollapsedState)
         moves = np.zeros(2, np.int64)
         with thread_budget(self.threads) as pool:
             state.sweep(streams.key(seed, "fastex sweep", iteration), moves, pool)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
-            state.aim()
+            state.fit_projection()
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
         if not math.isfinite(log_joint):
-            refuse_scores(self._plan, "a cluster")
+            refuse_scores(self._settings, "a cluster")
         return {
             "clusters": in_use,
             "topics": in_use,
@@ -214,7 +214,7 @@ class FastEx(Engine):
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
-        assert isinstance(state, FastExState | ExactState | BaselineState)
+        assert isinstance(state, FastExState | ExactState | UncollapsedState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(self.n_clusters, np.int64)
         label[used] = np.arange(len(used))
@@ -242,11 +242,11 @@ class FastEx(Engine):
         self._refuse(corpus)
         is_hashed = not (self.is_exact(corpus) or self.proposal == "baseline")
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters}
-        check(arrays, _DESCRIBED | (_DESCRIBED_AIM if is_hashed else {}), sizes)
+        check(arrays, _DESCRIBED | (_DESCRIBED_PROJECTION if is_hashed else {}), sizes)
         if not is_hashed:
             return self._state(corpus, arrays["cluster"])
-        aim = arrays["centre"].astype(np.float32), arrays["scale"].astype(np.float32), float(arrays["flatness"])
-        return self._state(corpus, arrays["cluster"], aim)
+        centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
+        return self._state(corpus, arrays["cluster"], (centre, scale, float(arrays["flatness"])))
 
 
 def _prior(name: str, value: float) -> float:

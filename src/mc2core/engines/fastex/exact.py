@@ -27,7 +27,7 @@ from mc2core.engines.base import State
 from mc2core.engines.fastex.components import (
     GAUSSIAN,
     MULTINOMIAL,
-    Plan,
+    Settings,
     document_mass,
     log_gamma_of,
     log_gaussian,
@@ -101,7 +101,7 @@ def _term(component, log_gamma, word_prior, n, x):
 
 
 @kernel
-def put(component, word_prior, log_gamma, cells, tables, j, k, sign):
+def add_or_remove(component, word_prior, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
@@ -242,7 +242,7 @@ def sweep_exact(
         moves[1] += 1
         cluster[j] = new
         for changed, sign in ((old, -1), (new, 1)):
-            squares[changed] += put(component, word_prior, log_gamma, cells, tables, j, changed, sign)
+            squares[changed] += add_or_remove(component, word_prior, log_gamma, cells, tables, j, changed, sign)
             n_k[changed] += sign
             sums[changed] += sign * mass
         head[new], slope[new], tail[new], shape[new] = cluster_terms(
@@ -256,7 +256,7 @@ def _count_documents(component, word_prior, log_gamma, cells, tables, cluster, s
     """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
     for j in range(cluster.size):
         k = np.int64(cluster[j])
-        squares[k] += put(component, word_prior, log_gamma, cells, tables, j, k, np.int64(1))
+        squares[k] += add_or_remove(component, word_prior, log_gamma, cells, tables, j, k, np.int64(1))
 
 
 @kernel
@@ -287,34 +287,34 @@ class ExactState(State):
     cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
     """
 
-    def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
-        content, n_clusters = corpus.content, plan.n_clusters
-        self.plan = plan
+    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
+        content, n_clusters = corpus.content, settings.n_clusters
+        self.settings = settings
         self.n_words = corpus.n_words
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        mass = document_mass(plan.component, content.data, content.indptr)
-        self.cells, self.tables = lay_out(corpus, plan, mass)
+        mass = document_mass(settings.component, content.data, content.indptr)
+        self.cells, self.tables = lay_out(corpus, settings, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
         n_log_gammas = _log_gammas(corpus, is_frequent(frequency, n_clusters))
-        self.log_gamma = gammaln(np.arange(n_log_gammas) + plan.word_prior)
+        self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
         self.n_k = np.bincount(self.cluster, minlength=n_clusters).astype(np.int64)
         self.mass = np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64)
         self.squares = np.zeros(n_clusters, np.int64)
-        words = plan.word_prior, self.log_gamma, self.cells, self.tables
-        _count_documents(plan.component, *words, self.cluster, self.squares)
+        words = settings.word_prior, self.log_gamma, self.cells, self.tables
+        _count_documents(settings.component, *words, self.cluster, self.squares)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
 
         ValueError, with the document, where scores are not finite.
         """
-        plan = self.plan
+        settings = self.settings
         done = sweep_exact(
-            key, plan.component, self.n_words, plan.word_prior, plan.weight_prior, plan.rate_prior, self.log_gamma,
-            self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
+            key, settings.component, self.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
+            self.log_gamma, self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
         )  # fmt: skip
         if done < 0:
-            refuse_scores(plan, f"document {-1 - done}")
+            refuse_scores(settings, f"document {-1 - done}")
 
     @property
     def sizes(self) -> np.ndarray:
@@ -325,10 +325,10 @@ class ExactState(State):
     def log_joint(self) -> float:
         """As :attr:`fastex_state.FastExState.log_joint`."""
         sizes = self.n_k, self.mass, self.squares
-        of_sizes = log_joint_of_sizes(self.plan, self.n_words, len(self.cluster), *sizes)
-        if self.plan.component == GAUSSIAN:
+        of_sizes = log_joint_of_sizes(self.settings, self.n_words, len(self.cluster), *sizes)
+        if self.settings.component == GAUSSIAN:
             return of_sizes
-        return of_sizes + _log_cells(self.tables, self.log_gamma, self.plan.word_prior) / JOINT_UNIT
+        return of_sizes + _log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}

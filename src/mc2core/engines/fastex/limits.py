@@ -10,7 +10,7 @@ import numpy as np
 from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, Plan
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, Settings
 
 #: least value of a prior: no count over it comes near to overflow
 LEAST_PRIOR = 1e-100
@@ -27,11 +27,11 @@ def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
         )
 
 
-def refuse_counts(word_totals: np.ndarray, proposal: str, plan: Plan) -> None:
+def refuse_counts(word_totals: np.ndarray, proposal: str, settings: Settings) -> None:
     """ValueError where a word's tokens in all, (V,) int64 ``word_totals``, are too many for the kernels' integers."""
     d = int(np.argmax(word_totals))
     found = f"word {d} occurs {int(word_totals[d])} times in all, too often for"
-    if plan.component == GAUSSIAN and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
+    if settings.component == GAUSSIAN and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
         raise ValueError(f"{found} component='gaussian', which sums squares of counts in 64 bits")
     if proposal == "exact" and word_totals[d] > MOST_LABELS:
         raise ValueError(f"{found} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
@@ -42,19 +42,19 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
     return n_clusters * (n_signature_words(bits) * (4 * WORD_BITS + 8) + 6 * 8 + 3 * 4)
 
 
-def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, plan: Plan) -> None:
+def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Settings) -> None:
     """ValueError where ``n_bytes`` are not available."""
     remedy = "use fewer clusters"
-    if hashed_bytes(plan.n_clusters, plan.bits) < 0.5 * n_bytes:
+    if hashed_bytes(settings.n_clusters, settings.bits) < 0.5 * n_bytes:
         remedy = "use proposal='hash'"
-    memory.need(n_bytes, f"proposal={proposal!r} with {plan.n_clusters} clusters and {n_words} words", remedy)
+    memory.need(n_bytes, f"proposal={proposal!r} with {settings.n_clusters} clusters and {n_words} words", remedy)
 
 
-def refuse_scores(plan: Plan, what: str) -> NoReturn:
+def refuse_scores(settings: Settings, what: str) -> NoReturn:
     """ValueError: ``what`` (a document, or a cluster) has scores that are no numbers; names the most extreme prior."""
-    priors = {"word_prior": plan.word_prior, "weight_prior": plan.weight_prior}
-    if plan.component != MULTINOMIAL:
-        priors["rate_prior"] = plan.rate_prior
+    priors = {"word_prior": settings.word_prior, "weight_prior": settings.weight_prior}
+    if settings.component != MULTINOMIAL:
+        priors["rate_prior"] = settings.rate_prior
     name = max(priors, key=lambda one: abs(math.log10(priors[one])))
     raise ValueError(
         f"{what} has scores that are not finite, so that no cluster can be drawn; of the priors, {name} = "

@@ -8,7 +8,7 @@ import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.engines.fastex.components import (
-    Plan,
+    Settings,
 )
 from mc2core.engines.fastex.limits import refuse_beyond_memory
 
@@ -68,9 +68,9 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
     return 4 * n_clusters * int((rows + 1).sum()) + 8 * beside_rows
 
 
-def lay_out(corpus: Corpus, plan: Plan, mass: np.ndarray) -> tuple[Cells, Tables]:
+def lay_out(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[Cells, Tables]:
     """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
-    content, n_clusters = corpus.content, plan.n_clusters
+    content, n_clusters = corpus.content, settings.n_clusters
     indptr = content.indptr.astype(np.int64)
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
@@ -87,7 +87,7 @@ def lay_out(corpus: Corpus, plan: Plan, mass: np.ndarray) -> tuple[Cells, Tables
     n_frequent, n_entries = int(frequent.sum()), int(room.sum())
     n_bytes = CLUSTER_BYTES * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
     n_bytes += 8 * (n_entries + _log_gammas(corpus, frequent))
-    refuse_beyond_memory("exact", n_bytes, corpus.n_words, plan)
+    refuse_beyond_memory("exact", n_bytes, corpus.n_words, settings)
     word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
     tables = Tables(
         word, pairs % unit, np.searchsorted(word, np.arange(n_frequent + 1)),

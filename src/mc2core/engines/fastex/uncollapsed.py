@@ -24,7 +24,7 @@ from mc2core.engines.fastex.components import (
     GAUSSIAN,
     MULTINOMIAL,
     POISSON,
-    Plan,
+    Settings,
     document_mass,
     log_joint_of_sizes,
     precision_rate,
@@ -186,7 +186,7 @@ def assign(key, first, last, indptr, words, counts, document_mass, head, slope, 
     return moved
 
 
-class BaselineState(State):
+class UncollapsedState(State):
     """Assignments, and room for the parameters, which every sweep draws anew.
 
     Attributes
@@ -195,28 +195,28 @@ class BaselineState(State):
     parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
-    def __init__(self, corpus: Corpus, plan: Plan, cluster: np.ndarray) -> None:
+    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
         content = corpus.content
-        self.plan = plan
+        self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         self.indptr = content.indptr.astype(np.int64)
         self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
         self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
-        self.document_mass = document_mass(plan.component, self.counts, self.indptr)
+        self.document_mass = document_mass(settings.component, self.counts, self.indptr)
         self.by_word = sp.csc_matrix(content).T
-        self.parameters = np.empty((corpus.n_words, plan.n_clusters), np.float32)
+        self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
 
     def _cells(self) -> sp.csr_matrix:
         """(V, K) CSR of the counts n_kd."""
         n_documents = len(self.cluster)
         members = np.ones(n_documents, np.int64), self.cluster, np.arange(n_documents + 1)
-        cells = sp.csr_matrix(self.by_word @ sp.csr_matrix(members, (n_documents, self.plan.n_clusters)))
+        cells = sp.csr_matrix(self.by_word @ sp.csr_matrix(members, (n_documents, self.settings.n_clusters)))
         cells.sort_indices()
         return cells
 
     def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents, mass and squares of each cluster, (K,) float64 but for the first, int64."""
-        n_clusters = self.plan.n_clusters
+        n_clusters = self.settings.n_clusters
         mass = np.bincount(self.cluster, weights=self.document_mass, minlength=n_clusters)
         squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
         return self.sizes, mass, squares
@@ -226,34 +226,34 @@ class BaselineState(State):
 
         ValueError, with a document, where scores are not finite.
         """
-        plan, cells = self.plan, self._cells()
+        settings, cells = self.settings, self._cells()
         by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
         n_k, mass, squares = self._sizes(cells)
         n_words, n_clusters = self.parameters.shape
         precision = np.ones(n_clusters)
-        if plan.component == GAUSSIAN:
+        if settings.component == GAUSSIAN:
             sizes = n_k, mass, squares
-            draw_precisions(key + np.uint64(3), n_words, plan.word_prior, plan.rate_prior, *sizes, precision)
+            draw_precisions(key + np.uint64(3), n_words, settings.word_prior, settings.rate_prior, *sizes, precision)
 
         def draw(first: int, last: int) -> np.ndarray:
             totals = np.zeros(n_clusters)
             block = key + np.uint64(1), first, last, *by_word
-            if plan.component == GAUSSIAN:
-                draw_means(*block, plan.word_prior + n_k, precision, self.parameters, totals)
+            if settings.component == GAUSSIAN:
+                draw_means(*block, settings.word_prior + n_k, precision, self.parameters, totals)
             else:
-                draw_parameters(*block, plan.word_prior, self.parameters, totals)
+                draw_parameters(*block, settings.word_prior, self.parameters, totals)
             return totals
 
         totals = np.sum(in_blocks(pool, draw, n_words, _WORDS_TOGETHER), axis=0)
         head, slope = np.empty(n_clusters), np.empty(n_clusters)
-        settings = plan.component, n_k, plan.weight_prior, plan.rate_prior, self.parameters
-        weigh_clusters(key + np.uint64(2), *settings, precision, totals, head, slope)
+        arguments = settings.component, n_k, settings.weight_prior, settings.rate_prior, self.parameters
+        weigh_clusters(key + np.uint64(2), *arguments, precision, totals, head, slope)
 
         def move(first: int, last: int) -> int:
             data = self.indptr, self.words, self.counts, self.document_mass
             moved = assign(key, first, last, *data, head, slope, precision, self.parameters, self.cluster)
             if moved < 0:
-                refuse_scores(plan, f"document {-1 - moved}")
+                refuse_scores(settings, f"document {-1 - moved}")
             return moved
 
         moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENTS_TOGETHER))
@@ -261,16 +261,16 @@ class BaselineState(State):
     @property
     def sizes(self) -> np.ndarray:
         """(K,) int64: documents of each cluster."""
-        return np.bincount(self.cluster, minlength=self.plan.n_clusters).astype(np.int64)
+        return np.bincount(self.cluster, minlength=self.settings.n_clusters).astype(np.int64)
 
     @property
     def log_joint(self) -> float:
         """As :attr:`fastex_state.FastExState.log_joint`."""
         cells = self._cells()
-        of_sizes = log_joint_of_sizes(self.plan, len(self.parameters), len(self.cluster), *self._sizes(cells))
-        if self.plan.component == GAUSSIAN:
+        of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
+        if self.settings.component == GAUSSIAN:
             return of_sizes
-        prior = self.plan.word_prior
+        prior = self.settings.word_prior
         return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))
 
     def arrays(self) -> dict[str, np.ndarray]:

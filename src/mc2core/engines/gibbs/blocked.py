@@ -36,7 +36,7 @@ from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.gibbs.measures import draw_psi, draw_sparse_dirichlet, smallest_atom, split_rest
-from mc2core.engines.gibbs.state import Concentrations, Seating, no_cluster, no_topic
+from mc2core.engines.gibbs.state import Assignments, Concentrations, no_cluster, no_topic
 from mc2core.engines.gibbs.tokens import WordCells, order_by_cluster
 from mc2core.families.stacked import StackedContexts
 
@@ -259,7 +259,7 @@ def _padded(n: int) -> int:
 
 
 def move_blocked(
-    seating: Seating,
+    assignments: Assignments,
     content: Any,
     cells: WordCells,
     contexts: StackedContexts,
@@ -275,13 +275,13 @@ def move_blocked(
 
     ``content``: the corpus's CSR counts; ``pool``: threads to use; ``clusters_are_fixed``: move tokens only.
     """
-    draw = streams.generator(seed, "measures", iteration)
-    n_words, n_documents = len(cells.start) - 1, len(seating.cluster)
+    rng = streams.generator(seed, "measures", iteration)
+    n_words, n_documents = len(cells.start) - 1, len(assignments.cluster)
     # G_0: big topics in use, then the new ones
     smallest = smallest_atom(SMALLEST_TOPIC, concentrations.topic)
-    weights, rest = split_rest(seating.rest, concentrations.topic, smallest, draw)
-    weights = np.concatenate([seating.topic_weights, weights])
-    n_used = seating.n_topics
+    weights, rest = split_rest(assignments.rest, concentrations.topic, smallest, rng)
+    weights = np.concatenate([assignments.topic_weights, weights])
+    n_used = assignments.n_topics
     labels = np.flatnonzero(weights > smallest).astype(np.int32)
     column = np.full(n_used, -1, np.int32)
     used = labels[labels < n_used]
@@ -293,14 +293,14 @@ def move_blocked(
     small[small_topics] = np.arange(len(small_topics), dtype=np.int32)
     # clusters: those in use, then the new ones
     if clusters_are_fixed:
-        n_km, big = seating.n_km, np.arange(seating.n_clusters)
+        n_km, big = assignments.n_km, np.arange(assignments.n_clusters)
     else:
-        pi = variates.dirichlet(np.append(seating.n_k, concentrations.group), draw)
+        pi = variates.dirichlet(np.append(assignments.n_k, concentrations.group), rng)
         smallest = smallest_atom(min(SMALLEST_CLUSTER / n_documents, 0.05), concentrations.group)
-        new, _ = split_rest(pi[-1], concentrations.group, smallest, draw)
+        new, _ = split_rest(pi[-1], concentrations.group, smallest, rng)
         pi = np.concatenate([pi[:-1], new])
         n_km = np.zeros((len(pi), n_used), np.int32)
-        n_km[: seating.n_clusters] = seating.n_km
+        n_km[: assignments.n_clusters] = assignments.n_km
         big = np.flatnonzero(pi > smallest)
     # psi, as Gammas and their sums
     psi = np.zeros((n_words, width), np.float32)
@@ -309,7 +309,7 @@ def move_blocked(
     def fill_psi(first: int, last: int) -> np.ndarray:
         sums = np.zeros(width)
         draw_psi(
-            psi_key, first, last, cells.start, cells.token, cells.count, seating.topic, column, n_columns,
+            psi_key, first, last, cells.start, cells.token, cells.count, assignments.topic, column, n_columns,
             topic_prior, psi, sums,
         )  # fmt: skip
         return sums
@@ -317,7 +317,7 @@ def move_blocked(
     sums = np.sum(in_blocks(pool, fill_psi, n_words, _WORD_BLOCK), axis=0)
     if topic_prior * n_words < _SAFE_PRIOR:
         empty = slice(len(used), n_columns)
-        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - len(used), topic_prior, draw)
+        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - len(used), topic_prior, rng)
         sums[empty] = 1.0
     # tau of the big clusters: big topics, small topics in use, and one entry for all that is left
     shapes = np.empty((len(big), n_columns + len(small_topics) + 1))
@@ -327,14 +327,14 @@ def move_blocked(
     shapes[:, n_columns:-1] = prior[small_topics] + n_km[np.ix_(big, small_topics)]
     not_in_use = np.setdiff1d(np.arange(n_used, len(weights)), labels)
     shapes[:, -1] = concentrations.table * (rest + weights[not_in_use].sum())
-    tau_all = variates.dirichlet(shapes, draw)
+    tau_all = variates.dirichlet(shapes, rng)
     tau = np.zeros((len(big), width), np.float32)
     # the sum of a topic's Gammas goes here instead of into every entry of psi
     tau[:, :n_columns] = tau_all[:, :n_columns] / sums[:n_columns] * _TAU_UNIT
     tau[tau < _TINY_TAU] = 0.0
     # documents
     if clusters_are_fixed:
-        row_of = seating.cluster + np.int32(1)
+        row_of = assignments.cluster + np.int32(1)
     else:
         is_big = np.full(len(pi), -1, np.int32)
         is_big[big] = np.arange(len(big), dtype=np.int32)
@@ -347,40 +347,40 @@ def move_blocked(
         with np.errstate(divide="ignore"):
             log_small = np.log(np.ascontiguousarray(tau_all[:, n_columns:-1].T))
         log_pi = np.log(pi[big])
-        natural = contexts.natural(seating.cluster, len(pi))[big]
-        parameters = contexts.draw_parameters(natural, draw)
+        natural = contexts.natural(assignments.cluster, len(pi))[big]
+        parameters = contexts.draw_parameters(natural, rng)
         cluster_key = streams.key(seed, "blocked clusters", iteration)
-        chosen = seating.cluster.copy()
+        chosen = assignments.cluster.copy()
 
         def move_documents(first: int, last: int) -> int:
             log_context = np.zeros((0, len(big)))
             if contexts.dimension:
                 log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
             return draw_clusters(
-                cluster_key, first, last, content.indptr, content.indices, content.data, seating.document_start,
-                seating.topic, column, small, log_small, log_pi, log_context, log_mass, is_big, chosen,
+                cluster_key, first, last, content.indptr, content.indices, content.data, assignments.document_start,
+                assignments.topic, column, small, log_small, log_pi, log_context, log_mass, is_big, chosen,
             )  # fmt: skip
 
         failed = max(in_blocks(pool, move_documents, n_documents, _DOCUMENT_BLOCK))
         if failed >= 0:
             raise no_cluster(failed, contexts, concentrations)
-        moves = is_big[seating.cluster] >= 0
+        moves = is_big[assignments.cluster] >= 0
         row_of = np.where(moves, chosen + 1, 0).astype(np.int32)
-        cluster = seating.cluster.copy()
+        cluster = assignments.cluster.copy()
         cluster[moves] = big[chosen[moves]]  # there may be no big cluster at all
-        seating.cluster = cluster
+        assignments.cluster = cluster
     # tokens
     topic_key = streams.key(seed, "blocked topics", iteration)
 
     def move_tokens(first: int, last: int) -> int:
         return draw_topics(
             topic_key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of,
-            tau, psi, seating.topic,
+            tau, psi, assignments.topic,
         )  # fmt: skip
 
     failed = max(in_blocks(pool, move_tokens, n_words, _WORD_BLOCK))
     if failed >= 0:
-        raise no_topic(seating.document_of(failed), concentrations, topic_prior)
-    seating.topic_weights, seating.rest = weights, rest
-    seating.count(len(n_km))
-    seating.compact()
+        raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
+    assignments.topic_weights, assignments.rest = weights, rest
+    assignments.count(len(n_km))
+    assignments.compact()

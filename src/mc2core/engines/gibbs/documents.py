@@ -21,7 +21,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma, stirling
-from mc2core.engines.gibbs.state import Concentrations, Seating, no_cluster
+from mc2core.engines.gibbs.state import Assignments, Concentrations, no_cluster
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 
@@ -210,7 +210,9 @@ def _log_gamma_table(prior, n_mk, kept_mk):
             kept[k] = log_gamma(a + row[k])
 
 
-def sweep_clusters(seating: Seating, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64) -> None:
+def sweep_clusters(
+    assignments: Assignments, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64
+) -> None:
     """One collapsed sweep over all documents, in place; clusters that end empty are dropped.
 
     ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
@@ -218,31 +220,31 @@ def sweep_clusters(seating: Seating, contexts: StackedContexts, concentrations: 
     parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents does not
     drift from sweep to sweep.
     """
-    prior = concentrations.table * seating.topic_weights
+    prior = concentrations.table * assignments.topic_weights
     statistics = contexts.statistics
     indptr, indices = statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64)
-    first, n_clusters = 0, seating.n_clusters
-    while first < len(seating.cluster):
+    first, n_clusters = 0, assignments.n_clusters
+    while first < len(assignments.cluster):
         capacity = n_clusters + 8
-        seating.count(n_clusters)
-        n_mk = np.zeros((seating.n_topics, capacity), np.int32)
-        n_mk[:, :n_clusters] = seating.n_km.T
+        assignments.count(n_clusters)
+        n_mk = np.zeros((assignments.n_topics, capacity), np.int32)
+        n_mk[:, :n_clusters] = assignments.n_km.T
         n_k = np.zeros(capacity, np.int64)
-        n_k[:n_clusters] = seating.n_k
+        n_k[:n_clusters] = assignments.n_k
         n_tokens = n_mk.sum(axis=0, dtype=np.int64)
         kept_mk = np.empty(n_mk.shape)
         _log_gamma_table(prior, n_mk, kept_mk)
         kept_k = np.empty((1, capacity))
         _log_gamma_table(np.array([concentrations.table]), n_tokens[None, :], kept_k)
-        natural = contexts.natural(seating.cluster, capacity)
+        natural = contexts.natural(assignments.cluster, capacity)
         first, n_clusters = _sweep(
-            key, first, n_clusters, seating.document_start, seating.topic, seating.cluster, n_mk, n_k, n_tokens,
-            prior, concentrations.group, concentrations.table, kept_mk, kept_k[0],
+            key, first, n_clusters, assignments.document_start, assignments.topic, assignments.cluster,
+            n_mk, n_k, n_tokens, prior, concentrations.group, concentrations.table, kept_mk, kept_k[0],
             indptr, indices, statistics.data, natural, contexts.totals(natural), contexts.offsets, contexts.codes,
             contexts.prior, contexts.totals(contexts.prior[None, :])[0],
         )  # fmt: skip
         if first < 0:
             raise no_cluster(-1 - first, contexts, concentrations)
-    seating.n_km = np.ascontiguousarray(n_mk[:, :n_clusters].T)
-    seating.n_k = n_k[:n_clusters].copy()
-    seating.compact()
+    assignments.n_km = np.ascontiguousarray(n_mk[:, :n_clusters].T)
+    assignments.n_k = n_k[:n_clusters].copy()
+    assignments.compact()

@@ -30,8 +30,8 @@ from mc2core.engines.base import Engine, State, context_families
 from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
 from mc2core.engines.gibbs.blocked import move_blocked
 from mc2core.engines.gibbs.documents import sweep_clusters
-from mc2core.engines.gibbs.start import start_seating
-from mc2core.engines.gibbs.state import Concentrations, Seating
+from mc2core.engines.gibbs.start import start_assignments
+from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.tokens import WordCells, sweep_topics, word_cells
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.families import Family
@@ -61,7 +61,7 @@ class GibbsState(State):
 
     Attributes
     ----------
-    seating : Seating
+    assignments : Assignments
         z, l, epsilon and their counts.
     concentrations : Concentrations
         alpha, v, eta now.
@@ -73,7 +73,7 @@ class GibbsState(State):
         The corpus word by word, and its contexts: follow from the corpus, not stored.
     """
 
-    seating: Seating
+    assignments: Assignments
     concentrations: Concentrations
     log_joint: float
     cells: WordCells
@@ -82,20 +82,20 @@ class GibbsState(State):
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
         """(J,) int32: z."""
-        return self.seating.cluster
+        return self.assignments.cluster
 
     @property
     def topic(self) -> np.ndarray:
         """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
-        return self.seating.topic
+        return self.assignments.topic
 
     def arrays(self) -> dict[str, np.ndarray]:
         concentrations = [getattr(self.concentrations, role) for role in ROLES]
         return {
-            "cluster": self.seating.cluster,
-            "topic": self.seating.topic,
-            "topic_weights": self.seating.topic_weights,
-            "scalars": np.array([self.seating.rest, *concentrations, self.log_joint]),
+            "cluster": self.assignments.cluster,
+            "topic": self.assignments.topic,
+            "topic_weights": self.assignments.topic_weights,
+            "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
         }
 
 
@@ -187,31 +187,31 @@ class Gibbs(Engine):
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
         n_clusters = None if self.one_cluster_per_document else self.start_clusters
         self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
-        seating = start_seating(corpus, n_clusters, self.start_topics, streams.generator(seed, "start"))
-        state = self._state(corpus, seating, concentrations, 0.0)
+        assignments = start_assignments(corpus, n_clusters, self.start_topics, streams.generator(seed, "start"))
+        state = self._state(corpus, assignments, concentrations, 0.0)
         self._update_weights(state, seed, 0)
         state.log_joint = self.log_joint(corpus, state)
         return state
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
-        seating = state.seating
+        assignments = state.assignments
         if self.kernel != "collapsed":
             with thread_budget(self.threads) as pool:
                 move_blocked(
-                    seating, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
+                    assignments, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
                     seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
                 )  # fmt: skip
         if self.kernel != "blocked":
             if not self.one_cluster_per_document:
                 key = streams.key(seed, "clusters", iteration)
-                sweep_clusters(seating, state.contexts, state.concentrations, key)
+                sweep_clusters(assignments, state.contexts, state.concentrations, key)
             key = streams.key(seed, "topics", iteration)
-            sweep_topics(seating, state.cells, state.concentrations, self.topic_prior, key)
+            sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
         self._update_weights(state, seed, iteration)
         state.log_joint = self.log_joint(corpus, state)
         return {
-            "clusters": seating.n_clusters,
-            "topics": seating.n_topics,
+            "clusters": assignments.n_clusters,
+            "topics": assignments.n_topics,
             "log_joint": state.log_joint,
             "group_concentration": state.concentrations.group,
             "table_concentration": state.concentrations.table,
@@ -220,26 +220,26 @@ class Gibbs(Engine):
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)
-        seating, v = state.seating, state.concentrations.table
-        n_documents = len(seating.cluster)
+        assignments, v = state.assignments, state.concentrations.table
+        n_documents = len(assignments.cluster)
         # E[tau_k | n_k, epsilon]: the topics in use, renormalised, and the mass of all others
-        mass = seating.n_km + v * seating.topic_weights
-        new = v * seating.rest
+        mass = assignments.n_km + v * assignments.topic_weights
+        new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
-        words = np.zeros((seating.n_topics, corpus.n_words), np.int32)
-        _count_words(state.cells.start, state.cells.token, state.cells.count, seating.topic, words)
+        words = np.zeros((assignments.n_topics, corpus.n_words), np.int32)
+        _count_words(state.cells.start, state.cells.token, state.cells.count, assignments.topic, words)
         alpha = state.concentrations.group
         return Sample(
-            cluster_weights=seating.n_k / n_documents,
+            cluster_weights=assignments.n_k / n_documents,
             new_cluster_weight=1.0 if self.one_cluster_per_document else alpha / (n_documents + alpha),
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
             topic_words=sp.csr_matrix(words),
             topic_prior=self.topic_prior,
-            topic_weights=seating.topic_weights.copy(),
+            topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
-            natural=state.contexts.natural(seating.cluster, seating.n_clusters),
-            cluster=seating.cluster.copy(),
+            natural=state.contexts.natural(assignments.cluster, assignments.n_clusters),
+            cluster=assignments.cluster.copy(),
             log_joint=state.log_joint,
         )
 
@@ -255,9 +255,9 @@ class Gibbs(Engine):
         # no number is left out: K and M are those of the clusters and topics in use
         if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
-        seating = Seating(cluster, topic, _document_start(corpus), weights, rest)
-        seating.count()
-        return self._state(corpus, seating, Concentrations(group, table, topic_concentration), log_joint)
+        assignments = Assignments(cluster, topic, _document_start(corpus), weights, rest)
+        assignments.count()
+        return self._state(corpus, assignments, Concentrations(group, table, topic_concentration), log_joint)
 
     # -- inside --------------------------------------------------------------------------------------------
     def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
@@ -270,10 +270,12 @@ class Gibbs(Engine):
         what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
         memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
 
-    def _state(self, corpus: Corpus, seating: Seating, concentrations: Concentrations, log_joint: float) -> GibbsState:
+    def _state(
+        self, corpus: Corpus, assignments: Assignments, concentrations: Concentrations, log_joint: float
+    ) -> GibbsState:
         content = corpus.content
         cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
-        return GibbsState(seating, concentrations, log_joint, cells, StackedContexts(corpus, self.contexts))
+        return GibbsState(assignments, concentrations, log_joint, cells, StackedContexts(corpus, self.contexts))
 
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
         learnt = {
@@ -281,7 +283,7 @@ class Gibbs(Engine):
             for role in ROLES
         }
         update_weights(
-            state.seating,
+            state.assignments,
             state.concentrations,
             ConcentrationPriors(**learnt),
             streams.key(seed, "tables", iteration),
@@ -291,22 +293,22 @@ class Gibbs(Engine):
 
     def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
         """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
-        seating, cells = state.seating, state.cells
+        assignments, cells = state.assignments, state.cells
         alpha, v, s = state.concentrations.group, state.concentrations.table, self.topic_prior
         result = 0.0
         if not self.one_cluster_per_document:
-            n_documents = len(seating.cluster)
-            result += seating.n_clusters * np.log(alpha) + gammaln(seating.n_k).sum()
+            n_documents = len(assignments.cluster)
+            result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
             result += gammaln(alpha) - gammaln(alpha + n_documents)
-        prior = v * seating.topic_weights
-        n_km = seating.n_km
+        prior = v * assignments.topic_weights
+        n_km = assignments.n_km
         clusters, topics = np.nonzero(n_km)
         result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
         result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
         total = s * corpus.n_words
         result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
-        result += _log_words(cells.start, cells.token, cells.count, seating.topic, seating.n_topics, s)
-        natural = state.contexts.natural(seating.cluster, seating.n_clusters)
+        result += _log_words(cells.start, cells.token, cells.count, assignments.topic, assignments.n_topics, s)
+        natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
         return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
 
 

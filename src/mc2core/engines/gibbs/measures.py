@@ -23,7 +23,7 @@ def smallest_atom(usual: float, concentration: float) -> float:
 
 
 def split_rest(
-    rest: float, concentration: float, smallest: float, draw: np.random.Generator
+    rest: float, concentration: float, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
     """Split the mass ``rest`` by GEM(concentration) until less than ``smallest`` remains.
 
@@ -31,14 +31,14 @@ def split_rest(
     """
     weights = []
     while rest > smallest:
-        weights.append(rest * draw.beta(1.0, concentration))
+        weights.append(rest * rng.beta(1.0, concentration))
         rest -= weights[-1]
     return np.array(weights), rest
 
 
-def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, draw: np.random.Generator) -> np.ndarray:
+def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random.Generator) -> np.ndarray:
     """(V, n_columns): columns are draws of Dir(s, ..., s) that stay finite where all Gamma(s) would underflow."""
-    logs = variates.log_gammas(np.full((n_words, n_columns), s), draw)
+    logs = variates.log_gammas(np.full((n_words, n_columns), s), rng)
     psi = np.exp(logs - logs.max(axis=0))
     psi /= psi.sum(axis=0)
     return np.where(psi < _TINY, 0.0, psi)

@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.engines.gibbs.state import Seating
+from mc2core.engines.gibbs.state import Assignments
 from mc2core.engines.seeding import hellinger_clusters
 
 
-def start_seating(corpus: Corpus, n_clusters: int | None, n_topics: int, draw: np.random.Generator) -> Seating:
+def start_assignments(corpus: Corpus, n_clusters: int | None, n_topics: int, rng: np.random.Generator) -> Assignments:
     """Clusters by :func:`hellinger_clusters` (None: one for each document); topics at random."""
     if n_clusters is None:
         cluster = np.arange(corpus.n_documents, dtype=np.int32)
     else:
-        cluster = hellinger_clusters(corpus, n_clusters, draw)
-    topic = draw.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
+        cluster = hellinger_clusters(corpus, n_clusters, rng)
+    topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
     document_start = np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
     weights = np.full(n_topics, 1.0 / (n_topics + 1))
-    seating = Seating(cluster, topic, document_start, weights, 1.0 / (n_topics + 1))
-    seating.count()
-    seating.compact()
-    return seating
+    assignments = Assignments(cluster, topic, document_start, weights, 1.0 / (n_topics + 1))
+    assignments.count()
+    assignments.compact()
+    return assignments

@@ -53,7 +53,7 @@ def _relabel(labels, new_label):
 
 
 @dataclass
-class Seating:
+class Assignments:
     """Who sits where: the sampler's state z, l, epsilon, and the counts that follow from z and l.
 
     Attributes

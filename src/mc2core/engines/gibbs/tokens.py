@@ -24,7 +24,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
-from mc2core.engines.gibbs.state import Concentrations, Seating, no_topic
+from mc2core.engines.gibbs.state import Assignments, Concentrations, no_topic
 
 _F32_ONE = np.float32(1.0)
 _WORD, _TOKEN, _TOPICS = 0, 1, 2
@@ -261,22 +261,22 @@ def _grown(array: np.ndarray, capacity: int) -> np.ndarray:
 
 
 def sweep_topics(
-    seating: Seating, cells: WordCells, concentrations: Concentrations, topic_prior: float, key: np.uint64
+    assignments: Assignments, cells: WordCells, concentrations: Concentrations, topic_prior: float, key: np.uint64
 ) -> None:
     """One collapsed sweep over all tokens, in place; topics that end empty are dropped.
 
     ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each word.
     """
     n_words = len(cells.start) - 1
-    n_topics = seating.n_topics
+    n_topics = assignments.n_topics
     capacity = LANES * (n_topics // LANES + 1)
-    n_km = _grown(seating.n_km, capacity)
-    eps = _grown(seating.topic_weights, capacity)
-    rest = np.array([seating.rest])
+    n_km = _grown(assignments.n_km, capacity)
+    eps = _grown(assignments.topic_weights, capacity)
+    rest = np.array([assignments.rest])
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
     work = (
-        np.zeros(seating.n_clusters + 1, np.int64),
+        np.zeros(assignments.n_clusters + 1, np.int64),
         np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64),
         np.zeros(cells.widest, np.int64),
@@ -287,16 +287,16 @@ def sweep_topics(
     stopped = _FULL
     while stopped == _FULL:
         stopped = _sweep(
-            key, stream, position, cells.start, cells.document, cells.token, cells.count, seating.cluster,
-            seating.topic, n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words,
+            key, stream, position, cells.start, cells.document, cells.token, cells.count, assignments.cluster,
+            assignments.topic, n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words,
             *work,
         )  # fmt: skip
         if stopped == _FULL:
             capacity += LANES
             n_km, n_m, eps = (_grown(array, capacity) for array in (n_km, n_m, eps))
     if stopped == _FAILED:
-        raise no_topic(seating.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
     n_topics = int(position[_TOPICS])
-    seating.topic_weights, seating.rest = eps[:n_topics].copy(), float(rest[0])
-    seating.n_km = np.ascontiguousarray(n_km[:, :n_topics])
-    seating.compact()
+    assignments.topic_weights, assignments.rest = eps[:n_topics].copy(), float(rest[0])
+    assignments.n_km = np.ascontiguousarray(n_km[:, :n_topics])
+    assignments.compact()

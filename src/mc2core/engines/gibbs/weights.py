@@ -14,7 +14,7 @@ import numpy as np
 from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
-from mc2core.engines.gibbs.state import Concentrations, Seating
+from mc2core.engines.gibbs.state import Assignments, Concentrations
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def draw_tables(n_km: np.ndarray, prior: np.ndarray, key: np.uint64) -> np.ndarr
     return tables
 
 
-def draw_topic_weights(seating: Seating, tables: np.ndarray, eta: float, draw: np.random.Generator) -> None:
+def draw_topic_weights(assignments: Assignments, tables: np.ndarray, eta: float, rng: np.random.Generator) -> None:
     """epsilon ~ Dir(o_.1, ..., o_.M, eta), in place."""
-    weights = variates.dirichlet(np.append(tables, eta), draw)
-    seating.topic_weights, seating.rest = weights[:-1], float(weights[-1])
+    weights = variates.dirichlet(np.append(tables, eta), rng)
+    assignments.topic_weights, assignments.rest = weights[:-1], float(weights[-1])
 
 
 def _within_range(concentration: float) -> float:
@@ -82,34 +82,34 @@ def _within_range(concentration: float) -> float:
 
 
 def draw_dirichlet_process_concentration(
-    concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, draw: np.random.Generator
+    concentration: float, n_atoms: int, n_draws: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
     """Escobar and West's update of a Dirichlet process's concentration given its atoms and draws.
 
     alpha: ``n_atoms`` = K clusters, ``n_draws`` = J documents (A.2 prints Beta(alpha_1 + 1, J)); eta: M topics and
-    o_.. tables. Without draws there is no evidence and the prior is drawn.
+    o_.. tables. Without draws there is no data and the prior is drawn.
     """
     if n_draws == 0:
-        return _within_range(draw.gamma(prior.shape, 1.0 / prior.rate))
-    rate = prior.rate - math.log(draw.beta(concentration + 1.0, n_draws))
+        return _within_range(rng.gamma(prior.shape, 1.0 / prior.rate))
+    rate = prior.rate - math.log(rng.beta(concentration + 1.0, n_draws))
     shape = prior.shape + n_atoms
     odds = (shape - 1.0) / (n_draws * rate)
-    if draw.random() * (1.0 + odds) >= odds:
+    if rng.random() * (1.0 + odds) >= odds:
         shape -= 1.0
-    return _within_range(draw.gamma(shape, 1.0 / rate))
+    return _within_range(rng.gamma(shape, 1.0 / rate))
 
 
 def draw_table_concentration(
-    concentration: float, n_tokens: np.ndarray, n_tables: int, prior: GammaPrior, draw: np.random.Generator
+    concentration: float, n_tokens: np.ndarray, n_tables: int, prior: GammaPrior, rng: np.random.Generator
 ) -> float:
     """Teh et al.'s (2006) update of v given the tokens of each cluster (n_k.) and all tables (o_..).
 
     A.2 prints table counts where its own joint has n_k.; tests compare with quadrature of that joint.
     """
     n_tokens = n_tokens[n_tokens > 0]
-    rate = prior.rate - float(np.log(draw.beta(concentration + 1.0, n_tokens)).sum())
-    outside = int((draw.random(len(n_tokens)) * (n_tokens + concentration) < n_tokens).sum())
-    return _within_range(draw.gamma(prior.shape + n_tables - outside, 1.0 / rate))
+    rate = prior.rate - float(np.log(rng.beta(concentration + 1.0, n_tokens)).sum())
+    outside = int((rng.random(len(n_tokens)) * (n_tokens + concentration) < n_tokens).sum())
+    return _within_range(rng.gamma(prior.shape + n_tables - outside, 1.0 / rate))
 
 
 @dataclass(frozen=True)
@@ -122,27 +122,27 @@ class ConcentrationPriors:
 
 
 def update_weights(
-    seating: Seating,
+    assignments: Assignments,
     concentrations: Concentrations,
     priors: ConcentrationPriors,
     key: np.uint64,
-    draw: np.random.Generator,
+    rng: np.random.Generator,
     *,
     clusters_are_fixed: bool,
 ) -> None:
     """Draw tables, eta, v, alpha and epsilon in turn, in place. ``clusters_are_fixed``: z says nothing of alpha."""
-    tables = draw_tables(seating.n_km, concentrations.table * seating.topic_weights, key)
+    tables = draw_tables(assignments.n_km, concentrations.table * assignments.topic_weights, key)
     total = int(tables.sum())
     # eta, v and alpha given the tables (epsilon integrated out); then epsilon given tables and eta
     if priors.topic is not None:
         concentrations.topic = draw_dirichlet_process_concentration(
-            concentrations.topic, seating.n_topics, total, priors.topic, draw
+            concentrations.topic, assignments.n_topics, total, priors.topic, rng
         )
     if priors.table is not None:
-        n_tokens = seating.n_km.sum(axis=1, dtype=np.int64)
-        concentrations.table = draw_table_concentration(concentrations.table, n_tokens, total, priors.table, draw)
+        n_tokens = assignments.n_km.sum(axis=1, dtype=np.int64)
+        concentrations.table = draw_table_concentration(concentrations.table, n_tokens, total, priors.table, rng)
     if priors.group is not None and not clusters_are_fixed:
         concentrations.group = draw_dirichlet_process_concentration(
-            concentrations.group, seating.n_clusters, len(seating.cluster), priors.group, draw
+            concentrations.group, assignments.n_clusters, len(assignments.cluster), priors.group, rng
         )
-    draw_topic_weights(seating, tables, concentrations.topic, draw)
+    draw_topic_weights(assignments, tables, concentrations.topic, rng)

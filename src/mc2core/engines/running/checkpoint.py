@@ -31,7 +31,7 @@ class Checkpoint:
     state : named arrays of the engine's state
     samples : kept so far
     trace : rows so far, one dict for each iteration
-    snapshots, moments : samples on the way so far, and when each was taken
+    snapshots, snapshot_times : samples on the way so far, and when each was taken
     """
 
     run: dict[str, Any]
@@ -41,7 +41,7 @@ class Checkpoint:
     samples: list[Sample] = field(default_factory=list)
     trace: list[dict[str, float]] = field(default_factory=list)
     snapshots: list[Sample] = field(default_factory=list)
-    moments: list[dict[str, float]] = field(default_factory=list)
+    snapshot_times: list[dict[str, float]] = field(default_factory=list)
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -53,7 +53,7 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "seconds": checkpoint.seconds,
         "n_samples": len(checkpoint.samples),
         "trace": checkpoint.trace,
-        "moments": checkpoint.moments,
+        "snapshot_times": checkpoint.snapshot_times,
     }
     arrays = {"meta": np.array(json.dumps(meta))}
     arrays |= {f"state.{name}": array for name, array in checkpoint.state.items()}
@@ -88,6 +88,8 @@ def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -
         meta = storage.parse_json(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+        if "moments" in meta:  # their name in older files
+            meta["snapshot_times"] = meta.pop("moments")
         _check_meta(meta)
         return Checkpoint(
             run=meta["run"],
@@ -96,8 +98,10 @@ def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -
             state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
             samples=[unpack_sample(arrays, f"{i}.", sizes or {}) for i in range(meta["n_samples"])],
             trace=meta["trace"],
-            snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["moments"]))],
-            moments=meta["moments"],
+            snapshots=[
+                unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["snapshot_times"]))
+            ],
+            snapshot_times=meta["snapshot_times"],
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint: {error}") from error
@@ -115,7 +119,7 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
         raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
     if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):
         raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
-    for row in (*trace, *meta["moments"]):
+    for row in (*trace, *meta["snapshot_times"]):
         if not all(isinstance(value, int | float) for value in row.values()):
             raise ValueError(f"its trace holds {row}; numbers are needed")
     samples = max(0, iteration - run["burn_in"]) // run["thin"] if "thin" in run else 0

@@ -30,20 +30,20 @@ def fit_corpus(
     seed: int,
     model: str | os.PathLike[str],
     trace: str | os.PathLike[str],
-    evidence: str | os.PathLike[str],
+    provenance: str | os.PathLike[str],
     checkpoint: str | os.PathLike[str],
     burn_in: int | None = None,
     thin: int = 1,
     checkpoint_every: int = 50,
     threads: int = 1,
     snapshots: str | os.PathLike[str] | None = None,
-    moments: Sequence[float] = (),
+    snapshot_times: Sequence[float] = (),
     progress: bool | None = None,
     follow_labels: bool = False,
 ) -> dict[str, Any]:
-    """Fit an engine and write model, trace and evidence; returns the evidence.
+    """Fit an engine and write model, trace and provenance; returns the provenance.
 
-    ``snapshots`` is written too, a model of the samples at ``moments`` (iterations), if there are any.
+    ``snapshots`` is written too, a model of the samples at ``snapshot_times`` (iterations), if there are any.
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
     While it runs, a second fit that writes the same model is refused (ValueError).
@@ -68,16 +68,16 @@ def fit_corpus(
             checkpoint=checkpoint,
             checkpoint_every=checkpoint_every,
             trace=trace,
-            snapshots=moments,
+            snapshots=snapshot_times,
             progress=progress,
             callback=_distance_to(corpus.labels) if follow_labels else None,
         )
         done.model.save(model)
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
-        storage.write_json(evidence, done.evidence)
+        storage.write_json(provenance, done.provenance)
         Path(checkpoint).unlink(missing_ok=True)
-    return done.evidence
+    return done.provenance
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:

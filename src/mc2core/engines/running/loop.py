@@ -44,17 +44,17 @@ class Fit:
     trace : DataFrame
         A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
         what the engine reports (clusters, topics, log_joint or elbo, ...).
-    evidence : dict
+    provenance : dict
         Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds.
     snapshots : Model, or None where none were asked for
-        A sample for each snapshot; ``snapshots.evidence["moments"]`` says for each the iteration (with its fraction)
-        and the seconds.
+        A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
+        fraction) and the seconds.
     """
 
     model: Model
     state: State
     trace: pd.DataFrame
-    evidence: dict[str, Any]
+    provenance: dict[str, Any]
     snapshots: Model | None = None
 
 
@@ -138,7 +138,7 @@ def fit(
         except ValueError as error:
             raise ValueError(f"{checkpoint} cannot be gone on from: {error}") from error
         logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
-    ahead = [moment for moment in ahead if not done.moments or moment > done.iteration + state.progress]
+    ahead = [moment for moment in ahead if not done.snapshot_times or moment > done.iteration + state.progress]
     saved = time.perf_counter()
 
     def show() -> None:
@@ -146,7 +146,7 @@ def fit(
         now = done.iteration + state.progress
         if ahead and ahead[0] <= now:
             done.snapshots.append(engine.sample(corpus, state))
-            done.moments.append({"iteration": now, "seconds": done.seconds})
+            done.snapshot_times.append({"iteration": now, "seconds": done.seconds})
             ahead[:] = [moment for moment in ahead if moment > now]
 
     def save() -> None:
@@ -189,13 +189,13 @@ def fit(
         bar.close()
 
     samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
-    evidence = run | {"iterations": iterations}
-    model = engine.model(corpus, samples, evidence)
+    provenance = run | {"iterations": iterations}
+    model = engine.model(corpus, samples, provenance)
     timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
     shown = None
     if done.snapshots:
-        shown = engine.model(corpus, done.snapshots, evidence | timing | {"moments": done.moments})
-    return Fit(model, state, pd.DataFrame(done.trace), evidence | timing | environment(), shown)
+        shown = engine.model(corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
+    return Fit(model, state, pd.DataFrame(done.trace), provenance | timing | environment(), shown)
 
 
 def _warm(engine: Engine, corpus: Corpus) -> float:

@@ -31,13 +31,13 @@ def warm_kernels(
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts) if takes_contexts(engine) else {}
-    draw = streams.generator(0, "warm kernels")
+    rng = streams.generator(0, "warm kernels")
     values = {}
     for name, family in families.items():
         dimension = 3 if family.name == "dirichlet" else len(family.prior(0))
         natural = np.tile(family.prior(dimension), (n_documents, 1))
         values[name] = family.draw_observations(
-            family.draw_parameters(natural, draw), np.ones(n_documents, dtype=np.int64), draw
+            family.draw_parameters(natural, rng), np.ones(n_documents, dtype=np.int64), rng
         )
     with tempfile.TemporaryDirectory() as folder:
         corpus.with_contexts(values).save(f"{folder}/corpus")

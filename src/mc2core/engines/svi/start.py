@@ -1,7 +1,7 @@
 """Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
 
-Every start is a soft seating of tokens - tokens of each word in each topic, of each cluster at each table, documents of
-each cluster - turned into posteriors as if those were the statistics of the whole corpus.
+Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
+of each cluster - turned into posteriors as if those were the statistics of the whole corpus.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OTHER_SHARE = 0.05
 
 
 @dataclass
-class Seating:
+class Assignments:
     """A guess at who sits where in the documents that were looked at, as counts.
 
     cluster : (n,) int, -1 where the document has none
@@ -50,18 +50,18 @@ def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> 
 
     At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
     """
-    draw = streams.generator(seed, "svi.init")
+    rng = streams.generator(seed, "svi.init")
     chosen = np.arange(corpus.n_documents)
     if corpus.n_documents > _SAMPLE:
-        chosen = np.sort(draw.choice(corpus.n_documents, size=_SAMPLE, replace=False))
+        chosen = np.sort(rng.choice(corpus.n_documents, size=_SAMPLE, replace=False))
     part, some = corpus.subset(chosen), contexts.take(chosen)
     if engine.initialisation == "random":
-        seating = seat_at_random(part, engine, draw)
+        assignments = assign_at_random(part, engine, rng)
     elif engine.initialisation == "gibbs":
-        seating = seat_by_gibbs(part, engine, seed)
+        assignments = assign_by_gibbs(part, engine, seed)
     else:
-        seating = seat_by_seeds(part, some, engine, draw)
-    return _globals(engine, corpus, contexts, some, chosen, seating)
+        assignments = assign_by_seeds(part, some, engine, rng)
+    return _globals(engine, corpus, contexts, some, chosen, assignments)
 
 
 def _globals(
@@ -70,21 +70,21 @@ def _globals(
     contexts: StackedContexts,
     some: StackedContexts,
     chosen: np.ndarray,
-    seating: Seating,
+    assignments: Assignments,
 ) -> Globals:
-    """Posteriors given a seating of the documents ``chosen`` (n,) of the corpus.
+    """Posteriors given assignments of the documents ``chosen`` (n,) of the corpus.
 
     Clusters, tables and topics are put in order of size, as sticks prefer them.
     """
     n_clusters, n_topics = engine.n_clusters, engine.n_topics
-    scale = corpus.n_documents / len(seating.cluster)
-    n_k = np.bincount(seating.cluster[seating.cluster >= 0], minlength=n_clusters).astype(np.float64)
+    scale = corpus.n_documents / len(assignments.cluster)
+    n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
     clusters = np.argsort(-n_k, kind="stable")
-    natural = some.natural(seating.cluster, n_clusters)[clusters]
-    tables = np.argsort(-seating.n_kt[clusters], axis=1, kind="stable")
-    n_kt = np.take_along_axis(seating.n_kt[clusters], tables, axis=1)
-    topics = np.argsort(-seating.topic_words.sum(axis=0), kind="stable")
-    table_topic = np.argsort(topics)[np.take_along_axis(seating.table_topic[clusters], tables, axis=1)]
+    natural = some.natural(assignments.cluster, n_clusters)[clusters]
+    tables = np.argsort(-assignments.n_kt[clusters], axis=1, kind="stable")
+    n_kt = np.take_along_axis(assignments.n_kt[clusters], tables, axis=1)
+    topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
+    table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[clusters], tables, axis=1)]
     topic_sticks = sticks.stick_posterior(
         np.bincount(table_topic.ravel(), minlength=n_topics), engine.topic_concentration
     )
@@ -92,10 +92,10 @@ def _globals(
     np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
     group_sticks = sticks.stick_posterior(scale * n_k[clusters], engine.group_concentration)
     table_sticks = sticks.stick_posterior(scale * n_kt, engine.table_concentration)
-    topic_words = np.ascontiguousarray(scale * seating.topic_words[:, topics])
+    topic_words = np.ascontiguousarray(scale * assignments.topic_words[:, topics])
     cluster = np.full(corpus.n_documents, -1, np.int32)
-    seated = seating.cluster >= 0
-    cluster[chosen[seated]] = np.argsort(clusters)[seating.cluster[seated]]
+    assigned = assignments.cluster >= 0
+    cluster[chosen[assigned]] = np.argsort(clusters)[assignments.cluster[assigned]]
     settings = engine.concentration_settings
     n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
     return Globals(
@@ -114,7 +114,7 @@ def _globals(
     )
 
 
-def seat_by_gibbs(part: Corpus, engine: Any, seed: int) -> Seating:
+def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
     """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
     sampler = Gibbs(
         contexts=engine.contexts,
@@ -131,10 +131,10 @@ def seat_by_gibbs(part: Corpus, engine: Any, seed: int) -> Seating:
     state = sampler.init(part, seed)
     for iteration in range(1, _GIBBS_SWEEPS + 1):
         sampler.step(part, state, seed, iteration)
-    return seating_of(part, state.cluster, state.topic, engine)
+    return assignments_of(part, state.cluster, state.topic, engine)
 
 
-def seating_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Seating:
+def assignments_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Assignments:
     """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations.
 
     Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
@@ -160,7 +160,7 @@ def seating_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any
     # a topic that several tables of a cluster serve has its tokens at the first of them
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
-    return Seating(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+    return Assignments(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
 
 
 def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -> np.ndarray:
@@ -180,27 +180,27 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
     return number[labels]
 
 
-def seat_at_random(part: Corpus, engine: Any, draw: np.random.Generator) -> Seating:
+def assign_at_random(part: Corpus, engine: Any, rng: np.random.Generator) -> Assignments:
     """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
     shape = engine.n_clusters, engine.n_tables
     words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
-    return Seating(
-        cluster=draw.integers(engine.n_clusters, size=part.n_documents),
-        topic_words=words[:, None] * draw.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
-        table_topic=draw.integers(engine.n_topics, size=shape),
+    return Assignments(
+        cluster=rng.integers(engine.n_clusters, size=part.n_documents),
+        topic_words=words[:, None] * rng.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
+        table_topic=rng.integers(engine.n_topics, size=shape),
         n_kt=np.full(shape, part.n_tokens / np.prod(shape)),
     )
 
 
-def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, draw: np.random.Generator) -> np.ndarray:
+def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) int: documents by their words; those without words by their contexts under the clusters found."""
     has_words = part.document_lengths > 0
     cluster = np.full(part.n_documents, -1)
     if has_words.any():
         rows = unit_rows(take_rows(part.content, np.flatnonzero(has_words)))
-        cluster[has_words] = cluster_rows(rows, n_clusters, draw)
+        cluster[has_words] = cluster_rows(rows, n_clusters, rng)
     else:
-        seeds = draw.permutation(part.n_documents)[:n_clusters]
+        seeds = rng.permutation(part.n_documents)[:n_clusters]
         cluster[seeds] = np.arange(len(seeds))
     left = np.flatnonzero(cluster < 0)
     if len(left):
@@ -209,7 +209,7 @@ def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, draw
     return cluster
 
 
-def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.random.Generator) -> Seating:
+def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.random.Generator) -> Assignments:
     """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
 
     Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
@@ -217,7 +217,7 @@ def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.ran
     own.
     """
     n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
-    cluster = cluster_documents(part, some, n_clusters, draw)
+    cluster = cluster_documents(part, some, n_clusters, rng)
     content = sp.csr_matrix(part.content, dtype=np.float64)
     cluster_words = np.asarray((_sum_by(cluster, n_clusters) @ content).todense())
     topic_words = np.zeros((part.n_words, n_topics))
@@ -231,7 +231,7 @@ def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.ran
     for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
         members = np.flatnonzero(cluster == k)
         if len(members) and m < n_own:
-            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, n_own - m), draw)
+            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, n_own - m), rng)
             for one in np.unique(group):
                 words = np.asarray(content[members[group == one]].sum(axis=0)).ravel()
                 topic_words[:, m] = words * (0.5 if has_common else 1.0)
@@ -242,7 +242,7 @@ def seat_by_seeds(part: Corpus, some: StackedContexts, engine: Any, draw: np.ran
     table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
     share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
     n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
-    return Seating(cluster, topic_words, table_topic, n_kt)
+    return Assignments(cluster, topic_words, table_topic, n_kt)
 
 
 def _root(counts: np.ndarray) -> np.ndarray:

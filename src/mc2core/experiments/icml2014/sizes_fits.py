@@ -64,7 +64,7 @@ def letters_of_size(
                     "nmi": clustering.nmi(truth.cluster, last.cluster),
                     "clusters": last.n_clusters,
                     "topics": last.n_topics,
-                    "seconds": done.evidence["seconds"],
+                    "seconds": done.provenance["seconds"],
                 }
             )
         logger.info("repeat %d of %d: NMI %.3f with context, %.3f without", repeat + 1, repeats, *_nmi(rows[-2:]))

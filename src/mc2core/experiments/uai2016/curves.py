@@ -17,7 +17,7 @@ from mc2core.model import Model
 _FIRST_SHARE = 1 / 64
 
 
-def moments(iterations: int, n_snapshots: int) -> list[float]:
+def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
     """When to look at a fit of ``iterations``: at the start, then about evenly on a log axis to the end.
 
     A moment within half a step of the end of a whole iteration is moved there.
@@ -29,10 +29,10 @@ def moments(iterations: int, n_snapshots: int) -> list[float]:
     return [0.0, *np.round(later, 6).tolist()]
 
 
-def method_of(evidence: Mapping[str, Any]) -> str:
+def method_of(provenance: Mapping[str, Any]) -> str:
     """What figures call the engine of a fit: "SVI", "Gibbs, collapsed"."""
-    engine = evidence["engine"]
-    return f"Gibbs, {evidence['settings']['kernel']}" if engine == "gibbs" else engine.upper()
+    engine = provenance["engine"]
+    return f"Gibbs, {provenance['settings']['kernel']}" if engine == "gibbs" else engine.upper()
 
 
 def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataFrame:
@@ -41,8 +41,8 @@ def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataF
     ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together:
     what averaging over samples of the posterior gains a sampler. Scoring does not count into the seconds.
     """
-    about = snapshots.evidence
-    rows = pd.DataFrame(about["moments"])
+    about = snapshots.provenance
+    rows = pd.DataFrame(about["snapshot_times"])
     rows = rows.assign(method=method_of(about), seed=about["seed"], threads=about["threads"])
     rows["perplexity"] = [_of(snapshots, [sample]).perplexity(test, estimator) for sample in snapshots.samples]
     late = rows["iteration"] > rows["iteration"].iloc[-1] / 2
@@ -73,6 +73,6 @@ def seconds_by_threads(
         for n_threads in threads:
             one = make_engine(engine, settings, contexts, n_threads)
             done = fit(part, one, iterations=iterations, seed=seed, progress=False)
-            seconds, elbo = done.evidence["seconds"], done.trace["elbo"].iloc[-1]
+            seconds, elbo = done.provenance["seconds"], done.trace["elbo"].iloc[-1]
             rows.append({"seed": seed, "threads": n_threads, "seconds": seconds, "elbo": elbo})
     return pd.DataFrame(rows)

@@ -63,24 +63,24 @@ def simulate(shape: Encyclopaedia, seed: int) -> Corpus:
 
     Every document's words are distinct draws with their counts, so its length varies around ``distinct_words``.
     """
-    draw = streams.generator(seed, "simulated categories")
+    rng = streams.generator(seed, "simulated categories")
     weights = (np.arange(shape.n_categories) + 1.0) ** -shape.skew
-    category = draw.choice(shape.n_categories, size=shape.n_documents, p=weights / weights.sum())
+    category = rng.choice(shape.n_categories, size=shape.n_documents, p=weights / weights.sum())
     background = _cdf(shape.n_words, _BACKGROUND_EXPONENT)
     typical = _cdf(shape.typical_words, _TYPICAL_EXPONENT)
     # typical words of a category: any but the very frequent ones, which are background everywhere
     first = min(200, shape.n_words // 10)
-    vocabulary = draw.integers(first, shape.n_words, size=(shape.n_categories, shape.typical_words), dtype=np.int32)
+    vocabulary = rng.integers(first, shape.n_words, size=(shape.n_categories, shape.typical_words), dtype=np.int32)
     blocks = []
     for block, start in enumerate(range(0, shape.n_documents, _BLOCK)):
         rows = np.arange(start, min(start + _BLOCK, shape.n_documents))
-        draw = streams.generator(seed, "simulated articles", iteration=block)
+        rng = streams.generator(seed, "simulated articles", iteration=block)
         # repeats of frequent words make the draws outnumber the distinct words, by this factor for these laws
-        lengths = 1 + draw.poisson(draw.gamma(8.0, 1.45 * shape.distinct_words / 8.0, len(rows)))
+        lengths = 1 + rng.poisson(rng.gamma(8.0, 1.45 * shape.distinct_words / 8.0, len(rows)))
         row = np.repeat(np.arange(len(rows)), lengths)
-        is_typical = draw.random(len(row)) < shape.typical_share
-        word = np.searchsorted(background, draw.random(len(row)), side="right").astype(np.int32)
-        rank = np.searchsorted(typical, draw.random(int(is_typical.sum())), side="right")
+        is_typical = rng.random(len(row)) < shape.typical_share
+        word = np.searchsorted(background, rng.random(len(row)), side="right").astype(np.int32)
+        rank = np.searchsorted(typical, rng.random(int(is_typical.sum())), side="right")
         word[is_typical] = vocabulary[category[rows][row[is_typical]], rank]
         ones = np.ones(len(row), np.int32)
         counts = sp.csr_matrix((ones, (row, word)), shape=(len(rows), shape.n_words))

@@ -87,9 +87,9 @@ def simulate(
     images = bitmaps()
     word_given_topic = np.array([image.ravel() / image.sum() for image in images.values()])
     topic_given_cluster = np.array([[word.count(letter) / len(word) for letter in images] for word in WORDS])
-    draw = streams.generator(seed, "letters")
-    cluster = draw.permutation(np.arange(n_documents) % len(WORDS))
-    numbers = draw.normal(np.array(CONTEXT_MEANS)[cluster], np.array(CONTEXT_SD)[cluster])
+    rng = streams.generator(seed, "letters")
+    cluster = rng.permutation(np.arange(n_documents) % len(WORDS))
+    numbers = rng.normal(np.array(CONTEXT_MEANS)[cluster], np.array(CONTEXT_SD)[cluster])
     content = draw_counts(
         cluster,
         np.full(n_documents, n_tokens),

@@ -126,14 +126,14 @@ def simulate(shape: Shape, seed: int, scale: float = 1.0) -> tuple[Corpus, Truth
     million tokens drawn at a time. ValueError for a negative seed or a scale that is not above 0.
     """
     shape = shape.scaled(scale) if scale != 1.0 else shape
-    draw = streams.generator(seed, "simulated globals")
-    cluster_weights = _sticks(shape.group_concentration, shape.n_clusters, draw)
-    topic_weights = _sticks(shape.topic_concentration, shape.n_topics, draw)
-    topic_given_cluster = _dirichlet_rows(shape.table_concentration * topic_weights, shape.n_clusters, draw)
-    word_given_topic = _dirichlet_rows(shape.topic_mass * _zipf(shape.n_words), shape.n_topics, draw)
-    cluster = draw.choice(shape.n_clusters, size=shape.n_documents, p=cluster_weights)
-    mean = draw.gamma(shape.length_shape, (shape.mean_tokens - 1) / shape.length_shape, shape.n_documents)
-    lengths = 1 + draw.poisson(mean)
+    rng = streams.generator(seed, "simulated globals")
+    cluster_weights = _sticks(shape.group_concentration, shape.n_clusters, rng)
+    topic_weights = _sticks(shape.topic_concentration, shape.n_topics, rng)
+    topic_given_cluster = _dirichlet_rows(shape.table_concentration * topic_weights, shape.n_clusters, rng)
+    word_given_topic = _dirichlet_rows(shape.topic_mass * _zipf(shape.n_words), shape.n_topics, rng)
+    cluster = rng.choice(shape.n_clusters, size=shape.n_documents, p=cluster_weights)
+    mean = rng.gamma(shape.length_shape, (shape.mean_tokens - 1) / shape.length_shape, shape.n_documents)
+    lengths = 1 + rng.poisson(mean)
     content = draw_counts(cluster, lengths, topic_given_cluster, word_given_topic, seed, "simulated words")
 
     contexts: dict[str, np.ndarray | sp.csr_matrix] = {}
@@ -182,10 +182,10 @@ def draw_counts(
     blocks = []
     for block in np.unique(block_of_document):
         rows = np.flatnonzero(block_of_document == block)
-        draw = streams.generator(seed, purpose, iteration=int(block))
+        rng = streams.generator(seed, purpose, iteration=int(block))
         token_row = np.repeat(np.arange(len(rows)), lengths[rows])
-        topic = _draw_by_group(cluster[rows][token_row], topic_cdf, draw)
-        word = _draw_by_group(topic, word_cdf, draw)
+        topic = _draw_by_group(cluster[rows][token_row], topic_cdf, rng)
+        word = _draw_by_group(topic, word_cdf, rng)
         cells, counts = np.unique(token_row * np.int64(n_words) + word, return_counts=True)
         indptr = np.searchsorted(cells, np.arange(len(rows) + 1) * np.int64(n_words))
         columns = (cells % n_words).astype(np.int32)
@@ -193,11 +193,11 @@ def draw_counts(
     return sp.vstack(blocks, format="csr")
 
 
-def _draw_by_group(group: np.ndarray, cdf: np.ndarray, draw: np.random.Generator) -> np.ndarray:
+def _draw_by_group(group: np.ndarray, cdf: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """For each i draw a column from row group[i] of ``cdf``; group by group, so that one row stays in cache."""
     order = np.argsort(group, kind="stable")
     ends = np.cumsum(np.bincount(group, minlength=len(cdf)))
-    uniform = draw.random(len(group))
+    uniform = rng.random(len(group))
     column = np.empty(len(group), dtype=np.int32)
     start = 0
     for row, end in enumerate(ends):
@@ -217,9 +217,9 @@ def _cdf(rows: np.ndarray) -> np.ndarray:
 def _draw_bag(
     context: Bag, cluster: np.ndarray, n_clusters: int, seed: int, name: str
 ) -> tuple[sp.csr_matrix, np.ndarray]:
-    draw = streams.generator(seed, f"simulated context {name}")
-    weights = _dirichlet_rows(context.mass * _zipf(context.n_values, context.exponent), n_clusters, draw)
-    lengths = 1 + draw.poisson(context.mean_count - 1, len(cluster))
+    rng = streams.generator(seed, f"simulated context {name}")
+    weights = _dirichlet_rows(context.mass * _zipf(context.n_values, context.exponent), n_clusters, rng)
+    lengths = 1 + rng.poisson(context.mean_count - 1, len(cluster))
     counts = draw_counts(cluster, lengths, np.eye(n_clusters), weights, seed, f"simulated values of {name}")
     if context.distinct:
         counts.data[:] = 1
@@ -229,26 +229,26 @@ def _draw_bag(
 def _draw_whole_numbers(
     context: WholeNumber, cluster: np.ndarray, n_clusters: int, seed: int, name: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    draw = streams.generator(seed, f"simulated context {name}")
-    mean = draw.uniform(context.low, context.high, n_clusters)
-    sd = draw.uniform(*context.sd, n_clusters)
+    rng = streams.generator(seed, f"simulated context {name}")
+    mean = rng.uniform(context.low, context.high, n_clusters)
+    sd = rng.uniform(*context.sd, n_clusters)
     # a normal cut at both ends, by inversion
     below, above = ((edge - mean) / sd for edge in (context.low - 0.5, context.high + 0.5))
     low, high = ndtr(below)[cluster], ndtr(above)[cluster]
-    value = mean[cluster] + sd[cluster] * ndtri(low + (high - low) * draw.random(len(cluster)))
+    value = mean[cluster] + sd[cluster] * ndtri(low + (high - low) * rng.random(len(cluster)))
     return np.clip(np.rint(value), context.low, context.high), np.column_stack([mean, sd])
 
 
-def _sticks(concentration: float, n: int, draw: np.random.Generator) -> np.ndarray:
+def _sticks(concentration: float, n: int, rng: np.random.Generator) -> np.ndarray:
     """n weights of GEM(concentration), the last one taking all that is left."""
-    broken = draw.beta(1.0, concentration, n)
+    broken = rng.beta(1.0, concentration, n)
     broken[-1] = 1.0
     return broken * np.concatenate([[1.0], np.cumprod(1.0 - broken[:-1])])
 
 
-def _dirichlet_rows(parameter: np.ndarray, n: int, draw: np.random.Generator) -> np.ndarray:
+def _dirichlet_rows(parameter: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     """n draws of Dirichlet(parameter); with tiny parameters most entries underflow to 0, which is harmless."""
-    weights = draw.standard_gamma(np.broadcast_to(parameter, (n, len(parameter))))
+    weights = rng.standard_gamma(np.broadcast_to(parameter, (n, len(parameter))))
     empty = weights.sum(axis=1) == 0.0
     weights[empty, np.argmax(parameter)] = 1.0
     return weights / weights.sum(axis=1, keepdims=True)

@@ -123,7 +123,7 @@ def refresh(clusters, projection, constants, k):
 
 
 @kernel
-def put(documents, clusters, projection, constants, slots, used, j, k, sign):
+def add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums; as :func:`refresh`."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
@@ -280,7 +280,7 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
 
 
 @kernel
-def trust(documents, clusters, projection, constants, slots, cluster, step, most):
+def calibrate(documents, clusters, projection, constants, slots, cluster, step, most):
     """What a nat of the proposal's score is worth in the exact log evidence: the slope of a regression line.
 
     Over every ``step``-th document and at most ``most`` clusters of each, its own among them, both centred for each

@@ -121,13 +121,13 @@ def fill_factors(constants, background, clusters, factor):
 def project_documents(documents, scale, unit, frequency, bits):
     """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
     words, counts, signature = documents.words, documents.counts, documents.signature
-    n_lanes = signature.shape[1] * WORD_BITS
-    mean = np.zeros(n_lanes)  # <sign, p scale>
+    n_bits = signature.shape[1] * WORD_BITS
+    mean = np.zeros(n_bits)  # <sign, p scale>
     mean_square = 0.0
-    sums = np.zeros(n_lanes, np.int32)
+    sums = np.zeros(n_bits, np.int32)
     for word in range(scale.size):
         if frequency[word] > 0.0 and scale[word] > 0.0:
-            for b in range(n_lanes):
+            for b in range(n_bits):
                 sums[b] = 0
             add_signed(sums, word, np.int32(1))
             value = frequency[word] * scale[word]
@@ -136,7 +136,7 @@ def project_documents(documents, scale, unit, frequency, bits):
                 mean[b] += (2 * sums[b] - 1) * value
     for j in range(documents.mass.size):
         mass = documents.mass[j]
-        for b in range(n_lanes):
+        for b in range(n_bits):
             sums[b] = 0
         total = np.int64(0)
         square = mass * mass * mean_square

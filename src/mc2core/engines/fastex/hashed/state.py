@@ -19,12 +19,12 @@ from mc2core.engines.fastex.components import (
     GAUSSIAN,
     OVERLAP_UNIT,
     Constants,
-    Plan,
+    Settings,
     document_mass,
     expected_background,
     log_joint_of_sizes,
 )
-from mc2core.engines.fastex.hashed.moves import MOST_OF_COLUMN, Clusters, Columns, Documents, Projection, trust
+from mc2core.engines.fastex.hashed.moves import MOST_OF_COLUMN, Clusters, Columns, Documents, Projection, calibrate
 from mc2core.engines.fastex.hashed.passes import (
     JOINT_UNIT,
     MOMENT_UNIT,
@@ -49,7 +49,7 @@ _SAMPLED_TOGETHER = 125  # documents of a round that one thread takes at a time
 _GRID = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
 #: nats by which a document's own cluster must stand out in the words that are hashed
 SIGNAL = 25.0
-_TRUSTED_DOCUMENTS, _TRUSTED_CLUSTERS = 100, 50
+_CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
 #: scores are never trusted less
 LEAST_FLATNESS = 1e-3
 
@@ -69,14 +69,18 @@ class FastExState(State):
     """
 
     def __init__(
-        self, corpus: Corpus, plan: Plan, cluster: np.ndarray, aim: tuple[np.ndarray, np.ndarray, float] | None = None
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        cluster: np.ndarray,
+        projection_fit: tuple[np.ndarray, np.ndarray, float] | None = None,
     ) -> None:
         content = corpus.content
-        self.plan = plan
+        self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
-        n_parts = n_signature_words(plan.bits)
-        mass = document_mass(plan.component, content.data, content.indptr)
+        n_parts = n_signature_words(settings.bits)
+        mass = document_mass(settings.component, content.data, content.indptr)
         self.documents = Documents(
             content.indptr.astype(np.int64),
             np.ascontiguousarray(content.indices, dtype=np.int32),
@@ -87,39 +91,41 @@ class FastExState(State):
         )
         small = np.arange(_TABLE)
         slack = 0.0
-        if plan.failure_probability is not None:
-            slack = math.sqrt(math.log(plan.n_clusters / plan.failure_probability) / (2.0 * plan.bits))
+        if settings.failure_probability is not None:
+            slack = math.sqrt(math.log(settings.n_clusters / settings.failure_probability) / (2.0 * settings.bits))
         self.constants = Constants(
-            component=plan.component,
+            component=settings.component,
             n_words=corpus.n_words,
-            shift=np.uint64(count_bits(plan.n_clusters, corpus.n_words, int(self.word_totals.max(initial=0)))),
-            word_prior=plan.word_prior,
-            weight_prior=plan.weight_prior,
-            rate_prior=plan.rate_prior,
-            half_length=0.5 * float(mass.mean()) if plan.is_balanced else 0.0,
+            shift=np.uint64(count_bits(settings.n_clusters, corpus.n_words, int(self.word_totals.max(initial=0)))),
+            word_prior=settings.word_prior,
+            weight_prior=settings.weight_prior,
+            rate_prior=settings.rate_prior,
+            half_length=0.5 * float(mass.mean()) if settings.is_balanced else 0.0,
             norm_unit=1.0,
-            bits=plan.bits,
+            bits=settings.bits,
             slack=slack,
-            flatness=plan.flatness,
-            tries=plan.tries,
-            log_gamma=gammaln(small + plan.word_prior),
-            theta=(small if plan.component == GAUSSIAN else np.log1p(small / plan.word_prior)).astype(np.float32),
+            flatness=settings.flatness,
+            tries=settings.tries,
+            log_gamma=gammaln(small + settings.word_prior),
+            theta=(small if settings.component == GAUSSIAN else np.log1p(small / settings.word_prior)).astype(
+                np.float32
+            ),
         )
-        self.flatness = plan.flatness
+        self.flatness = settings.flatness
         self._count(mass)
-        if aim is not None:
-            self.centre, self.scale, self.flatness = aim
+        if projection_fit is not None:
+            self.centre, self.scale, self.flatness = projection_fit
             self._project()
             self.constants = self.constants._replace(flatness=self.flatness)
-        elif plan.is_balanced:
-            self.aim()
+        elif settings.is_balanced:
+            self.fit_projection()
         else:
             self.centre = np.zeros(corpus.n_words, np.float32)
             self.scale = np.ones(corpus.n_words, np.float32)
             self._project()
 
     def _count(self, mass: np.ndarray) -> None:
-        n_clusters, n_parts = self.plan.n_clusters, self.documents.signature.shape[1]
+        n_clusters, n_parts = self.settings.n_clusters, self.documents.signature.shape[1]
         size = padded(n_clusters)
         self.clusters = Clusters(
             n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
@@ -158,7 +164,7 @@ class FastExState(State):
 
         ValueError, with the document, where scores are not finite.
         """
-        if self.plan.documents_per_round == 1:
+        if self.settings.documents_per_round == 1:
             self._sweep_in_order(key, moves)
         else:
             self._sweep_in_rounds(key, moves, pool)
@@ -179,7 +185,7 @@ class FastExState(State):
     def _refuse(self, done: int) -> None:
         """ValueError where a kernel gave up at document -1 - ``done``."""
         if done < 0:
-            refuse_scores(self.plan, f"document {-1 - done}")
+            refuse_scores(self.settings, f"document {-1 - done}")
 
     def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
         """A sweep by many samplers and one updater (NIPS12 section 5), which is approximate.
@@ -197,7 +203,7 @@ class FastExState(State):
             self._refuse(choose_all(*blocks, *shared, self.slots, self.cluster, chosen, proposed))
             return proposed
 
-        round_size = self.plan.documents_per_round
+        round_size = self.settings.documents_per_round
         for start in range(0, len(self.cluster), round_size):
             stop = min(start + round_size, len(self.cluster))
             for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLED_TOGETHER):
@@ -213,7 +219,7 @@ class FastExState(State):
         """(K,) int64: documents of each cluster."""
         return self.clusters.n_k
 
-    def aim(self) -> None:
+    def fit_projection(self) -> None:
         """Fit the balanced projection to the clusters as they are now, and project anew.
 
         c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
@@ -225,7 +231,7 @@ class FastExState(State):
         is fitted: how much a nat of the proposal's score says of the exact log likelihood. Among clusters drawn at
         random it is next to nothing, and proposals are nearly uniform; of clusters that stand apart, it is a lot.
         """
-        n_words, n_clusters, n_documents = self.constants.n_words, self.plan.n_clusters, len(self.cluster)
+        n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)
         fill_factors(self.constants, np.zeros(BACKGROUND_SIZE), self.clusters, factor)
         first, second = np.zeros(n_words, np.int64), np.zeros(n_words, np.int64)
@@ -244,57 +250,57 @@ class FastExState(State):
         kept = seen[order[: np.argmax(gain) + 1]]
         self.centre = np.zeros(n_words, np.float32)
         self.scale = np.zeros(n_words, np.float32)
-        if self.plan.component != GAUSSIAN:  # whose theta_k share no c: they come with factors of their own
+        if self.settings.component != GAUSSIAN:  # whose theta_k share no c: they come with factors of their own
             self.centre[kept] = mean[kept]
         self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
         self._project()
         self.constants = self.constants._replace(flatness=1.0)
-        step = -(-n_documents // _TRUSTED_DOCUMENTS)
+        step = -(-n_documents // _CALIBRATION_DOCUMENTS)
         data = self.documents, self.clusters, self.projection, self.constants, self.slots, self.cluster
-        worth = trust(*data, step, _TRUSTED_CLUSTERS)
+        worth = calibrate(*data, step, _CALIBRATION_CLUSTERS)
         if not math.isfinite(worth):
-            refuse_scores(self.plan, "a document")
-        self.flatness = float(np.clip(worth, LEAST_FLATNESS, self.plan.flatness))
+            refuse_scores(self.settings, "a document")
+        self.flatness = float(np.clip(worth, LEAST_FLATNESS, self.settings.flatness))
         self.constants = self.constants._replace(flatness=self.flatness)
 
     def _project(self) -> None:
         """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
         clusters, documents = self.clusters, self.documents
         is_used = self.scale > 0
-        gaussian = self.plan.component == GAUSSIAN
-        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.plan.word_prior)
+        gaussian = self.settings.component == GAUSSIAN
+        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.settings.word_prior)
         reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
         inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
         unit = _GRID / max(float(reach @ inverse), 1e-300)
         frequency, background = np.zeros(len(self.scale)), np.zeros(BACKGROUND_SIZE)
-        if self.plan.is_balanced:
+        if self.settings.is_balanced:
             all_mass = max(int(documents.mass.sum()), 1)
             frequency = self.word_totals / all_mass
             left_out = self.word_totals[~is_used & (self.word_totals > 0)]
-            background = expected_background(self.plan.component, self.plan.word_prior, left_out, all_mass)
+            background = expected_background(self.settings.component, self.settings.word_prior, left_out, all_mass)
         grid = (unit * inverse).astype(np.float32)
         self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background)
         self.constants = self.constants._replace(norm_unit=1.0 / unit)
         shape = len(self.cluster), len(self.scale)
         content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
         heaviest = float((content @ self.scale.astype(np.float64)).max(initial=0.0))
-        project_documents(documents, self.scale, _GRID / max(heaviest, 1e-300), frequency, self.plan.bits)
+        project_documents(documents, self.scale, _GRID / max(heaviest, 1e-300), frequency, self.settings.bits)
         empty = np.zeros(clusters.sums.shape[1], np.int32)
         clusters.total[:], clusters.square[:] = project_empty(self.projection, empty)
         clusters.sums[:] = empty
         clusters.overlap[:] = 0
         project_cells(self.slots, self.constants, self.projection, clusters)
         for column in (clusters.columns.norm, clusters.columns.constant, clusters.columns.slope):
-            usable = np.abs(column[: self.plan.n_clusters]) < MOST_OF_COLUMN
+            usable = np.abs(column[: self.settings.n_clusters]) < MOST_OF_COLUMN
             if not usable.all():
-                refuse_scores(self.plan, f"cluster {np.argmin(usable)}")
+                refuse_scores(self.settings, f"cluster {np.argmin(usable)}")
 
     @property
     def log_joint(self) -> float:
         """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
         cells = log_cells(self.slots, self.constants) / JOINT_UNIT
         sizes = self.clusters.n_k, self.clusters.mass, self.clusters.squares
-        return log_joint_of_sizes(self.plan, self.constants.n_words, len(self.cluster), *sizes) + cells
+        return log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *sizes) + cells
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {

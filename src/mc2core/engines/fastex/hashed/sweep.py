@@ -6,7 +6,7 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.engines.fastex.hashed.moves import choose, fetch_cells, put, workspace
+from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, fetch_cells, workspace
 from mc2core.engines.fastex.hashed.table import MAX_LOAD
 
 
@@ -42,7 +42,7 @@ def apply_moves(first, last, documents, clusters, projection, constants, slots, 
             moves[1] += 1
             is_usable = True
             for k, sign in ((old, -1), (new, 1)):
-                is_usable &= put(documents, clusters, projection, constants, slots, used, j, k, sign)
+                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
             cluster[j] = new
             if not is_usable:
                 return -1 - j
@@ -74,7 +74,7 @@ def sweep(key, first, documents, clusters, projection, constants, slots, used, c
             moves[1] += 1
             is_usable = True
             for k, sign in ((old, -1), (new, 1)):
-                is_usable &= put(documents, clusters, projection, constants, slots, used, j, k, sign)
+                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
             cluster[j] = new
             if not is_usable:
                 return -1 - j
