@@ -1,10 +1,7 @@
 """``python -m mc2core``: the command line."""
 
-import importlib
-import sys
-
-# by its name: the command line stands above all else, and this file below it
-main = importlib.import_module("mc2core.app.cli").main
+import runpy
 
 if __name__ == "__main__":
-    sys.exit(main())
+    # by its name: the command line stands above all else, and this file below it
+    runpy.run_module("mc2core.app.cli", run_name="__main__", alter_sys=True)
