@@ -28,7 +28,7 @@ import numpy as np
 
 from mc2core import Corpus
 from mc2core.engines.svi.engine import SVI
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, SparseRows
 from mc2core.sources.collections import nips
 
 N_TOPICS = 120
@@ -46,7 +46,7 @@ def own_proportions(word_counts: np.ndarray, weights: np.ndarray, concentration:
         topic_prior=WORD_PRIOR,
         topic_weights=weights / weights.sum() * (1 - 1e-9),
         table_concentration=concentration,
-        natural=np.zeros((1, 0)),
+        contexts=SparseRows.of(np.zeros((1, 0))),
         cluster=np.zeros(corpus.n_documents, np.int32),
     )
     return Model([sample], {}, {}, corpus.vocabulary)

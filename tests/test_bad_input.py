@@ -11,7 +11,7 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
-from mc2core.model import Model, Sample, clustering
+from mc2core.model import Model, Sample, SparseRows, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
 AUTHOR = sp.csr_matrix([[1, 0], [0, 1]])
@@ -35,7 +35,7 @@ def model(**changes):
         "topic_prior": 0.1,
         "topic_weights": np.array([0.9]),
         "table_concentration": 1.0,
-        "natural": np.array([[0.5, 0.5]]),
+        "contexts": SparseRows.of(np.array([[0.5, 0.5]])),
         "cluster": np.array([0, 0], dtype=np.int32),
     }
     return Model([Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"])
@@ -201,7 +201,7 @@ CASES = {
         lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a whole array file"
     ),
     "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "is not a saved model: its format"),
-    "model without an array": (lambda d: damaged_model(d, without("0.natural")), "is not a saved model"),
+    "model without an array": (lambda d: damaged_model(d, without("0.natural.least")), "is not a saved model"),
     "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "a model needs at least one sample"),
     "model of unknown family": (
         lambda d: damaged_model(d, changed_meta(families={"author": {"family": "dirichlt"}})),

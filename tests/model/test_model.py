@@ -11,7 +11,7 @@ from scipy.special import softmax
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.model import Model, Sample, perplexity
+from mc2core.model import Model, Sample, SparseRows, perplexity
 
 WORDS = ["ash", "birch", "cedar", "date"]
 
@@ -34,7 +34,7 @@ def make_model(dense=False, n_samples=2):
                 topic_prior=0.01,
                 topic_weights=np.array([0.5, 0.2, 0.2]),
                 table_concentration=1.5,
-                natural=prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 1, -3, 2, 1, 3]]),
+                contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 1, -3, 2, 1, 3]])),
                 cluster=np.array([0, 1, 1], dtype=np.int32),
                 log_joint=-12.5 - i,
             )
@@ -70,6 +70,30 @@ def test_a_model_saved_before_provenance_had_its_name_still_loads(tmp_path):
     assert Model.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
 
 
+def test_a_model_saved_with_dense_context_parameters_still_loads(tmp_path):
+    model = make_model(False)
+    model.save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    old = {name: array for name, array in arrays.items() if ".natural." not in name}
+    old |= {f"{i}.natural": sample.natural for i, sample in enumerate(model.samples)}
+    storage.write_arrays(tmp_path / "old.npz", old)
+    np.testing.assert_array_equal(Model.load(tmp_path / "old.npz").last.natural, model.last.natural)
+
+
+def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():
+    rng = np.random.default_rng(3)
+    dense = 0.1 + rng.poisson(0.02, (50, 4000))
+    dense[:, 7] = rng.normal(size=50)  # a column without a common value, negative and zero entries among it
+    dense[3, 7] = 0.0
+    rows = SparseRows.of(dense)
+    np.testing.assert_array_equal(rows.dense(), dense)
+    np.testing.assert_array_equal(rows.dense(slice(5, 9)), dense[:, 5:9])
+    assert rows.above.nnz == np.count_nonzero(dense != dense.min(axis=0)) < 0.03 * dense.size
+    one = SparseRows.of(dense[:1])
+    assert one.above.nnz == 0
+    np.testing.assert_array_equal(one.dense(), dense[:1])
+
+
 @pytest.mark.parametrize("dense", [False, True])
 def test_save_and_load_round_trip(dense, tmp_path):
     model = make_model(dense)
@@ -79,7 +103,7 @@ def test_save_and_load_round_trip(dense, tmp_path):
         assert getattr(found, name) == getattr(model, name), name
     assert len(found.samples) == 2
     for one, other in zip(found.samples, model.samples, strict=True):
-        for name in Sample.__dataclass_fields__:
+        for name in [*Sample.__dataclass_fields__.keys() - {"contexts"}, "natural"]:
             left, right = getattr(one, name), getattr(other, name)
             assert sp.issparse(left) == sp.issparse(right)
             left, right = (part.toarray() if sp.issparse(part) else np.asarray(part) for part in (left, right))

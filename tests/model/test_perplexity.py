@@ -15,7 +15,7 @@ from scipy.special import gammaln, logsumexp
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, Sample, mixture, perplexity
+from mc2core.model import Model, Sample, SparseRows, mixture, perplexity
 from mc2core.model import perplexity_kernels as kernels
 
 V = 5
@@ -40,7 +40,7 @@ def draw_sample(seed, n_clusters=3, n_topics=2, new_cluster=0.15):
         topic_prior=0.2,
         topic_weights=generator.dirichlet(np.ones(n_topics + 1))[:n_topics],
         table_concentration=1.7,
-        natural=natural,
+        contexts=SparseRows.of(natural),
         cluster=np.zeros(4, dtype=np.int32),
     )
 
@@ -136,7 +136,7 @@ def test_context_reweighs_the_clusters():
 
 
 def test_context_without_contexts_is_marginal():
-    model = model_of(replace(draw_sample(3), natural=np.zeros((3, 0))))
+    model = model_of(replace(draw_sample(3), contexts=SparseRows.of(np.zeros((3, 0)))))
     model.families, model.dimensions = {}, {}
     corpus = Corpus(COUNTS)
     np.testing.assert_allclose(

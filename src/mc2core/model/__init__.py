@@ -2,5 +2,6 @@
 
 from mc2core.model.model import Model
 from mc2core.model.sample import Sample
+from mc2core.model.sparse_rows import SparseRows
 
-__all__ = ["Model", "Sample"]
+__all__ = ["Model", "Sample", "SparseRows"]

@@ -102,7 +102,7 @@ class Model:
         offset = 0
         for context in sorted(self.families):
             if context == name:
-                return self.last.natural[:, offset : offset + self.dimensions[context]]
+                return self.last.contexts.dense(slice(offset, offset + self.dimensions[context]))
             offset += self.dimensions[context]
         raise ValueError(f"context {name!r} is not in the model; it has: {', '.join(sorted(self.families)) or 'none'}")
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.described import Stored, check, check_csr
+from mc2core.model.sparse_rows import SparseRows
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Sample:
         epsilon_m; 1 - sum is the mass of topics not in use.
     table_concentration : float
         v: a document or cluster with proportions of its own draws them from DP(v, epsilon).
-    natural : (K, D) float64
-        Posterior natural parameters of the stacked contexts of each cluster.
+    contexts : SparseRows, (K, D)
+        Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` gives them dense.
     cluster : (J,) int32
         Cluster of each training document.
     log_joint : float
@@ -50,7 +51,7 @@ class Sample:
     topic_prior: float
     topic_weights: np.ndarray
     table_concentration: float
-    natural: np.ndarray
+    contexts: SparseRows
     cluster: np.ndarray
     log_joint: float = float("nan")
 
@@ -63,6 +64,11 @@ class Sample:
     def n_topics(self) -> int:
         """M, topics in use."""
         return len(self.topic_weights)
+
+    @property
+    def natural(self) -> np.ndarray:
+        """(K, D) float64: posterior natural parameters of the stacked contexts of each cluster."""
+        return self.contexts.dense()
 
     @property
     def word_given_topic(self) -> np.ndarray:
@@ -82,7 +88,7 @@ class Sample:
 _SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint")
 
 
-_SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "natural", "cluster")
+_SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "cluster")
 
 
 _SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "words"}  # field: name on disk
@@ -95,12 +101,21 @@ def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
     for field_name, name in _SAMPLE_TABLES.items():
         table = getattr(sample, field_name)
         if sp.issparse(table):
-            table = sp.csr_matrix(table)
-            arrays |= {f"{prefix}{name}.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
-            arrays[f"{prefix}{name}.shape"] = np.array(table.shape)
+            arrays |= _pack_csr(f"{prefix}{name}", sp.csr_matrix(table))
         else:
             arrays[f"{prefix}{name}"] = table
-    return arrays
+    arrays[f"{prefix}natural.least"] = sample.contexts.least
+    return arrays | _pack_csr(f"{prefix}natural.above", sample.contexts.above)
+
+
+def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
+    parts = {f"{name}.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
+    return parts | {f"{name}.shape": np.array(table.shape)}
+
+
+def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
+    parts = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    return sp.csr_matrix(tuple(parts), shape=tuple(arrays[f"{name}.shape"]))
 
 
 _ROUNDING = 1e-6
@@ -108,7 +123,6 @@ _DESCRIBED = {
     "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
     "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
     "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
-    "natural": Stored("f", "K D"),
     "cluster": Stored("i", "J", least=-1, below="K"),
     "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
     "topic_prior": Stored("f", "", least=0),
@@ -137,8 +151,14 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
                 fields[field_name] = own[name]
             else:
                 sizes = check_csr(own, name, _DESCRIBED_TABLES[name], sizes)
-                parts = own[f"{name}.data"], own[f"{name}.indices"], own[f"{name}.indptr"]
-                fields[field_name] = sp.csr_matrix(parts, shape=tuple(own[f"{name}.shape"]))
+                fields[field_name] = _unpack_csr(own, name)
+        if "natural" in own:  # dense, in older files
+            check(own, {"natural": Stored("f", "K D")}, sizes)
+            fields["contexts"] = SparseRows.of(own["natural"])
+        else:
+            sizes = check_csr(own, "natural.above", Stored("f", "K D"), sizes)
+            check(own, {"natural.least": Stored("f", "D")}, sizes)
+            fields["contexts"] = SparseRows(own["natural.least"], _unpack_csr(own, "natural.above"))
         shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
         if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
             raise ValueError("shares of clusters or topics sum to another number than 1")

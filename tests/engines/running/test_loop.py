@@ -17,7 +17,7 @@ from mc2core.base.checks import choice, whole
 from mc2core.compute import streams
 from mc2core.engines.base import Engine, State
 from mc2core.engines.running import checkpoint, loop
-from mc2core.model import Sample
+from mc2core.model import Sample, SparseRows
 
 CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
 
@@ -54,7 +54,7 @@ class Walk(Engine):
         values = dict.fromkeys(("cluster_weights", "topic_weights"), one)
         return Sample(
             **values, new_cluster_weight=0.0, topic_given_cluster=np.ones((1, 1)), new_topic_weight=np.zeros(1),
-            topic_words=words, topic_prior=0.5, table_concentration=1.0, natural=np.zeros((1, 0)),
+            topic_words=words, topic_prior=0.5, table_concentration=1.0, contexts=SparseRows.of(np.zeros((1, 0))),
             cluster=state.cluster.copy(), log_joint=float(state.position.sum()),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from mc2core.base.described import Stored, check, check_csr
 from mc2core.engines import SVI, FastEx, Gibbs
 from mc2core.engines.running import checkpoint
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, SparseRows
 from mc2core.model.sample import pack_sample
 
 CORPUS = Corpus(
@@ -117,7 +117,7 @@ def sample(**changes):
         "topic_prior": 0.1,
         "topic_weights": np.array([0.9, 0.05, 0.01]),
         "table_concentration": 1.0,
-        "natural": np.array([[0.5, 0.5], [1.5, 2.5]]),
+        "contexts": SparseRows.of(np.array([[0.5, 0.5], [1.5, 2.5]])),
         "cluster": np.array([0, 1, -1], dtype=np.int32),
         "log_joint": -3.0,
     }
@@ -137,7 +137,7 @@ def test_forged_samples_are_refused_in_one_sentence(tmp_path, dense):
     assert Model.load(path).last.n_topics == 3
     whole = storage.read_arrays(path)
     # counts, natural parameters and the joint, which comes last of the scalars, have no upper bound
-    unbounded = {"1.words", "1.words.data", "1.natural", "1.scalars"}
+    unbounded = {"1.words", "1.words.data", "1.natural.least", "1.natural.above.data", "1.scalars"}
     for name in pack_sample(one, "1."):
         storage.write_arrays(path, {other: array for other, array in whole.items() if other != name})
         with pytest.raises(ValueError, match=r"model\.npz is not a saved model: sample 1: '.*' is missing"):

@@ -30,7 +30,7 @@ from mc2core.engines.fastex.limits import (
 from mc2core.engines.fastex.tables import CLUSTER_BYTES, table_bytes
 from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
-from mc2core.model import Sample
+from mc2core.model import Sample, SparseRows
 
 _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
 _DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
@@ -233,7 +233,7 @@ class FastEx(Engine):
             topic_prior=self.word_prior,
             topic_weights=np.full(len(used), 1.0 / len(used)),
             table_concentration=1.0,
-            natural=np.zeros((len(used), 0)),
+            contexts=SparseRows.of(np.zeros((len(used), 0))),
             cluster=rows.astype(np.int32),
             log_joint=state.log_joint,
         )

@@ -36,7 +36,7 @@ from mc2core.engines.gibbs.tokens import WordCells, sweep_topics, word_cells
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
-from mc2core.model import Sample
+from mc2core.model import Sample, SparseRows
 
 KERNELS = ("collapsed", "blocked", "interleaved")
 _DESCRIBED = {
@@ -238,7 +238,7 @@ class Gibbs(Engine):
             topic_prior=self.topic_prior,
             topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
-            natural=state.contexts.natural(assignments.cluster, assignments.n_clusters),
+            contexts=SparseRows.of(state.contexts.natural(assignments.cluster, assignments.n_clusters)),
             cluster=assignments.cluster.copy(),
             log_joint=state.log_joint,
         )

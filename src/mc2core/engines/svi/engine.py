@@ -33,7 +33,7 @@ from mc2core.engines.svi.state import (
     topic_shares,
 )
 from mc2core.families.stacked import StackedContexts
-from mc2core.model import Sample
+from mc2core.model import Sample, SparseRows
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
@@ -195,7 +195,7 @@ class SVI(Engine):
             topic_prior=self.topic_prior,
             topic_weights=sticks.expected_weights(state.topic_sticks)[topics],
             table_concentration=float(self.concentrations(state).mean[TABLE]),
-            natural=state.natural[clusters],
+            contexts=SparseRows.of(state.natural[clusters]),
             cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
         )
