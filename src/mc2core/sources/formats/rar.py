@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, cast
@@ -14,6 +15,8 @@ from mc2core.sources.formats.archives import ArchiveError
 
 MAX_MEMBER_BYTES = 2 * 2**30
 _CHUNK = 1 << 20
+# bytes of what bsdtar says of a damaged archive
+_MOST_REASON = 300
 
 
 def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
@@ -35,9 +38,15 @@ def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str
 
 
 def _unpack_one(program: str, path: Path, target: Path) -> None:
-    # to standard output: no name in the archive ever becomes a path
-    command = [program, "-x", "-O", "-q", "-f", str(path.resolve()), "--include", f"*{target.name}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    # to standard output: no name in the archive ever becomes a path; a passphrase, or an archive that seems to be
+    # encrypted would have the user asked for one
+    command = [program, "-x", "-O", "-q", "--passphrase", "none", "-f", str(path.resolve())]
+    command += ["--include", f"*{target.name}"]
+    # complaints to a file: a damaged archive can earn more of them than a pipe holds, and bsdtar would wait for ever
+    with (
+        tempfile.TemporaryFile() as complaints,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
+    ):
         output = cast(IO[bytes], process.stdout)
         with storage.replacing(target, "wb") as stream:
             while block := output.read(_CHUNK):
@@ -45,6 +54,7 @@ def _unpack_one(program: str, path: Path, target: Path) -> None:
                 if stream.tell() > MAX_MEMBER_BYTES:
                     process.kill()
                     raise ArchiveError(f"{path}: {target.name} has more than {MAX_MEMBER_BYTES} bytes")
-            reason = " ".join(process.communicate()[1].decode("utf-8", "replace").split())
-            if process.returncode != 0:
+            if process.wait() != 0:
+                complaints.seek(0)
+                reason = " ".join(complaints.read(_MOST_REASON).decode("utf-8", "replace").split())
                 raise ArchiveError(f"{path} gives no {target.name}: {reason}")
