@@ -16,6 +16,7 @@ TARGETS = {
     "icml2014_figure1",
     "icml2014_figure2",
     "icml2014_figure3",
+    "icml2014_figure4",
     "icml2014_figure7",
     "icml2014_table1",
     "nips2012_figure1",

@@ -126,7 +126,7 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
     ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
     natural = model.context_parameters(CONTEXT)[clusters]
-    found = model.cluster_weights[clusters, None] * predictive_density((grid - mean) / sd, natural) / sd
+    found = model.cluster_weights[clusters, None] * NormalGamma.predictive_density((grid - mean) / sd, natural) / sd
     for k, density in enumerate(found):
         ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
     ax.set(title="context of each cluster", xlabel="number", ylabel="density")
@@ -134,13 +134,6 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     ax.legend(fontsize=6, handlelength=1.2, ncols=3, loc="upper center", columnspacing=1.0)
     items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
-
-
-def predictive_density(values: np.ndarray, natural: np.ndarray) -> np.ndarray:
-    """(K, n) posterior predictive density (Student's t, docs/model.md, section 1) of n values under K Normal-Gammas."""
-    mu, kappa, a, b = NormalGamma.standard(natural)
-    scale = np.sqrt(b * (kappa + 1.0) / (a * kappa))
-    return stats.t.pdf(values[None, :], 2.0 * a[:, None], loc=mu[:, None], scale=scale[:, None])
 
 
 def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[tuple[str, bool, str]]:
