@@ -57,7 +57,9 @@ rule fit_with_snapshots:
         snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
         model=expand("results/snapshots/{{run}}/{seed}/model.npz", seed=SEEDS),
         trace=expand("results/snapshots/{{run}}/{seed}/trace.tsv", seed=SEEDS),
-        provenance=expand("results/snapshots/{{run}}/{seed}/provenance.json", seed=SEEDS),
+        provenance=expand(
+            "results/snapshots/{{run}}/{seed}/provenance.json", seed=SEEDS
+        ),
     log:
         "results/logs/snapshots/{run}.log",
     threads: config["threads"]
