@@ -117,6 +117,12 @@ def test_the_names_that_users_rely_on_are_there():
             assert inspect.getdoc(one), f"{name} has no docstring"
 
 
+def test_names_that_are_near_are_suggested_in_one_place():
+    """Every "did you mean" is that of ``base.checks``."""
+    users = {name_of(path) for path in MODULES if re.search("difflib|did you mean", path.read_text(encoding="utf-8"))}
+    assert users == {"base.checks"}
+
+
 def test_tests_mirror_the_package():
     """A folder of tests is a folder of the package; helpers of several tests are no tests themselves."""
     tests = ROOT / "tests"

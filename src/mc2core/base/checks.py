@@ -71,14 +71,17 @@ def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     """``value``; ValueError with the nearest allowed one unless it is in ``allowed``."""
     allowed = list(allowed)
     if value not in allowed:
-        near = difflib.get_close_matches(str(value), allowed, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{hint}")
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}{did_you_mean(value, allowed)}")
     return value
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A clause for an error message: "; did you mean 'x'?", or the list of what is known where nothing is near."""
+def did_you_mean(name: Any, known: Iterable[Any]) -> str:
+    """A clause for an error message: "; did you mean 'x'?", or "" where nothing is near."""
+    near = difflib.get_close_matches(str(name), [str(one) for one in known], n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def nearest(name: Any, known: Iterable[Any]) -> str:
+    """The clause of :func:`did_you_mean`, or the list of what is known where nothing is near."""
     known = list(known)
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(map(str, known))}"
+    return did_you_mean(name, known) or f"; known: {', '.join(map(str, known))}"

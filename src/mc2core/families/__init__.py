@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from mc2core.base.checks import nearest
 from mc2core.families.base import Family
 from mc2core.families.dirichlet import DirichletCategorical
 from mc2core.families.gaussian import NormalGamma
@@ -26,13 +26,11 @@ def family_from_settings(settings: Mapping[str, Any]) -> Family:
     rest = dict(settings)
     name = rest.pop("family", None)
     if name not in FAMILIES:
-        near = difflib.get_close_matches(str(name), FAMILIES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(FAMILIES)}"
-        raise ValueError(f"family {name!r} is not known{hint}")
+        raise ValueError(f"family {name!r} is not known{nearest(name, FAMILIES)}")
     known = FAMILIES[name]().settings()
     for key in rest:
         if key not in known:
-            raise ValueError(f"family {name!r} has no setting {key!r}; known: {', '.join(known)}")
+            raise ValueError(f"family {name!r} has no setting {key!r}{nearest(key, known)}")
     return FAMILIES[name](**rest)
 
 

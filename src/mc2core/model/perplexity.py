@@ -11,7 +11,6 @@ corpus nor on the number of threads. (Matrix products of another size may differ
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from mc2core.base.checks import choice
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.model import perplexity_kernels as kernels
@@ -182,11 +182,7 @@ ESTIMATORS: dict[str, Estimator] = {
 
 def estimator_of(name: str) -> Estimator:
     """The estimator called ``name``; ValueError names the nearest one."""
-    if name not in ESTIMATORS:
-        near = difflib.get_close_matches(str(name), ESTIMATORS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"estimator is {name!r}; allowed: {', '.join(ESTIMATORS)}{hint}")
-    return ESTIMATORS[name]
+    return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
 
 
 def log_likelihood(

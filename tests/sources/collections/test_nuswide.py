@@ -154,7 +154,7 @@ def test_damage_is_refused(tmp_path, change, message):
 
 def test_unknown_folders_and_places(tmp_path):
     folder = write(tmp_path / "a", official(small()))
-    with pytest.raises(ValueError, match="the image lists have no folder 'wolfs'; the nearest is 'wolf'"):
+    with pytest.raises(ValueError, match="the image lists have no folder 'wolfs'; did you mean 'wolf'"):
         read(folder, animals=("cat", "wolfs"))
     with pytest.raises(ValueError, match="animals must be different folder names"):
         read(folder, animals=("cat", "cat"))

@@ -91,8 +91,8 @@ def damage(name, value):
     ("change", "options", "message"),
     [
         (None, {}, "holds 0.693147"),
-        (None, {"layer": "count"}, "layers has no 'count'; the nearest is 'counts'"),
-        (None, {"label": "doner"}, "obs has no 'doner'; the nearest is 'donor'"),
+        (None, {"layer": "count"}, "layers has no 'count'; did you mean 'counts'?"),
+        (None, {"label": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
         (None, {"label": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
         (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "holds text; kind 'number' needs numbers"),
         (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),

@@ -209,7 +209,7 @@ def test_a_bad_record_is_named(tmp_path, row, message):
     [
         ((), "a.csv is empty; its first line must name the columns"),
         (("b,n",), "a.csv has no document"),
-        (("b,nn", "x,1"), "has no column 'n'; the nearest is 'nn' (columns: 'b, nn')"),
+        (("b,nn", "x,1"), "has no column 'n'; did you mean 'nn'? (columns: 'b, nn')"),
         (("b,year", "x,1"), "has no column 'n' (columns: 'b, year')"),
         (("b,o\u2028ther", "x,1"), r"(columns: 'b, o\u2028ther')"),
         (("b,n,n", "x,1,1"), "has the column 'n' twice"),

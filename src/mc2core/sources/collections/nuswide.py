@@ -16,7 +16,6 @@ Files are read line by line and only lines of wanted images are parsed.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import os
 import re
 import zipfile
@@ -29,6 +28,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
 from mc2core.sources.formats import archives
 
@@ -179,8 +179,7 @@ def _check_folders(
     for animal in animals:
         if animal not in found:
             known = sorted({image.folder for part in PARTS for image in images[part]})
-            near = "".join(f"; the nearest is {one!r}" for one in difflib.get_close_matches(animal, known, n=1))
-            raise ValueError(f"{folder}: the image lists have no folder {animal!r}{near}")
+            raise ValueError(f"{folder}: the image lists have no folder {animal!r}{did_you_mean(animal, known)}")
 
 
 def _check_sizes(

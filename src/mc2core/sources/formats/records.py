@@ -6,13 +6,14 @@ Files come from anybody: lines and fields have a limit, text must be UTF-8, a ro
 from __future__ import annotations
 
 import csv
-import difflib
 import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mc2core.base.checks import did_you_mean
 
 MAX_LINE_BYTES = 32 * 2**20
 _SEPARATORS = {".csv": ",", ".tsv": "\t"}
@@ -183,8 +184,8 @@ def _find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
             raise ValueError(f"{path} has the column {name!r} twice")
     for column in columns:
         if column not in header:
-            near = "".join(f"; the nearest is {one!r}" for one in difflib.get_close_matches(column, header, n=1))
-            raise ValueError(f"{path} has no column {column!r}{near} (columns: {', '.join(header)[:200]!r})")
+            hint = did_you_mean(column, header)
+            raise ValueError(f"{path} has no column {column!r}{hint} (columns: {', '.join(header)[:200]!r})")
     return [header.index(column) for column in columns]
 
 

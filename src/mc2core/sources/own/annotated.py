@@ -8,7 +8,6 @@ can crash the HDF5 library itself, and Python with it: :func:`rehearse` finds ou
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import os
 import subprocess
@@ -21,6 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
 from mc2core.sources.own.table import ContextColumn
 
@@ -178,8 +178,7 @@ def _matrix(path: Path, node: Any, expected: tuple[int, int]) -> sp.csr_matrix:
 
 def _child(path: Path, group: Any, name: str) -> Any:
     if name not in group:
-        near = "".join(f"; the nearest is {one!r}" for one in difflib.get_close_matches(name, list(group), n=1))
-        raise ValueError(f"{path}: {group.name.strip('/')} has no {name!r}{near}")
+        raise ValueError(f"{path}: {group.name.strip('/')} has no {name!r}{did_you_mean(name, group)}")
     return group[name]
 
 
