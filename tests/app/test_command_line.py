@@ -27,7 +27,7 @@ def fitted(tmp_path_factory):
 
 
 def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
-    assert sorted(path.name for path in (fitted / "fit").iterdir()) == ["provenance.json", "model.npz", "trace.tsv"]
+    assert sorted(path.name for path in (fitted / "fit").iterdir()) == ["model.npz", "provenance.json", "trace.tsv"]
     provenance = json.loads((fitted / "fit/provenance.json").read_text())
     assert (provenance["iterations"], provenance["settings"]["kernel"]) == (3, "collapsed")
     assert provenance["settings"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
