@@ -35,7 +35,7 @@ FITS = {
     "svi from noise": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
-            FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1),
+            FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
             4,
         )
         for proposal in ("hash", "exact", "baseline")

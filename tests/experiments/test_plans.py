@@ -14,12 +14,14 @@ from mc2core.sources import datasheet
 from mc2core.sources.download import fetch
 
 SCHEMAS = ROOT / "workflow/schemas"
-CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
 HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
 
 
 def config(**changes):
-    return plan.read_yaml(ROOT / "config/config.yaml") | changes
+    whole = plan.read_yaml(ROOT / "config/config.yaml") | changes
+    plan.fill_defaults(whole["engines"], CONFIG_SCHEMA["properties"]["engines"])
+    return whole
 
 
 def sheet(tmp_path, content):
@@ -109,7 +111,9 @@ def test_the_plans_of_the_checkout_are_accepted():
                 old[key] = update(old.get(key, {}), value) if isinstance(value, dict) else value
             return old
 
-        update(whole, plan.read_yaml(ROOT / "config" / name))
+        changes = plan.read_yaml(ROOT / "config" / name)
+        plan.check_keys(changes, CONFIG_SCHEMA, name)
+        update(whole, changes)
         plan.check_values(whole, CONFIG_SCHEMA, name)
         path = ROOT / "config/experiments.tsv"
         rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
@@ -181,6 +185,7 @@ def nips(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"seeds": 10**400}, "c: seeds: 1000"),
         (nips(scale=float("nan")), "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus"),
         ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
         ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the character U+0000"),

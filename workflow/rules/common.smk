@@ -12,7 +12,7 @@ from mc2core.sources.download.fetch import read_catalogue
 
 SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
 EXPERIMENTS = "config/experiments.tsv"
-CONFIG_SCHEMA = plan.read_yaml(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
 
 # datasets that are parts of another one's files
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
@@ -26,6 +26,7 @@ try:
     plan.check_keys(config, CONFIG_SCHEMA, "configuration")
     plan.read_numbers(config, CONFIG_SCHEMA)
     plan.check_values(config, CONFIG_SCHEMA, "configuration")
+    plan.fill_defaults(config["engines"], CONFIG_SCHEMA["properties"]["engines"])
     plan.check_mirror(config)
     CHOSEN = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(

@@ -17,7 +17,7 @@ def learnt_roles(learn: Any) -> list[str]:
     """Checked copy of a ``learn_concentrations`` argument: true, false or a list of some of ``ROLES``."""
     if isinstance(learn, bool | np.bool_):
         return list(ROLES) if learn else []
-    if isinstance(learn, str) or not isinstance(learn, Iterable):
+    if isinstance(learn, str | Mapping) or not isinstance(learn, Iterable):
         raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
     return [choice("learn_concentrations", role, ROLES) for role in learn]
 

@@ -28,8 +28,7 @@ def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, A
         Unknown engine or setting (with the nearest known one), a value the engine refuses, or contexts for an engine
         that takes none.
     """
-    kind = _engine_class(name)
-    known = [one for one in inspect.signature(kind).parameters if one not in ("contexts", "threads")]
+    kind, known = engine_class(name), settings_of(name)
     for setting in settings:
         choice(f"a setting of engine {name!r}", setting, known)
     if takes_contexts(name):
@@ -41,8 +40,15 @@ def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, A
 
 def takes_contexts(name: str) -> bool:
     """Whether an engine looks at contexts; those that do not cluster words only."""
-    return "contexts" in inspect.signature(_engine_class(name)).parameters
+    return "contexts" in inspect.signature(engine_class(name)).parameters
 
 
-def _engine_class(name: str) -> Any:
+def settings_of(name: str) -> dict[str, Any]:
+    """Settings of an engine with their defaults: constructor arguments other than ``contexts`` and ``threads``."""
+    parameters = inspect.signature(engine_class(name)).parameters
+    return {one: parameters[one].default for one in parameters if one not in ("contexts", "threads")}
+
+
+def engine_class(name: str) -> Any:
+    """The class of an engine; ValueError names the nearest one."""
     return getattr(engines, ENGINES[choice("engine", name, ENGINES)])

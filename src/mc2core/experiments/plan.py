@@ -6,9 +6,9 @@ A validator of JSON Schema answers with the schema around a fault; here each fau
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,6 +70,16 @@ def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any]
     return value
 
 
+def fill_defaults(value: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """``value`` with, in place, the ``default`` of each key of the schema that it lacks, at any depth."""
+    for key, inner in schema["properties"].items():
+        if "default" in inner:
+            value.setdefault(key, inner["default"])
+        else:
+            fill_defaults(value.setdefault(key, {}), inner)
+    return value
+
+
 def check_values(value: Any, schema: Mapping[str, Any], where: str) -> None:
     """ValueError for the value that breaks the JSON Schema most plainly: its key, what was found, what is allowed."""
     import jsonschema
@@ -78,11 +88,13 @@ def check_values(value: Any, schema: Mapping[str, Any], where: str) -> None:
         if character := _control_character(text):
             raise ValueError(f"{where}: {', '.join(map(str, place))}: {text!r} holds {character}")
     standard = jsonschema.Draft202012Validator
-    # every comparison with NaN is false, so bounds let it pass
-    finite = standard.TYPE_CHECKER.redefine(
-        "number", lambda checker, one: standard.TYPE_CHECKER.is_type(one, "number") and math.isfinite(one)
-    )
-    validator = jsonschema.validators.extend(standard, type_checker=finite)(schema)
+
+    def is_finite(kind: str) -> Any:
+        return lambda checker, one: standard.TYPE_CHECKER.is_type(one, kind) and abs(one) <= sys.float_info.max
+
+    # every comparison with NaN is false, so bounds let it pass; whole numbers beyond all floats are of no use
+    checker = standard.TYPE_CHECKER.redefine_many({kind: is_finite(kind) for kind in ("number", "integer")})
+    validator = jsonschema.validators.extend(standard, type_checker=checker)(schema)
     fault = jsonschema.exceptions.best_match(validator.iter_errors(value))
     if fault is None:
         return
@@ -119,6 +131,21 @@ def check_mirror(config: Mapping[str, Any]) -> None:
 def read_yaml(path: str | os.PathLike[str]) -> Any:
     """The content of a YAML file; ValueError naming the file and the place for one that cannot be read."""
     return plain_yaml.read(path)
+
+
+def read_schema(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A JSON Schema; where it refers to a file beside it (``$ref: engines.schema.yaml``), what that file holds."""
+
+    def joined(node: Any) -> Any:
+        if isinstance(node, list):
+            return [joined(one) for one in node]
+        if not isinstance(node, Mapping):
+            return node
+        if not node.get("$ref", "#").startswith("#"):
+            return read_schema(Path(path).parent / node["$ref"])
+        return {key: joined(inner) for key, inner in node.items()}
+
+    return joined(plain_yaml.read(path))
 
 
 def check_config_files(arguments: Iterable[str]) -> None:

@@ -49,12 +49,13 @@ EXACT_BYTES = 2**31
 
 
 class FastEx(Engine):
-    """Collapsed mixture of K components with a symmetric Dirichlet prior on their weights (NIPS12, docs/model.md).
+    """Mixture of K components over documents' words, sampled with hashed proposals or exactly (NIPS12, docs/model.md).
 
-    Every sweep visits each document once, in order. With ``proposal="hash"`` a cluster is proposed from bit signatures
-    and accepted by Metropolis-Hastings, at a cost that hardly grows with K; with ``"exact"`` all clusters are scored.
-    Both are collapsed. ``"baseline"`` is what the paper compares with: it alternates assignments, all clusters being
-    scored, with Dirichlet draws of weights and word distributions.
+    The components' weights have a symmetric Dirichlet prior. Every sweep visits each document once, in order. With
+    ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
+    hardly grows with K; with ``"exact"`` all clusters are scored. Both are collapsed. ``"baseline"`` is what the paper
+    compares with: it alternates assignments, all clusters being scored, with Dirichlet draws of weights and word
+    distributions.
 
     Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in proposals'
     weights and exact scores' word terms: for the paper's projection always; for the balanced one in every sweep but
@@ -62,41 +63,44 @@ class FastEx(Engine):
 
     Parameters
     ----------
-    n_clusters : int
-        K. More clusters than documents is allowed; some then stay empty.
-    word_prior : float > 0, V * word_prior at most 1e9
-        a: Dirichlet parameter of every word (multinomial), shape of the Gamma prior of every word's rate (Poisson), or
-        documents that the prior mean of 0 counts for (Gaussian).
-    weight_prior : float > 0, K * weight_prior at most 1e9
-        Dirichlet parameter of every cluster weight.
-    bits : 8, 16, 32, 64, 128 or 256
-        Length of a signature.
-    projection : "balanced" or "paper"
-        What is hashed, see :mod:`mc2core.engines.fastex.hashed.moves`. The balanced one makes two moves of a document
-        in each sweep from the same signatures, the paper's one.
-    component : "multinomial", "poisson" or "gaussian"
-        Distribution of the word counts given the cluster, see :mod:`mc2core.engines.fastex.components`. Poisson: each
+    n_clusters : int in [1, 2147483647], default 100
+        K, clusters; more than documents are allowed, and some then stay empty.
+    word_prior : float in [1e-100, inf), default 0.01
+        a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
+        rate, with Gaussian ones the documents that the prior mean of 0 counts for. V * word_prior is at most 1e9.
+    weight_prior : float in [1e-100, inf), default 1.0
+        Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
+    bits : {8, 16, 32, 64, 128, 256}, default 128
+        Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
+        (``benchmarks/fastex.md``).
+    projection : {"balanced", "paper"}, default "balanced"
+        Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.engines.fastex.hashed.moves`).
+        The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
+    component : {"multinomial", "poisson", "gaussian"}, default "multinomial"
+        Distribution of the word counts in a cluster (:mod:`mc2core.engines.fastex.components`). Poisson: each
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own.
-    proposal : "hash", "exact", "auto" or "baseline"
-        "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes for each
-        document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a document
-        (at most its documents or its largest count). Two exact sweeps come closer to the true clusters than hashed
-        ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads the corpus and K
-        alone: a run makes the same choice on any machine.
-    failure_probability : float in (0, 1), optional
-        Propose by the upper bound that holds with this probability less (NIPS12 eq. 15) instead of the plain estimate.
-    flatness : float in (0, 1]
-        Power to which the proposal is raised. Below 1 it forgives errors of the estimate and is accepted more often.
-        The balanced projection lowers it further as long as its estimates are poor.
-    rate_prior : float > 0
+    proposal : {"hash", "exact", "auto", "baseline"}, default "auto"
+        Propose by hash signatures, score every cluster exactly, choose by room, or the paper's baseline, which is not
+        collapsed. "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes
+        for each document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a
+        document (at most its documents or its largest count). Two exact sweeps come closer to the true clusters than
+        hashed ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads the corpus
+        and K alone: a run makes the same choice on any machine.
+    failure_probability : float in (0, 1) or None, default None
+        Propose by the upper bound that holds but for this probability (NIPS12 eq. 15); None is the plain estimate.
+    flatness : float in (0, 1], default 0.8
+        Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
+        accepted more often. The balanced projection lowers it further as long as its estimates are poor.
+    rate_prior : float in [1e-100, inf), default 1.0
         Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
-    documents_per_round : int
-        Hashed proposals only. 1: every document sees all earlier moves, and the chain is exact. More is approximate:
-        so many documents are sampled at once from shared statistics, by all threads, before one updater carries out
-        their moves (NIPS12 section 5). What the chain converges to is then not the posterior; rounds should be far
-        smaller than the corpus. The results are the same for any number of threads.
-    threads : int
+    documents_per_round : int in [1, inf), default 1
+        Documents that are sampled at once by hashed proposals; 1 keeps the chain exact. With 1 every document sees all
+        earlier moves, and one thread does the work. More is approximate: so many documents are sampled from shared
+        statistics, by all threads, before one updater carries out their moves (NIPS12 section 5). What the chain
+        converges to is then not the posterior; rounds should be far smaller than the corpus. The results are the same
+        for any number of threads.
+    threads : int in [1, inf), default 1
         Never changes a result. They share the baseline's sweeps, and hashed ones in rounds; exact sweeps, and hashed
         ones of a document at a time, take one thread.
 
@@ -116,7 +120,7 @@ class FastEx(Engine):
         n_clusters: int = 100,
         word_prior: float = 0.01,
         weight_prior: float = 1.0,
-        bits: int = 32,
+        bits: int = 128,
         projection: str = "balanced",
         component: str = "multinomial",
         proposal: str = "auto",

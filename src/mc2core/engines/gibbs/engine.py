@@ -125,27 +125,40 @@ def _log_words(start, token, count, topic, n_topics, s):
 
 
 class Gibbs(Engine):
-    """Gibbs sampler of MC2.
+    """Gibbs sampler of MC2 (ICML14, section 3.2).
 
     Parameters
     ----------
-    group_concentration, table_concentration, topic_concentration : float > 0
-        alpha, v, eta of ICML14; starting values where they are learnt.
-    learn_concentrations : bool or list of "group", "table", "topic"
-        Which of them are sampled, under ``concentration_priors``.
-    concentration_priors : mapping of those names to (shape, rate), optional
-        Gamma priors; (1, 1) where not given.
-    topic_prior : float > 0
+    group_concentration : float in [1e-10, 1e10], default 1.0
+        alpha of ICML14, of document clusters; the start where it is learnt.
+    table_concentration : float in [1e-10, 1e10], default 1.0
+        v, within a cluster; the start where it is learnt.
+    topic_concentration : float in [1e-10, 1e10], default 1.0
+        eta, of topics; the start where it is learnt.
+    learn_concentrations : bool or list of {"group", "table", "topic"}, default True
+        Which concentrations are sampled; True is all three.
+    concentration_priors : dict of {"group", "table", "topic"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+    topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words.
-    contexts : mapping of context names to families, optional
-    kernel : "collapsed", "blocked" or "interleaved"
-    start_topics, start_clusters : int
-        Topics and document clusters of the starting state, at most.
-    one_cluster_per_document : bool
-        Hold every document in a cluster of its own: the HDP of Teh et al. (2006). Contexts then say nothing of the
-        words, and alpha plays no part.
-    threads : int
+    contexts : mapping of context names to families or None, default None
+        Families, or their settings as a plan holds them; the corpus must have contexts of these names.
+    kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
+        Collapsed sweeps, blocked moves, or both in turn.
+    start_topics : int in [1, 2147483647], default 50
+        Topics of the starting state, at most.
+    start_clusters : int in [1, 2147483647], default 20
+        Document clusters of the starting state, at most.
+    one_cluster_per_document : bool, default False
+        Hold every document in a cluster of its own, which makes the model the HDP of Teh et al. (2006). Contexts then
+        say nothing of the words, and alpha plays no part.
+    threads : int in [1, inf), default 1
         Threads of the blocked move; the result does not depend on it.
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range.
     """
 
     name: ClassVar[str] = "gibbs"

@@ -45,33 +45,47 @@ _LEAST_TOKENS = 0.5
 
 
 class SVI(Engine):
-    """Stochastic variational inference (Huynh et al., UAI 2016).
+    """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
 
     Parameters
     ----------
-    n_clusters, n_tables, n_topics : int >= 1
-        Truncations K, T (tables of each cluster), M. What is in use is reported by trace and model.
-    batch_size : int >= 1 or None
-        Documents of a mini-batch; None: the whole corpus at rate 1 (coordinate ascent).
-    schedule : "default" | "paper"
-        Rate (t + delay)**-forgetting of mini-batch t = 1, 2, ...; "paper" is delay 1, forgetting 0.8.
-    delay : float >= 0, optional
+    n_clusters : int in [1, 2147483647], default 40
+        K, a truncation. What is in use of each truncation is reported by trace and model.
+    n_tables : int in [1, 2147483647], default 20
+        T, tables of each cluster, a truncation.
+    n_topics : int in [1, 2147483647], default 120
+        M, a truncation.
+    batch_size : int in [1, inf) or None, default 50
+        Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
+    schedule : {"default", "paper"}, default "default"
+        Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
+    delay : float in [0, inf) or None, default None
         rho, in place of the schedule's.
-    forgetting : float in (0.5, 1], optional
+    forgetting : float in (0.5, 1] or None, default None
         iota, in place of the schedule's.
-    contexts : ``{name: family}``
-    topic_prior : float > 0
-        s.
-    group_concentration, table_concentration, topic_concentration : float > 0
-        alpha, v, eta; starting values where they are learnt.
-    learn_concentrations : bool or list of "group", "table", "topic"
-        Which of them have Gamma posteriors, under ``concentration_priors``.
-    concentration_priors : mapping of those names to (shape, rate), optional
-        (1, 1) where not given.
-    initialisation : "seeded" | "gibbs" | "random"
-        See :mod:`mc2core.engines.svi.start`.
-    threads : int >= 1
+    contexts : mapping of context names to families or None, default None
+        Families, or their settings as a plan holds them; the corpus must have contexts of these names.
+    group_concentration : float in [1e-10, 1e10], default 1.0
+        alpha of ICML14, of document clusters; the start where it is learnt.
+    table_concentration : float in [1e-10, 1e10], default 1.0
+        v, within a cluster; the start where it is learnt.
+    topic_concentration : float in [1e-10, 1e10], default 1.0
+        eta, of topics; the start where it is learnt.
+    learn_concentrations : bool or list of {"group", "table", "topic"}, default True
+        Which concentrations have Gamma posteriors; True is all three.
+    concentration_priors : dict of {"group", "table", "topic"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+    topic_prior : float in [1e-10, 1e10], default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words.
+    initialisation : {"seeded", "gibbs", "random"}, default "seeded"
+        Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.engines.svi.start`).
+    threads : int in [1, inf), default 1
         Never changes a bit of the result.
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range.
 
     One step is one epoch, done in at most 32 parts. ``state.elbo`` is exact for a full batch: the ELBO of the state's
     globals with the local posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's
@@ -84,9 +98,9 @@ class SVI(Engine):
     def __init__(
         self,
         *,
-        n_clusters: int = 30,
+        n_clusters: int = 40,
         n_tables: int = 20,
-        n_topics: int = 100,
+        n_topics: int = 120,
         batch_size: int | None = 50,
         schedule: str = "default",
         delay: float | None = None,

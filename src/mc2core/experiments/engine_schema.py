@@ -1,0 +1,173 @@
+"""The part of a plan's schema that is on engines, made from their constructors.
+
+Defaults are those of the signature; types, ranges and descriptions are read from the docstring, whose section
+Parameters holds an entry for each argument:
+
+    bits : {8, 16, 32, 64, 128, 256}, default 128
+        Length of a signature. Only this first sentence is taken.
+
+A type is ``int``, ``float``, ``bool``, ``None``, ``{...}`` with the values allowed, ``list of ...``, ``pair of ...``,
+``dict of {...} to ...``, or some of them with ``or`` between; numbers may have a range, as in ``float in (0, 1]``.
+
+``python -m mc2core.experiments.engine_schema workflow/schemas/engines.schema.yaml`` writes the file anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import re
+import sys
+from typing import Any, NamedTuple
+
+import yaml
+
+from mc2core.base import storage
+from mc2core.engines.registry import ENGINES, engine_class, settings_of
+
+_ENTRY = re.compile(r"(\w+) : (.+), default (.+)")
+_NUMBER = re.compile(r"(int|float)(?: in ([\[(])(\S+), (\S+)([\])]))?")
+_YAML_WORDS = {"None": "null", "True": "true", "False": "false"}
+_HEADER = """\
+# Made from the engines' constructors and their docstrings; do not edit. After a change of these:
+# python -m mc2core.experiments.engine_schema workflow/schemas/engines.schema.yaml
+"""
+
+
+class Entry(NamedTuple):
+    """An argument as a docstring describes it: its type and default as written there, and the text below them."""
+
+    kind: str
+    default: str
+    text: str
+
+
+def documented(docstring: str) -> dict[str, Entry]:
+    """Entries of the section Parameters by name; ValueError for one that is not ``name : type, default value``."""
+    section = re.search(r"^Parameters\n-+\n(.*?)(?:\n\n|\Z)", inspect.cleandoc(docstring), re.S | re.M)
+    entries = {}
+    for block in re.split(r"\n(?=\S)", section[1]) if section else ():
+        head, _, text = block.partition("\n")
+        match = _ENTRY.fullmatch(head)
+        if match is None:
+            raise ValueError(f"{head!r} is not of the form 'name : type, default value'")
+        entries[match[1]] = Entry(match[2], match[3], " ".join(text.split()))
+    return entries
+
+
+def schema_of_type(kind: str) -> dict[str, Any]:
+    """JSON Schema of a type as docstrings write it; ValueError for one that is none."""
+    schema: dict[str, Any] = {}
+    types: list[str] = []
+    for part in kind.split(" or "):
+        one = _schema_of_part(part)
+        if "enum" in one and part != kind:
+            raise ValueError(f"type {kind!r}: values in braces stand alone")
+        types += [one.pop("type")] if "type" in one else []
+        schema |= one
+    if types:
+        schema = {"type": types[0] if len(types) == 1 else types} | schema
+    return schema
+
+
+def _schema_of_part(kind: str) -> dict[str, Any]:
+    name, _, rest = kind.partition(" of ")
+    if kind in ("bool", "None"):
+        return {"type": {"bool": "boolean", "None": "null"}[kind]}
+    if match := _NUMBER.fullmatch(kind):
+        return _schema_of_number(*match.groups())
+    if re.fullmatch(r"\{.+\}", kind):
+        return {"enum": _values(kind)}
+    if name == "list":
+        return {"type": "array", "items": schema_of_type(rest)}
+    if name == "pair":
+        return {"type": "array", "minItems": 2, "maxItems": 2, "items": schema_of_type(rest)}
+    if name == "dict" and " to " in rest:
+        keys, _, values = rest.partition(" to ")
+        inner = {key: schema_of_type(values) for key in _values(keys)}
+        return {"type": "object", "additionalProperties": False, "properties": inner}
+    raise ValueError(f"type {kind!r} is not known")
+
+
+def _values(braces: str) -> list[Any]:
+    return list(ast.literal_eval(f"[{braces[1:-1]}]"))
+
+
+def _schema_of_number(kind: str, left: str | None, least: str | None, most: str | None, right: str | None) -> Any:
+    schema: dict[str, Any] = {"type": {"int": "integer", "float": "number"}[kind]}
+    if least and most:
+        number = int if kind == "int" else float
+        schema["minimum" if left == "[" else "exclusiveMinimum"] = number(least)
+        if float(most) < math.inf:
+            schema["maximum" if right == "]" else "exclusiveMaximum"] = number(most)
+    return schema
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description as people who write YAML read it."""
+    plain = re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``", lambda match: match[1] or match[2], text)
+    sentence = re.split(r"(?<=\.)\s+(?=[A-Z\"])", plain, maxsplit=1)[0]
+    return re.sub(r"\b(None|True|False)\b", lambda match: _YAML_WORDS[match[0]], sentence)
+
+
+def engine_schema(name: str) -> dict[str, Any]:
+    """JSON Schema of the settings of an engine, none of which is required. ValueError for one that is not described."""
+    kind = engine_class(name)
+    docstring = inspect.getdoc(kind) or ""
+    entries = documented(docstring)
+    properties = {}
+    for setting, default in settings_of(name).items():
+        if setting not in entries:
+            raise ValueError(f"{kind.__name__}: {setting!r} is not described in the docstring")
+        entry = entries[setting]
+        about, schema = {"description": first_sentence(entry.text)}, schema_of_type(entry.kind)
+        if "properties" in schema:
+            schema["properties"] = {key: about | inner for key, inner in schema["properties"].items()}
+        properties[setting] = about | schema | {"default": default}
+    return {
+        "description": docstring.partition("\n")[0],
+        "type": "object",
+        "additionalProperties": False,
+        "properties": properties,
+    }
+
+
+def engines_schema() -> str:
+    """The schema of all engines, as the stored file holds it."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Settings of engines",
+        "description": "What differs from each engine's defaults; a row of experiments.tsv may change it for its run.",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {name: engine_schema(name) for name in sorted(ENGINES)},
+    }
+    return _HEADER + yaml.dump(schema, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Lists on one line, and nothing written as a reference to what came before."""
+
+    def represent_list(self, data: Any) -> yaml.SequenceNode:
+        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_Dumper.add_representer(list, _Dumper.represent_list)
+
+
+def main(arguments: list[str]) -> int:
+    """Write the schema to the path given."""
+    if len(arguments) != 1:
+        print("usage: python -m mc2core.experiments.engine_schema PATH", file=sys.stderr)
+        return 2
+    with storage.replacing(arguments[0]) as stream:
+        stream.write(engines_schema())
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
