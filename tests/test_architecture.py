@@ -117,10 +117,16 @@ def test_the_names_that_users_rely_on_are_there():
             assert inspect.getdoc(one), f"{name} has no docstring"
 
 
-def test_names_that_are_near_are_suggested_in_one_place():
-    """Every "did you mean" is that of ``base.checks``."""
-    users = {name_of(path) for path in MODULES if re.search("difflib|did you mean", path.read_text(encoding="utf-8"))}
-    assert users == {"base.checks"}
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        pytest.param("difflib|did you mean", "base.checks", id="did you mean"),
+        pytest.param(r"± \{|_sd\"\] = ", "experiments.report.tables", id="mean and spread"),
+        pytest.param(r"\"does not hold|\(no further apart", "experiments.report.claims", id="verdict of a claim"),
+    ],
+)
+def test_what_many_say_is_written_once(pattern, place):
+    assert {name_of(path) for path in MODULES if re.search(pattern, path.read_text(encoding="utf-8"))} == {place}
 
 
 def test_tests_mirror_the_package():

@@ -46,7 +46,7 @@ def fits(*curves):
 
 
 def verdicts(judged):
-    return {text: holds for text, holds, _ in judged}
+    return {one.text: one.holds for one in judged}
 
 
 def test_speed_up_is_the_ratio_of_seconds_to_the_baselines_last_vi():
@@ -74,7 +74,7 @@ def test_method_that_does_not_get_there_has_no_speed_up_and_fails_its_claim():
         "as good as the baseline in the end": False,
         "9.25 times sooner at the baseline's VI": False,
     }
-    assert "1 of 1 fits do not reach that VI" in judged[1][2]
+    assert "1 of 1 fits do not reach that VI" in judged[1].numbers
 
 
 def test_baseline_that_stays_at_its_start_is_no_measure():
@@ -97,12 +97,14 @@ def test_claims_hold_from_their_threshold_on():
 
 def test_longer_signatures_are_judged_by_their_last_vi():
     def judged(short, long):
-        return convergence.judge_bits(fits(curve("FastEx", [short], 1.0, 64), curve("FastEx", [long], 1.0)))[1]
+        return convergence.judge_bits(
+            fits(curve("FastEx", [short], 1.0, 64), curve("FastEx", [long], 1.0)), "W100"
+        ).holds
 
     assert judged(4.0, 4.0) is True
     assert judged(4.0, 3.97) is True
     assert judged(4.0, 3.9) is False
-    assert convergence.judge_bits(fits(FAST))[1] is None
+    assert convergence.judge_bits(fits(FAST), "W100").holds is None
 
 
 def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
@@ -113,8 +115,8 @@ def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
     assert shown.loc[("W100", "FastEx, 128 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == ["9.25", "15.0"]
     assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
     assert shown.loc[("NIPS", "FastEx, 128 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
-    assert {one["dataset"] for one in claims} == {"W100"}
-    assert [one["verdict"] for one in claims] == ["holds", "holds"]
+    assert {one.dataset for one in claims} == {"W100"}
+    assert [one.verdict for one in claims] == ["holds", "holds"]
 
 
 def test_curves_are_read_with_what_the_plan_and_the_corpus_say(tmp_path):
@@ -193,8 +195,8 @@ PRINTED = pd.DataFrame(
 def test_growth_of_the_total_with_the_number_of_clusters_is_judged(microseconds, verdict):
     times = TIMES.assign(microseconds_per_document=[10.0, microseconds, 50.0])
     _, (claim,) = table1.speed_table(times, PRINTED)
-    assert claim["verdict"] == verdict
-    assert f"8 bits {microseconds / 10:.2f}" in claim["numbers"]
+    assert claim.verdict == verdict
+    assert f"8 bits {microseconds / 10:.2f}" in claim.numbers
 
 
 def test_speed_table_has_the_papers_column_beside_ours():
@@ -202,4 +204,4 @@ def test_speed_table_has_the_papers_column_beside_ours():
     shown = table1.format_speed_table(table).set_index("method")
     assert shown.loc["FastEx"].tolist() == ["total", "8", "10.00", "69.52", "14.00", "103.91"]
     assert shown.loc["collapsed Gibbs"].tolist() == ["total", "", "", "", "50.00", ""]
-    assert table1.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0]["verdict"] == "not computed"
+    assert table1.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0].verdict == "not computed"

@@ -82,9 +82,9 @@ GIBBS = [(0, 0.1, 900), (10, 1.0, 500), (20, 2.0, 410), (40, 4.0, 400)]
 def test_claims_of_figure_3(svi, verdicts, words):
     table = points(svi, GIBBS)
     judged = figure.claims(table, "NIPS")
-    assert [holds for _, holds, _ in judged] == verdicts
-    assert "Gibbs, collapsed 400.5 (395.0 averaged)" in judged[0][2]
-    assert judged[1][2].endswith(words)
+    assert [one.holds for one in judged] == verdicts
+    assert "Gibbs, collapsed 400.5 (395.0 averaged)" in judged[0].numbers
+    assert judged[1].numbers.endswith(words)
     last = table[table["method"] == "SVI"].iloc[-1]
     assert (last["perplexity_least"], last["perplexity_most"], last["seeds"]) == (svi[-1][2], svi[-1][2] + 1, 2)
     figure.draw(table)
@@ -92,7 +92,7 @@ def test_claims_of_figure_3(svi, verdicts, words):
 
 def test_claims_without_a_fit_are_not_computed():
     table = points([(1, 1.0, 3.0)], GIBBS)
-    assert [holds for _, holds, _ in figure.claims(table[table["method"] != "SVI"], "NIPS")] == [None, None]
+    assert [one.holds for one in figure.claims(table[table["method"] != "SVI"], "NIPS")] == [None, None]
 
 
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
@@ -131,9 +131,9 @@ def test_speed_table(cores, parallel, verdict, numbers):
     row = table.iloc[0]
     assert (row["sequential_seconds"], row["cores"], row["paper_speedup"], row["seeds"]) == (12.0, cores, 8.0, 2)
     assert row["sequential_seconds_sd"] == pytest.approx(np.sqrt(2))
-    assert claims[0]["claim"] == "8.0 times as fast on 4 cores"
-    assert claims[0]["verdict"] == verdict
-    assert claims[0]["numbers"].startswith(numbers)
+    assert claims[0].text == "8.0 times as fast on 4 cores"
+    assert claims[0].verdict == verdict
+    assert claims[0].numbers.startswith(numbers)
     shown = table1.format_speed_table(table).iloc[0]
     assert shown["1 core, s, ours"] == "12.00 ± 1.41"
     assert (shown["parallel, s, ours"] == "") == (parallel is None)

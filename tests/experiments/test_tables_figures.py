@@ -1,5 +1,6 @@
 """Tables and figures from small data made by hand: what they say, and that their files hold it."""
 
+import math
 import re
 
 import numpy as np
@@ -12,6 +13,7 @@ from mc2core.engines.running.files import fit_corpus
 from mc2core.experiments.icml2014 import cluster, letters, sizes, table1
 from mc2core.experiments.icml2014.recovery import match_topics
 from mc2core.experiments.report import diagrams, style, tables
+from mc2core.experiments.report.claims import Claim, write_claims
 from mc2core.families import NormalGamma
 from mc2core.model import Model
 from mc2core.sources.catalogue import describe
@@ -47,7 +49,7 @@ def score(contexts, perplexity, method="MC2", title="NIPS", **changes):
 
 
 def verdicts(claims):
-    return {(one["dataset"], one["claim"]): one["verdict"] for one in claims}
+    return {(one.dataset, one.text): one.verdict for one in claims}
 
 
 def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
@@ -81,9 +83,9 @@ def test_claim_says_when_seeds_differ_more_than_rows():
     scores = [score([], 2300.0), score([], 2310.0)]
     for time, close in (([2304.0, 2304.0], True), ([2204.0, 2205.0], False)):
         _, claims = table1.perplexity_table([*scores, *(score(["year"], one) for one in time)], PAPER, ESTIMATORS)
-        one = next(claim for claim in claims if claim["claim"] == "timestamp best")
-        assert one["verdict"] == "holds"
-        assert ("one sd between seeds" in one["numbers"]) == close
+        one = next(claim for claim in claims if claim.text == "timestamp best")
+        assert one.verdict == "holds"
+        assert ("one sd between seeds" in one.numbers) == close
 
 
 def test_order_of_methods_is_judged_only_where_all_are_there():
@@ -113,9 +115,25 @@ def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):
     assert "A &lt; B &amp; C" in (tmp_path / "t.html").read_text()
 
 
+def test_claims_are_written_with_their_target_and_verdict(tmp_path):
+    claims = [Claim("NIPS", "A below B", holds, "1 against 2") for holds in (True, np.False_, None)]
+    write_claims(tmp_path / "c.csv", "icml2014_table1", claims)
+    lines = (tmp_path / "c.csv").read_text().splitlines()
+    assert lines[0] == "target,dataset,claim,verdict,numbers"
+    assert lines[1] == "icml2014_table1,NIPS,A below B,holds,1 against 2"
+    assert [line.split(",")[3] for line in lines[2:]] == ["does not hold", "not computed"]
+    write_claims(tmp_path / "none.csv", "icml2014_table1", [])
+    assert (tmp_path / "none.csv").read_text().splitlines() == lines[:1]
+
+
 def test_mean_and_sd_as_people_read_them():
-    assert tables.mean_sd([1000.0, 1010.0]) == "1,005 ± 7"
-    assert tables.mean_sd([0.1234], digits=2) == "0.12"
+    assert tables.mean_sd(pd.Series([1000.0, 1010.0])) == "1,005 ± 7"
+    assert tables.mean_sd(pd.Series([0.1234]), digits=2) == "0.12"
+    assert tables.mean_and_sd(pd.Series([1.0, 2.0, 6.0]), "x") == {"x": 3.0, "x_sd": 7.0**0.5}
+    assert all(math.isnan(one) for one in tables.mean_and_sd(pd.Series(dtype=float), "x").values())
+    row = {"x": 12345.678, "x_sd": 2345.6}
+    assert tables.spread(row, "x", 1) == "12,345.7 ± 2,345.6"
+    assert tables.spread(row | {"x_sd": float("nan")}, "x") == "12,346"
 
 
 def test_match_topics_undoes_a_permutation_and_reports_what_is_missing():
@@ -179,7 +197,7 @@ def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
 def test_letters_are_judged_over_all_fits(fitted):
     corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
     bad = fitted(corpus.standardised("number"), {"number": {"family": "normal_gamma"}})
-    assert [holds for _, holds, _ in letters.judge(truth, [bad], 4)] == [bad.last.n_clusters == 4, False]
+    assert [one.holds for one in letters.judge(truth, [bad], 4)] == [bad.last.n_clusters == 4, False]
 
     class Good:
         word_given_topic = truth.word_given_topic[::-1]
@@ -188,9 +206,9 @@ def test_letters_are_judged_over_all_fits(fitted):
             n_clusters, n_topics = 4, 13
 
     clusters, found = letters.judge(truth, [Good, Good, bad], 100)
-    assert clusters[:2] == ("100 sweeps recover K = 4", True)
-    assert found[:2] == ("100 sweeps recover all 13 letters", True)
-    assert found[2].startswith("letters found 13, 13, ")
+    assert clusters[1:3] == ("100 sweeps recover K = 4", True)
+    assert found[1:3] == ("100 sweeps recover all 13 letters", True)
+    assert found.numbers.startswith("letters found 13, 13, ")
 
 
 def test_cluster_figure_describes_the_largest_cluster(fitted):
@@ -235,14 +253,14 @@ def test_sizes_are_summarised_and_judged():
     assert points["nmi_sd"].to_numpy() == pytest.approx(0.01)
     row = points[(points["axis"] == "n_tokens") & (points["n_tokens"] == 5) & points["with_context"]].iloc[0]
     assert row["nmi"] == pytest.approx(0.81)
-    judged = sizes.claim(points)
-    assert [holds for _, holds, _ in judged] == [True, True]
-    assert judged[0][2] == "gain in NMI +0.300 at 5, +0.100 at 20"
-    assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1, 20: 0.3})))] == [False, False]
-    assert [holds for _, holds, _ in sizes.claim(sizes.summarise(sizes_rows({5: 0.1})))] == [None, None]
-    near = sizes.claim(sizes.summarise(sizes_rows({5: 0.105, 20: 0.1})))
+    judged = sizes.judge(points)
+    assert [one.holds for one in judged] == [True, True]
+    assert judged[0].numbers == "gain in NMI +0.300 at 5, +0.100 at 20"
+    assert [one.holds for one in sizes.judge(sizes.summarise(sizes_rows({5: 0.1, 20: 0.3})))] == [False, False]
+    assert [one.holds for one in sizes.judge(sizes.summarise(sizes_rows({5: 0.1})))] == [None, None]
+    near = sizes.judge(sizes.summarise(sizes_rows({5: 0.105, 20: 0.1})))
     numbers = "gain in NMI +0.105 at 5, +0.100 at 20 (no further apart than one sd between repeats, 0.010)"
-    assert [one[1:] for one in near] == [(True, numbers)] * 2
+    assert [(one.holds, one.numbers) for one in near] == [(True, numbers)] * 2
 
 
 def test_sizes_figure_has_both_lines_and_names_its_repeats():

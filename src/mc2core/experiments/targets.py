@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mc2core.experiments.plan import Plan
+    from mc2core.experiments.report.claims import Claim
 
 #: packages of targets, and what the report calls them, in its order
 PAPERS = {"icml2014": "ICML 2014", "uai2016": "UAI 2016", "nips2012": "NIPS 2012"}
@@ -40,13 +41,13 @@ class Built:
     data : the numbers, as the CSV holds them; for a figure, what is drawn
     shown : of a table, the cells as text for people
     figure : of a figure, the picture
-    claims : rows of :func:`mc2core.experiments.report.claims.claim`
+    claims : what the numbers say of what the paper claims
     """
 
     data: pd.DataFrame
     shown: pd.DataFrame | None = None
     figure: Figure | None = None
-    claims: Sequence[Mapping[str, str]] = ()
+    claims: Sequence[Claim] = ()
 
 
 def no_options(plan: Plan, target: str) -> dict[str, Any]:
@@ -148,4 +149,4 @@ def make(name: str, files: Files, options: Options, stem: str | os.PathLike[str]
             raise ValueError(f"{name} is a figure, but its module draws none")
         write_figure(built.figure, built.data, stem)
     if target.has_claims:
-        write_claims(stem.with_name(f"{stem.name}_claims.csv"), built.claims)
+        write_claims(stem.with_name(f"{stem.name}_claims.csv"), name, built.claims)

@@ -15,7 +15,7 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.corpus import Corpus
     from mc2core.experiments.icml2014 import letters
-    from mc2core.experiments.report.claims import claim
+    from mc2core.experiments.report.claims import Claim
     from mc2core.model import Model
     from mc2core.sources.simulated.shapes import Truth
 
@@ -23,11 +23,11 @@ def _build(files: Files, options: Options) -> Built:
     models = [Model.load(path) for path in files["models"]]
     truth = Truth.load(folder / "truth.npz")
     figure, drawn = letters.draw(Corpus.load(folder / "train"), truth, {"MC2": models[0]}, len(models))
-    verdicts = [
+    claims = [
         *letters.judge(truth, models, options["sweeps"]),
-        ("LDA and HDP mix up M and N, I and T", None, "no fit of LDA and HDP"),
+        Claim("letters", "LDA and HDP mix up M and N, I and T", None, "no fit of LDA and HDP"),
     ]
-    return Built(drawn, figure=figure, claims=[claim("icml2014_figure2", "letters", *one) for one in verdicts])
+    return Built(drawn, figure=figure, claims=claims)
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

@@ -14,11 +14,9 @@ def _build(files: Files, options: Options) -> Built:
     import pandas as pd
 
     from mc2core.experiments.icml2014 import sizes
-    from mc2core.experiments.report.claims import claim
 
     points = sizes.summarise(pd.concat([pd.read_csv(path) for path in files["sizes"]]))
-    claims = [claim("icml2014_figure7", "letters", *verdict) for verdict in sizes.claim(points)]
-    return Built(points, figure=sizes.draw(points), claims=claims)
+    return Built(points, figure=sizes.draw(points), claims=sizes.judge(points))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

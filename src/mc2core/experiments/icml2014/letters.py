@@ -14,6 +14,7 @@ from scipy import stats
 from mc2core.corpus import Corpus
 from mc2core.experiments.icml2014.recovery import FOUND_WITHIN, match_topics
 from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import Claim
 from mc2core.families import NormalGamma
 from mc2core.model import Model
 from mc2core.sources.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
@@ -136,8 +137,8 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
 
 
-def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[tuple[str, bool, str]]:
-    """The paper's claims as (what, whether it holds for most fits, the numbers): the clusters, and the letters."""
+def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
+    """The paper's claims, which hold where they do for most fits: the clusters, and the letters."""
     n_clusters = len(truth.cluster_weights)
     clusters = [model.last.n_clusters for model in models]
     found = [
@@ -145,12 +146,14 @@ def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[tuple[str,
     ]
     n_letters = len(truth.word_given_topic)
     return [
-        (
+        Claim(
+            "letters",
             f"{sweeps} sweeps recover K = {n_clusters}",
             clusters.count(n_clusters) > len(models) / 2,
             f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}",
         ),
-        (
+        Claim(
+            "letters",
             f"{sweeps} sweeps recover all {n_letters} letters",
             found.count(n_letters) > len(models) / 2,
             f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",

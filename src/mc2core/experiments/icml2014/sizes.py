@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 
 _AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
 _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
@@ -54,25 +55,21 @@ def draw(points: pd.DataFrame) -> Figure:
     return figure
 
 
-def claim(points: pd.DataFrame) -> list[tuple[str, bool | None, str]]:
-    """The paper's claim on each axis: (what, whether it holds, the numbers); None where there is one size only.
+def judge(points: pd.DataFrame) -> list[Claim]:
+    """The paper's claim on each axis; not computed where there is one size only.
 
     Context helps most where there is least: its gain in mean NMI at the smallest size exceeds that at the largest.
     """
-    verdicts: list[tuple[str, bool | None, str]] = []
+    claims = []
     for axis, label in _AXES.items():
         table = points[points["axis"] == axis].pivot(index=axis, columns="with_context").sort_index()
         gain = (table["nmi"][True] - table["nmi"][False]).to_numpy()
         sizes = table.index.to_numpy()
-        spread = table["nmi_sd"].iloc[[0, -1]].to_numpy().max()
+        sd = table["nmi_sd"].iloc[[0, -1]].to_numpy().max()
         numbers = f"gain in NMI {gain[0]:+.3f} at {sizes[0]}, {gain[-1]:+.3f} at {sizes[-1]}"
-        if len(sizes) > 1 and abs(gain[0] - gain[-1]) < spread:
-            numbers += f" (no further apart than one sd between repeats, {spread:.3f})"
-        verdicts.append(
-            (
-                f"context helps most where {label.removeprefix('number of ')} are few",
-                bool(gain[0] > gain[-1]) if len(sizes) > 1 else None,
-                numbers,
-            )
-        )
-    return verdicts
+        text, holds = f"context helps most where {label.removeprefix('number of ')} are few", None
+        if len(sizes) > 1:
+            numbers += no_further_than_seeds(gain[0] - gain[-1], sd, "repeats", digits=3)
+            holds = bool(gain[0] > gain[-1])
+        claims.append(Claim("letters", text, holds, numbers))
+    return claims

@@ -10,8 +10,8 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import claim
-from mc2core.experiments.report.tables import number, spread
+from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors
 
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
-) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+) -> tuple[pd.DataFrame, list[Claim]]:
     """ICML14 table 1: a row for each method and features the paper or we have.
 
     Parameters
@@ -45,7 +45,7 @@ def perplexity_table(
     Returns
     -------
     table : ours as mean and sd over seeds beside the paper's figure; NaN where one side has none.
-    claims : rows of :func:`claim`.
+    claims : on each dataset.
     """
     ours = pd.DataFrame([_flat(one, estimators) for one in scores])
     datasets = list(dict.fromkeys(ours["dataset"]))
@@ -79,8 +79,7 @@ def _row(
 ) -> dict[str, Any]:
     row: dict[str, Any] = {"dataset": dataset, "method": method, "features": features, "seeds": len(fits)}
     for name in (*estimators, "clusters", "topics", "seconds"):
-        row[name] = fits[name].mean() if len(fits) else np.nan
-        row[f"{name}_sd"] = fits[name].std(ddof=1) if len(fits) > 1 else np.nan
+        row |= mean_and_sd(fits[name], name)
     for name in ("source", "documents", "threads"):
         row[name] = fits[name].iloc[0] if len(fits) else np.nan
     for name in ("perplexity", "clusters", "topics"):
@@ -88,30 +87,29 @@ def _row(
     return row
 
 
-def _claims(dataset: str, table: pd.DataFrame, estimator: str) -> list[dict[str, str]]:
+def _claims(dataset: str, table: pd.DataFrame, estimator: str) -> list[Claim]:
     here = table[table["dataset"] == dataset].set_index(["method", "features"])
     rows, sds = here[estimator].dropna(), here[f"{estimator}_sd"]
     mc2 = rows.loc["MC2"] if "MC2" in rows.index.get_level_values(0) else pd.Series(dtype=float)
-    target, judged = "icml2014_table1", []
+    judged = []
     numbers = ", ".join(f"{features} {value:,.1f}" for features, value in mc2.items())
     if "words+timestamp" in mc2.index and len(mc2) > 1:
         others = mc2.drop("words+timestamp")
         lead = others.min() - mc2["words+timestamp"]
-        spread = sds.loc["MC2"][["words+timestamp", others.idxmin()]].max()
-        if abs(lead) < spread:
-            numbers += f" (no further apart than one sd between seeds, {spread:.1f})"
-        judged.append(claim(target, dataset, "timestamp best", bool(lead > 0), numbers))
+        sd = sds.loc["MC2"][["words+timestamp", others.idxmin()]].max()
+        numbers += no_further_than_seeds(lead, sd, "seeds", digits=1)
+        judged.append(Claim(dataset, "timestamp best", bool(lead > 0), numbers))
     else:
-        judged.append(claim(target, dataset, "timestamp best", None, numbers))
+        judged.append(Claim(dataset, "timestamp best", None, numbers))
     for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
         one = rows.loc[worse].min() if worse in rows.index.get_level_values(0) else None
         others = rows.loc[better].max() if better in rows.index.get_level_values(0) else None
         text = f"any MC2 below {worse}" if better == "MC2" else f"{better} below {worse}"
         absent = [name for name, value in ((worse, one), (better, others)) if value is None]
         if one is None or others is None:
-            judged.append(claim(target, dataset, text, None, f"no fit of {' and '.join(absent)}"))
+            judged.append(Claim(dataset, text, None, f"no fit of {' and '.join(absent)}"))
         else:
-            judged.append(claim(target, dataset, text, bool(others < one), f"{others:,.0f} against {one:,.0f}"))
+            judged.append(Claim(dataset, text, bool(others < one), f"{others:,.0f} against {one:,.0f}"))
     return judged
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.report.tables import mean_sd
 
 BASELINE = "baseline"
@@ -106,42 +107,39 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def judge(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[tuple[str, bool | None, str]]:
-    """Two claims on one method, over seeds, as (what, whether it holds, the numbers).
+def judge(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
+    """Two claims on one method, over seeds.
 
     The method ends no farther from the truth than the baseline, and reaches the baseline's VI ``times`` times sooner.
-    ``fits`` is the table of :func:`compare`; None where a side is missing or the baseline gains nothing.
+    ``fits`` is the table of :func:`compare`; not computed where a side is missing or the baseline gains nothing.
     """
     here = fits[fits["dataset"] == dataset]
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
     name = f"{method}: " if method != JUDGED[0] else ""
     quality, speed = f"{name}as good as the baseline in the end", f"{name}{times:g} times sooner at the baseline's VI"
     if ours.empty or rival.empty:
-        return [(quality, None, "no fit"), (speed, None, "no fit")]
-    numbers = f"VI {_mean_sd(ours['vi_bits'], 2)}, baseline {_mean_sd(rival['vi_bits'], 2)} bits"
+        return [Claim(dataset, text, None, "no fit") for text in (quality, speed)]
+    numbers = f"VI {mean_sd(ours['vi_bits'], 2)}, baseline {mean_sd(rival['vi_bits'], 2)} bits"
     gained = rival.set_index("seed")["seconds_to_baseline"].dropna()
     reached = ours["speedup"].dropna()
     if gained.empty:
         idle = "the baseline ends no better than after its first sweep"
-        return [(quality, None, f"{numbers}: {idle}"), (speed, None, idle)]
-    verdicts = [(quality, bool(ours["vi_bits"].mean() <= rival["vi_bits"].mean() * WITHIN), numbers)]
+        return [Claim(dataset, quality, None, f"{numbers}: {idle}"), Claim(dataset, speed, None, idle)]
+    claims = [Claim(dataset, quality, bool(ours["vi_bits"].mean() <= rival["vi_bits"].mean() * WITHIN), numbers)]
     if len(reached) < len(gained):
-        return [*verdicts, (speed, False, f"{len(gained) - len(reached)} of {len(gained)} fits do not reach that VI")]
-    return [*verdicts, (speed, bool(reached.mean() >= times), f"{_mean_sd(reached, 1)} times")]
+        missing = f"{len(gained) - len(reached)} of {len(gained)} fits do not reach that VI"
+        return [*claims, Claim(dataset, speed, False, missing)]
+    return [*claims, Claim(dataset, speed, bool(reached.mean() >= times), f"{mean_sd(reached, 1)} times")]
 
 
-def _mean_sd(values: pd.Series, digits: int) -> str:
-    return mean_sd(values.to_list(), digits)
-
-
-def judge_bits(fits: pd.DataFrame, method: str = JUDGED[0], enough: int = 64) -> tuple[str, bool | None, str]:
+def judge_bits(fits: pd.DataFrame, dataset: str, method: str = JUDGED[0], enough: int = 64) -> Claim:
     """The claim that signatures longer than ``enough`` bits gain nothing: their last VI is not lower by over 1%."""
-    means = fits[fits["method"] == method].groupby("bits")["vi_bits"].mean()
+    means = fits[(fits["dataset"] == dataset) & (fits["method"] == method)].groupby("bits")["vi_bits"].mean()
     text, longer = f"no gain past {enough} bits", means[means.index > enough]
     if enough not in means.index or longer.empty:
-        return text, None, f"no fit with {enough} bits and with more"
+        return Claim(dataset, text, None, f"no fit with {enough} bits and with more")
     numbers = ", ".join(f"{bits} bits {vi:.2f}" for bits, vi in means.items())
-    return text, bool(longer.min() * WITHIN >= means[enough]), f"VI at {numbers}"
+    return Claim(dataset, text, bool(longer.min() * WITHIN >= means[enough]), f"VI at {numbers}")
 
 
 # -- NIPS12 table 2 ------------------------------------------------------------------------------------------------

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from mc2core.experiments.nips2012.convergence import JUDGED, SOONER, compare, judge, judge_bits, longest, read_curves
 from mc2core.experiments.report.captions import say_source
-from mc2core.experiments.report.claims import claim
+from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
 
 
-def figure_claims(curves: pd.DataFrame) -> list[dict[str, str]]:
+def figure_claims(curves: pd.DataFrame) -> list[Claim]:
     """What NIPS12 says of its figure 1, held against the curves of one dataset."""
     fits, dataset = compare(curves), curves["dataset"].iloc[0]
-    verdicts: Sequence[tuple[str, bool | None, str]] = [
-        *(verdict for method in JUDGED for verdict in judge(longest(fits), dataset, method, SOONER)),
-        judge_bits(fits),
-    ]
-    return [claim("nips2012_figure1", dataset, *verdict) for verdict in verdicts]
+    judged = [one for method in JUDGED for one in judge(longest(fits), dataset, method, SOONER)]
+    return [*judged, judge_bits(fits, dataset)]
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

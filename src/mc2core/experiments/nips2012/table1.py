@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mc2core.experiments.report.claims import claim
+from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.tables import number
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ NOTES = (
 )
 
 
-def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
     """NIPS12 table 1: ours beside the paper's (columns part, clusters, bits, microseconds_per_document), and its claim.
 
     The claim: the total hardly grows with K. It is judged by the factor from the least to the largest K at each
@@ -44,11 +45,11 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
     least, most = wide.columns[0], wide.columns[-1]
     text = f"total hardly grows from K = {least:,} to {most:,} (at most {HARDLY:g} times)"
     if least == most:
-        return table, [claim("nips2012_table1", "simulated articles", text, None, f"only K = {least:,} was timed")]
+        return table, [Claim("simulated articles", text, None, f"only K = {least:,} was timed")]
     growth = wide[most] / wide[least]
     numbers = ", ".join(f"{bits} bits {times:.2f}" for bits, times in growth.items())
     verdict = bool((growth <= HARDLY).all())
-    return table, [claim("nips2012_table1", "simulated articles", text, verdict, f"times: {numbers}")]
+    return table, [Claim("simulated articles", text, verdict, f"times: {numbers}")]
 
 
 def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
@@ -57,9 +58,8 @@ def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
     for (part, method, bits), here in table.groupby(["part", "method", "bits"], sort=False):
         row = {"part": part, "method": method, "bits": f"{bits}" if bits else ""}
         for _, cell in here.iterrows():
-            row[f"K = {cell['clusters']:,}, ours"] = f"{cell['microseconds_per_document']:.2f}"
-            known = cell["paper_microseconds_per_document"]
-            row[f"K = {cell['clusters']:,}, paper"] = "" if pd.isna(known) else f"{known:.2f}"
+            row[f"K = {cell['clusters']:,}, ours"] = number(cell["microseconds_per_document"], 2)
+            row[f"K = {cell['clusters']:,}, paper"] = number(cell["paper_microseconds_per_document"], 2)
         rows.append(row)
     return pd.DataFrame(rows).fillna("")
 

@@ -8,8 +8,8 @@ import pandas as pd
 
 from mc2core.experiments.nips2012.convergence import BASELINE, JUDGED, compare, judge, read_curves
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import claim
-from mc2core.experiments.report.tables import number, spread
+from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ NOTES = (
 )
 
 
-def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
     """NIPS12 table 2: ours as mean and sd over seeds beside the paper's figures, and its claims judged.
 
     ``paper`` has columns dataset, clusters, articles, vocabulary, fastex_vi_bits, baseline_vi_bits, speedup.
@@ -39,7 +39,7 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
         row: dict[str, Any] = {"dataset": dataset, "method": method, "bits": bits, "seeds": len(here)}
         row |= {name: here[name].iloc[0] for name in ("source", "documents", "words", "clusters", "sweeps")}
         for name in ("vi_bits", "seconds", "seconds_to_baseline", "speedup"):
-            row[name], row[f"{name}_sd"] = here[name].mean(), here[name].std(ddof=1)
+            row |= mean_and_sd(here[name], name)
         printed = _printed(paper, str(dataset))
         if method in JUDGED:
             row["paper_vi_bits"], row["paper_speedup"] = printed.get("fastex_vi_bits"), printed.get("speedup")
@@ -47,10 +47,10 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
             row["paper_vi_bits"] = printed.get("baseline_vi_bits")
         rows.append(row)
     claims = [
-        claim("nips2012_table2", dataset, *verdict)
+        one
         for dataset, method in fits[["dataset", "method"]].drop_duplicates().itertuples(index=False)
         if method in JUDGED and _printed(paper, dataset)
-        for verdict in judge(fits, dataset, method, _printed(paper, dataset)["speedup"])
+        for one in judge(fits, dataset, method, _printed(paper, dataset)["speedup"])
     ]
     return pd.DataFrame(rows), claims
 

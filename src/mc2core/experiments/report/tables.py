@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2core.experiments.report.claims import CLAIM_COLUMNS
-
-
-def mean_sd(values: Sequence[float], digits: int = 0) -> str:
-    """``"2,322 ± 4"``: mean and sd (n - 1) over seeds; the sd is left out where there is one value."""
-    mean = f"{np.mean(values):,.{digits}f}"
-    return f"{mean} ± {np.std(values, ddof=1):,.{digits}f}" if len(values) > 1 else mean
+from mc2core.experiments.report.claims import Claim, claims_table
 
 
 def number(value: Any, digits: int = 0) -> str:
@@ -27,10 +20,20 @@ def number(value: Any, digits: int = 0) -> str:
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
 
 
+def mean_and_sd(values: pd.Series, name: str) -> dict[str, float]:
+    """Columns ``name`` and ``name``_sd of a row: mean and sd (n - 1) over seeds; NaN where there are too few values."""
+    return {name: values.mean(), f"{name}_sd": values.std(ddof=1)}
+
+
 def spread(row: Any, name: str, digits: int = 0) -> str:
-    """``"2,322 ± 4"`` from the columns ``name`` and ``name``_sd of a row; the sd is left out where there is none."""
+    """``"2,322 ± 4"`` from the columns of :func:`mean_and_sd`; the sd is left out where there is none."""
     sd = row[f"{name}_sd"]
-    return number(row[name], digits) + (f" ± {sd:,.{digits}f}" if pd.notna(sd) else "")
+    return number(row[name], digits) + (f" ± {number(sd, digits)}" if pd.notna(sd) else "")
+
+
+def mean_sd(values: pd.Series, digits: int = 0) -> str:
+    """``"2,322 ± 4"`` of the values themselves."""
+    return spread(mean_and_sd(values, "value"), "value", digits)
 
 
 # -- files ---------------------------------------------------------------------------------------------------------
@@ -40,12 +43,11 @@ def write_table(
     shown: pd.DataFrame,
     title: str,
     notes: Sequence[str] = (),
-    claims: Sequence[Mapping[str, str]] = (),
+    claims: Sequence[Claim] = (),
 ) -> None:
     """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all."""
     stem = Path(stem)
-    judged = pd.DataFrame(claims, columns=CLAIM_COLUMNS)[["dataset", "claim", "verdict", "numbers"]]
-    tables = [shown, judged] if len(judged) else [shown]
+    tables = [shown, claims_table(claims)] if claims else [shown]
 
     def rendered(style: str) -> str:
         return "\n\n".join(

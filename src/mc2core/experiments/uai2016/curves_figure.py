@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import Claim
 
 _GIBBS = "Gibbs, collapsed"
 _ORDER = ("SVI", _GIBBS, "Gibbs, blocked", "Gibbs, interleaved")
@@ -76,8 +77,8 @@ def draw(points: pd.DataFrame) -> Figure:
     return figure
 
 
-def claims(points: pd.DataFrame, dataset: str) -> list[tuple[str, bool | None, str]]:
-    """What UAI16 says of its figure 3, held against the means over seeds: (claim, whether it holds, the numbers).
+def claims(points: pd.DataFrame, dataset: str) -> list[Claim]:
+    """What UAI16 says of its figure 3, held against the means over seeds.
 
     Gibbs is the paper's collapsed sampler; its level is that of its last state. SVI "reaches" it where its mean
     perplexity is not above it.
@@ -87,7 +88,7 @@ def claims(points: pd.DataFrame, dataset: str) -> list[tuple[str, bool | None, s
     gibbs = here[here["method"] == _GIBBS].sort_values("iteration")
     texts = "SVI reaches collapsed Gibbs within one epoch", "SVI reaches it in a quarter of the time of Gibbs"
     if svi.empty or gibbs.empty:
-        return [(text, None, "no fit of SVI and of collapsed Gibbs") for text in texts]
+        return [Claim(dataset, text, None, "no fit of SVI and of collapsed Gibbs") for text in texts]
     level = gibbs["perplexity"].iloc[-1]
     first = svi[(svi["iteration"] > 0) & (svi["iteration"] <= 1)]
     ends = [f"{method} {_level(here, method)}" for method in _ORDER[1:] if (here["method"] == method).any()]
@@ -96,8 +97,8 @@ def claims(points: pd.DataFrame, dataset: str) -> list[tuple[str, bool | None, s
     times = f"Gibbs first at its last level after {_first_at(gibbs, level):.3g} s, SVI "
     times += "never" if np.isnan(after) else f"after {after:.3g} s"
     return [
-        (texts[0], bool(first["perplexity"].min() <= level), best),
-        (texts[1], bool(after <= _TIME_SHARE * _first_at(gibbs, level)), times),
+        Claim(dataset, texts[0], bool(first["perplexity"].min() <= level), best),
+        Claim(dataset, texts[1], bool(after <= _TIME_SHARE * _first_at(gibbs, level)), times),
     ]
 
 

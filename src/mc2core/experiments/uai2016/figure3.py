@@ -14,16 +14,11 @@ if TYPE_CHECKING:
 def _build(files: Files, options: Options) -> Built:
     import pandas as pd
 
-    from mc2core.experiments.report.claims import claim
     from mc2core.experiments.uai2016 import curves_figure
 
     rows = pd.concat([pd.read_csv(path) for path in files["curves"]]).fillna({"source": ""})
     points = curves_figure.summarise(rows)
-    claims = [
-        claim("uai2016_figure3", dataset, *verdict)
-        for dataset in dict.fromkeys(points["dataset"])
-        for verdict in curves_figure.claims(points, dataset)
-    ]
+    claims = [one for dataset in dict.fromkeys(points["dataset"]) for one in curves_figure.claims(points, dataset)]
     return Built(points, figure=curves_figure.draw(points), claims=claims)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import claim
-from mc2core.experiments.report.tables import number, spread
+from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ SPEED_NOTES = (
 )
 
 
-def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[dict[str, str]]]:
+def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, list[Claim]]:
     """UAI16 table 1: seconds of SVI on one core and on several, a row for each dataset.
 
     Parameters
@@ -34,7 +34,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
     Returns
     -------
     table : ours as mean and sd over seeds (NaN where only one core was there), the paper's beside it.
-    claims : rows of :func:`claim`.
+    claims : on each dataset that the paper times.
     """
     table, claims = [], []
     for dataset, fits in rows.groupby("dataset", sort=False):
@@ -43,7 +43,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
         there = paper[paper["dataset"] == dataset]
         row = {"dataset": dataset, "seeds": len(seconds), **fits.iloc[0][["source", "documents", "iterations"]]}
         for name, kept in (("sequential", seconds[1]), ("parallel", seconds[cores] if cores > 1 else pd.Series())):
-            row |= {f"{name}_seconds": kept.mean(), f"{name}_seconds_sd": kept.std(ddof=1)}
+            row |= mean_and_sd(kept, f"{name}_seconds")
         row |= {"cores": cores, "speedup": row["sequential_seconds"] / row["parallel_seconds"]}
         for name in ("sequential_seconds", "parallel_seconds", "cores"):
             row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
@@ -54,7 +54,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
     return pd.DataFrame(table), claims
 
 
-def _speed_claim(row: Mapping[str, Any]) -> dict[str, str]:
+def _speed_claim(row: Mapping[str, Any]) -> Claim:
     asked, cores, speedup = int(row["paper_cores"]), row["cores"], row["speedup"]
     text = f"{row['paper_speedup']:.1f} times as fast on {asked} cores"
     numbers = "one core only"
@@ -64,7 +64,7 @@ def _speed_claim(row: Mapping[str, Any]) -> dict[str, str]:
             f"{row['paper_speedup'] / asked:.0%} of it on {asked}"
         )
     holds = bool(speedup >= row["paper_speedup"]) if cores == asked else None
-    return claim("uai2016_table1", row["dataset"], text, holds, numbers)
+    return Claim(row["dataset"], text, holds, numbers)
 
 
 def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
