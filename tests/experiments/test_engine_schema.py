@@ -89,12 +89,17 @@ def test_schemas_are_schemas():
     jsonschema.Draft202012Validator.check_schema(plan.read_schema(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
-def test_a_plan_holds_no_default_of_an_engine():
+def test_a_plan_holds_no_default_of_an_engine_or_a_family():
     """What a plan repeats would stay behind when the default changes."""
     for path in (ROOT / "config").glob("*.yaml"):
-        for engine, settings in plan.read_yaml(path).get("engines", {}).items():
+        whole = plan.read_yaml(path)
+        for engine, settings in whole.get("engines", {}).items():
             for setting, value in settings.items():
                 assert value != settings_of(engine)[setting], f"{path.name}: {engine}: {setting}"
+        for context, settings in whole.get("contexts", {}).items():
+            defaults = inspect.signature(FAMILIES[settings.pop("family")]).parameters
+            for setting, value in settings.items():
+                assert value != defaults[setting].default, f"{path.name}: {context}: {setting}"
 
 
 def test_what_a_plan_leaves_out_is_the_constructors_default():

@@ -59,6 +59,19 @@ def refused(message):
         ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
         ({"settings": "topic_prior=.nan"}, "run 'a': settings: topic_prior: nan is not of type 'number'"),
         ({"settings": "learn_concentrations=3"}, "settings: learn_concentrations: 3 is not of type 'boolean', 'array'"),
+        (
+            {"settings": "concentration_priors={grup:[1,1]}"},
+            "settings, concentration_priors: 'grup' is not known; did you mean 'group'?",
+        ),
+        (
+            {"settings": "concentration_priors={group:[1]}"},
+            "concentration_priors, group: [1] is too short (Gamma prior",
+        ),
+        (
+            {"engine": "svi", "settings": "forgetting=0.5"},
+            "forgetting: 0.5 is less than or equal to the minimum of 0.5",
+        ),
+        ({"engine": "fastex", "settings": "bits=12"}, "bits: 12 is not one of [8, 16, 32, 64, 128, 256] (Length of a"),
         ({"engine": "fastex", "contexts": "year"}, "run 'a': engine 'fastex' clusters words only"),
         (
             {"dataset": "letters", "contexts": "year"},

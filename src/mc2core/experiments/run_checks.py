@@ -9,7 +9,7 @@ from typing import Any
 from mc2core.base.checks import nearest
 from mc2core.engines.base import run_length
 from mc2core.engines.registry import make_engine
-from mc2core.experiments.plan import check_values
+from mc2core.experiments.plan import check_keys, check_values
 from mc2core.sources.catalogue import contexts_of
 
 #: the target that wants the scores of all runs; it makes no table and no figure
@@ -42,7 +42,8 @@ def check_runs(
             if target not in known:
                 raise ValueError(f"{where}: target {target!r} is not known{nearest(target, known)}")
         engine_schema = schema["properties"]["engines"]["properties"][fit["engine"]]
-        check_values(fit["settings"], engine_schema | {"definitions": schema["definitions"]}, f"{where}: settings")
+        check_keys(fit["settings"], engine_schema, f"{where}: settings")
+        check_values(fit["settings"], engine_schema, f"{where}: settings")
         _check_contexts(where, dataset, config["corpora"][dataset], fit["contexts"])
         try:
             engine = make_engine(fit["engine"], fit["settings"], fit["contexts"])
