@@ -40,9 +40,17 @@ def test_letters_are_those_of_the_paper():
     assert corpus.label_names == list(letters.WORDS)
     assert (corpus.labels == truth.cluster).all()
     assert (corpus.labels[:8] != np.arange(8) % 4).any()  # the order tells nothing
-    n = list(letters.bitmaps()).index("N")
-    assert truth.topic_given_cluster[:, n] == pytest.approx([3 / 13, 2 / 10, 1 / 7, 2 / 8])
     assert truth.topic_given_cluster.sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def test_each_distinct_letter_of_a_word_is_as_likely():
+    """ICML14 section 4.1: uniform over the letters of the word, though INTERNATIONAL has three N and one O."""
+    _, truth = letters.simulate(0)
+    names = list(letters.bitmaps())
+    for letters_of, shares in zip(["AEILNORT", "CEFNOR", "ACEHIMN", "AEGILNR"], truth.topic_given_cluster, strict=True):
+        here = [names.index(letter) for letter in letters_of]
+        assert shares[here] == pytest.approx(np.full(len(here), 1 / len(here)))
+        assert np.delete(shares, here).tolist() == [0.0] * (13 - len(here))
 
 
 def test_letters_follow_their_truth():

@@ -48,8 +48,8 @@ def _caption(options: Options) -> str:
         "number's density in each cluster (weighted by the cluster's size) over its histogram. Found topics are "
         "matched one to one with the letters; a letter counts as found within 0.25 of L1 distance (sampling noise "
         f"alone is near 0.1). The first of {options['n_seeds']} fits is drawn, the claims are judged over all. Paper: "
-        "ICML 2014, figure 2, where 100 sweeps recover 4 clusters and 13 topics. Documents of one word share its "
-        "letters in the same proportions, so these data tell of the letters only through four distributions over "
+        "ICML 2014, figure 2, where 100 sweeps recover 4 clusters and 13 topics. A document's proportions are uniform "
+        "over the distinct letters of its word, so these data tell of the letters only through four distributions over "
         "pixels, which many other sets of topics give as well (tests/sources/simulated/test_letters_claims.py). The "
         "paper does not print the variances of the numbers; ours are those of the dotted curves."
     )

@@ -27,8 +27,9 @@ def _caption(options: Options) -> str:
     figure = options["figure"]
     return (
         "Agreement (NMI, 1 is perfect) of the clusters of the last Gibbs sample with the truth on letters data, with "
-        f"and without the context. Left: over words per document, at {figure['fixed_n_documents']} documents. Right: "
-        f"over the number of documents, at {figure['fixed_n_tokens']} words each. Points are means and bars sds over "
+        "and without the context; the distinct letters of a word are equally likely. Left: over words per document, "
+        f"at {figure['fixed_n_documents']} documents. Right: over the number of documents, at "
+        f"{figure['fixed_n_tokens']} words each. Points are means and bars sds over "
         f"{figure['repeats']} corpora; {figure['iterations']} sweeps, noise {figure['noise']}. Paper: ICML 2014, "
         "figure 7, 20 repeats: context helps most where words or documents are few."
     )

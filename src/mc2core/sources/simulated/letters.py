@@ -1,9 +1,10 @@
 """The letters of ICML14 section 4.1: four words, thirteen letters, 7 x 5 images, a number as context.
 
-A document cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE, LEARNING; its topics are the letters of
-the word, in proportion to how often the word has them; a topic is uniform over the dark pixels of its letter, so
-the vocabulary is the 35 pixels. A document of cluster k carries a number from N(2, 4, 6 or 8; sd_k). The paper asks
-for different variances without printing them; CONTEXT_SD is our choice, under which neighbours overlap a little.
+A document cluster is one of the words INTERNATIONAL, CONFERENCE, MACHINE, LEARNING; its topic proportions are uniform
+over the word's distinct letters, however often the word has them; a topic is uniform over the dark pixels of its
+letter, so the vocabulary is the 35 pixels. A document of cluster k carries a number from N(2, 4, 6 or 8; sd_k). The
+paper asks for different variances without printing them; CONTEXT_SD is our choice, under which neighbours overlap a
+little.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def simulate(
         raise ValueError(f"noise is {noise}; it must lie between 0 and 1")
     images = bitmaps()
     word_given_topic = np.array([image.ravel() / image.sum() for image in images.values()])
-    topic_given_cluster = np.array([[word.count(letter) / len(word) for letter in images] for word in WORDS])
+    topic_given_cluster = np.array([[(letter in word) / len(set(word)) for letter in images] for word in WORDS])
     rng = streams.generator(seed, "letters")
     cluster = rng.permutation(np.arange(n_documents) % len(WORDS))
     numbers = rng.normal(np.array(CONTEXT_MEANS)[cluster], np.array(CONTEXT_SD)[cluster])
