@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from mc2core.corpus import Corpus
 from mc2core.sources.collections import nips_raw
 from mc2core.sources.datasheet import Dropped
-from mc2core.sources.formats import archives, matlab
+from mc2core.sources.formats import archives, ldac, matlab
 from mc2core.sources.text import words as text
 
 FIRST_YEAR = 1987
@@ -37,7 +37,6 @@ _TEXT_MEMBERS = (
 )
 _MAT_VARIABLES = ("counts", "wl", "ptitles", "anames", "apapers", "docnames")
 _NAME = re.compile(r"nips([0-9]{2})/\S+")
-_COUNTS_LINE = re.compile(rb"([0-9]{1,9})((?: [0-9]{1,9}:[0-9]{1,9})*) ?")
 _VOCABULARY_LINE = re.compile(r"(\S+) = ([0-9]{1,9}) = ([0-9]{1,9}) ([0-9]{1,9}) ?")
 _IDS_LINE = re.compile(r"(?:[0-9]{1,9}(?: [0-9]{1,9})*)? ?")
 
@@ -72,7 +71,7 @@ def read_zip(path: str | os.PathLike[str]) -> Corpus:
     for name in ("nips.vocab", "nips.authors.key", "nips.labels.key"):
         _drop_blank_end(lines[name])
     vocabulary, totals, spread = _vocabulary(path, lines["nips.vocab"])
-    content = _content(path, members["nips.corpus"], len(vocabulary))
+    content = ldac.read_counts(members["nips.corpus"], len(vocabulary), f"{path}: nips.corpus", "nips.vocab")
     n_documents = content.shape[0]
     for name in ("nips.authors", "nips.docs", "nips.docnames", "nips.vols", "nips.labels"):
         _drop_blank_end(lines[name], n_documents)
@@ -229,28 +228,6 @@ def _vocabulary(path: Path, lines: Sequence[str]) -> tuple[list[str], np.ndarray
         twice = next(word for i, word in enumerate(words) if word in words[:i])
         raise ValueError(f"{path}: nips.vocab has the word {twice!r} twice")
     return words, numbers[:, 0], numbers[:, 1]
-
-
-def _content(path: Path, content: bytes, n_words: int) -> sp.csr_matrix:
-    """Counts from lines ``nterms id:count id:count ...``."""
-    lines = content.rstrip(b"\r\n ").replace(b"\r\n", b"\n").split(b"\n")
-    rows: list[np.ndarray] = []
-    for i, line in enumerate(lines):
-        where = f"{path}: nips.corpus, line {i + 1}"
-        match = _COUNTS_LINE.fullmatch(line)
-        if match is None:
-            raise ValueError(f"{where} is not 'nterms id:count id:count ...' in whole numbers")
-        pairs = np.array(match[2].replace(b":", b" ").split(), dtype=np.int64).reshape(-1, 2)
-        if len(pairs) != int(match[1]):
-            raise ValueError(f"{where} announces {int(match[1])} words, but lists {len(pairs)}")
-        if len(pairs) and pairs[:, 0].max() >= n_words:
-            raise ValueError(f"{where} has word {pairs[:, 0].max()}, but nips.vocab ends at word {n_words - 1}")
-        if len(np.unique(pairs[:, 0])) != len(pairs):
-            raise ValueError(f"{where} lists a word twice")
-        rows.append(pairs)
-    indptr = np.cumsum([0, *map(len, rows)])
-    flat = np.concatenate(rows)
-    return sp.csr_matrix((flat[:, 1], flat[:, 0], indptr), shape=(len(rows), n_words))
 
 
 def _same_totals(path: Path, words: Sequence[str], announced: np.ndarray, found: np.ndarray, what: str) -> None:

@@ -1,0 +1,47 @@
+"""Counts in the form of LDA-C (Blei): a document is a line ``nterms id:count id:count ...``, ids start at 0."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import scipy.sparse as sp
+
+_LINE = re.compile(rb"([0-9]{1,9})((?: [0-9]{1,9}:[0-9]{1,9})*) ?")
+
+
+def read_counts(content: bytes, n_words: int, file: str, vocabulary: str) -> sp.csr_matrix:
+    """Read the lines of a file; blank ones at its end are passed over.
+
+    Parameters
+    ----------
+    content : of the file. file : its name in messages.
+    n_words : V. vocabulary : what has so many words, in messages.
+
+    Returns
+    -------
+    (J, V) int64 CSR
+
+    Raises
+    ------
+    ValueError
+        A line of another form, with another number of words than it announces, a word of V or above, or a word twice.
+    """
+    lines = content.rstrip(b"\r\n ").replace(b"\r\n", b"\n").split(b"\n")
+    rows: list[np.ndarray] = []
+    for i, line in enumerate(lines):
+        where = f"{file}, line {i + 1}"
+        match = _LINE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{where} is not 'nterms id:count id:count ...' in whole numbers")
+        pairs = np.array(match[2].replace(b":", b" ").split(), dtype=np.int64).reshape(-1, 2)
+        if len(pairs) != int(match[1]):
+            raise ValueError(f"{where} announces {int(match[1])} words, but lists {len(pairs)}")
+        if len(pairs) and pairs[:, 0].max() >= n_words:
+            raise ValueError(f"{where} has word {pairs[:, 0].max()}, but {vocabulary} ends at word {n_words - 1}")
+        if len(np.unique(pairs[:, 0])) != len(pairs):
+            raise ValueError(f"{where} lists a word twice")
+        rows.append(pairs)
+    indptr = np.cumsum([0, *map(len, rows)])
+    flat = np.concatenate(rows)
+    return sp.csr_matrix((flat[:, 1], flat[:, 0], indptr), shape=(len(rows), n_words))
