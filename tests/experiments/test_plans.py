@@ -15,6 +15,7 @@ from mc2core.sources.download import fetch
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
+LABELLED = ("labelme", "uiucsports", "ohsumed", "stateunion")
 HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
 
 
@@ -110,7 +111,66 @@ def test_contexts_are_those_that_each_dataset_has(tmp_path):
         settings = {"n_documents": 12} if name == "letters" else {"scale": 0.0005}
         about = prepare(name, tmp_path / name, source="simulated", settings=settings)
         assert sorted(contexts_of(name, {"source": "simulated"})) == about["contexts"]
-    assert set(DATASETS) == {"letters", "w100", "w1000", "mine", *SHAPES}
+    assert set(DATASETS) == {"letters", "w100", "w1000", "mine", *LABELLED, *SHAPES}
+    assert [contexts_of(name, {"source": "real"}) for name in LABELLED] == [{}, {}, {}, {"year": "number"}]
+
+
+# -- labelled corpora ------------------------------------------------------------------------------------------
+def left_out(chosen, mirror, fetched):
+    files = plan.read_sheet(ROOT / "config/datasets.tsv", plan.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file")
+    return plan.leave_out(config(mirror=str(mirror)), CONFIG_SCHEMA, files, chosen, fetched)
+
+
+def test_datasets_whose_files_are_not_at_hand_are_left_out_with_the_reason(tmp_path):
+    mirror, fetched = tmp_path / "mirror/labelled", tmp_path / "fetched"
+    kept, reasons = left_out(["nips", *LABELLED], "", fetched)
+    assert kept == ["nips"]
+    assert [reason.partition(" ")[0] for reason in reasons] == list(LABELLED)
+    assert reasons[2] == (
+        "ohsumed is left out: no mirror (--config mirror=FOLDER) has labelled/ohsumed_single_23.tar.gz; "
+        "it has no official address"
+    )
+    mirror.mkdir(parents=True)
+    for file in ("images.tgz", "uiuc-sports-info.txt"):
+        (mirror / file).touch()
+    kept, reasons = left_out(["nips", *LABELLED], mirror.parent, fetched)
+    assert kept == ["nips", "labelme"]
+    assert "has labelled/uiuc-sports-annotations.txt; 'snakemake " in reasons[0]
+    (fetched / "uiucsports").mkdir(parents=True)
+    (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
+    assert left_out(["nips", *LABELLED], mirror.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
+
+
+def test_a_run_of_which_no_dataset_remains_is_refused(tmp_path):
+    with refused("configuration: datasets: none remains; ohsumed is left out: no mirror"):
+        left_out(["ohsumed"], "", tmp_path)
+
+
+@pytest.mark.workflow
+def test_a_dry_run_says_what_it_leaves_out_and_plans_the_rest(checkout):
+    code, output = snakemake(checkout, "-n", "corpora")
+    assert code == 0, output
+    assert output.count(" is left out: no mirror") == 4
+    assert "results/corpora/ohsumed" not in output
+    folder = checkout / "mirror/labelled"
+    folder.mkdir(parents=True)
+    for file in ("ohsumed_single_23.tar.gz", "state_union.zip"):
+        (folder / file).touch()
+    code, output = snakemake(checkout, "-n", "corpora", "--config", "mirror=mirror", "datasets=ohsumed,stateunion")
+    assert code == 0, output
+    assert "is left out" not in output
+    assert output.count("Preparing corpus ") == 2
+
+
+# -- missing contexts ------------------------------------------------------------------------------------------
+def test_a_row_may_ask_for_missing_contexts(tmp_path):
+    text = HEADER + row(contexts="year", settings="missing=0.25") + row(run="b", contexts="year")
+    runs = checked(tmp_path, text)
+    assert runs["a"]["fit"]["missing"] == 0.25
+    assert "missing" not in runs["b"]["fit"]
+    for wrong in ("1.5", "-0.1", "half", "true"):
+        with refused("run 'a': share of documents without contexts (missing) is "):
+            checked(tmp_path, HEADER + row(contexts="year", settings=f"missing={wrong}"))
 
 
 def test_the_plans_of_the_checkout_are_accepted():

@@ -1,4 +1,4 @@
-"""Fuzz the readers of tables, word lists, bags of words, NIPS, NUS-WIDE, AnnData and archives (see ``harness.py``).
+"""Fuzz the readers of tables, word lists, bags of words, collections, AnnData and archives (see ``harness.py``).
 
 python tests/fuzz/sources_files.py --seconds 60 --seed 1 [--mirror ../shared/mirror]
 """
@@ -24,12 +24,12 @@ import pyarrow.parquet as pq
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from sources.collections import test_nips, test_nuswide
+from sources.collections import test_labelled, test_nips, test_nuswide
 from sources.formats import test_sevenzip
 from sources.own import test_annotated
 
 from mc2core.sources import datasheet
-from mc2core.sources.collections import nips, nuswide, usage
+from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.download import fetch
 from mc2core.sources.dumps import vocabulary
 from mc2core.sources.formats import archives, matlab, rar, xmlstream
@@ -141,6 +141,28 @@ def read_nips_raw(folder: Path, target: Path) -> None:
         for one in sorted(folder.iterdir()):
             archive.add(one, f"nipstxt/nips01/{one.name}")
     nips.read(path)
+
+
+def read_labelme(folder: Path, target: Path) -> None:
+    """The files damaged, then packed."""
+    path = target.with_suffix(".tgz")
+    test_labelled.write_tar(path, {one.name: one.read_bytes() for one in folder.iterdir()})
+    labelled_images.read_labelme(path).save(target)
+
+
+def read_sports(folder: Path, target: Path) -> None:
+    corpus, _ = labelled_images.read_sports(*sorted(folder.iterdir()))
+    corpus.save(target)
+
+
+def read_ohsumed(folder: Path, target: Path) -> None:
+    corpus, _ = labelled_texts.read_ohsumed(_by_suffix(folder))
+    corpus.save(target)
+
+
+def read_addresses(folder: Path, target: Path) -> None:
+    corpus, _ = labelled_texts.read_addresses(_by_suffix(folder))
+    corpus.save(target)
 
 
 def read_archive(folder: Path, target: Path) -> None:
@@ -262,6 +284,27 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         "matlab": Parser(read_matlab, matlab_files),
         "nips": Parser(read_nips_members, [members], [b"\r\n", b":", b" ", b"=", b"-1", b"9" * 20, b"\xff", b"\x00"]),
         "nips raw": Parser(read_nips_raw, [papers], [b"-\n", b"\xad", b"\xff", b"\x00"]),
+        "labelme": Parser(
+            read_labelme,
+            [test_labelled.IMAGES],
+            [b"\r\n", b"\n", b":", b" ", b"0", b"157:1", b"158:1", b"-1", b"9" * 20, b"\xff", b"\x00"],
+        ),
+        "sports": Parser(
+            read_sports,
+            [{"annotations.txt": test_labelled.TAGS, "info.txt": test_labelled.INFO}],
+            [b",", b" ", b"\r\n", b"\n", b"\x85", b"\x0b", b"\x00", b"\xff", b"\xef\xbb\xbf", "\u2028\u0661".encode()],
+        ),
+        "ohsumed": Parser(
+            read_ohsumed,
+            [{"x.tar": _tar(test_labelled.ABSTRACTS)}],
+            [b"\x00" * 512, b"7777777", b"../", b"ustar", b"training/C01/"],
+            packs,
+        ),
+        "addresses": Parser(
+            read_addresses,
+            [{"x.zip": _zip(test_labelled.ADDRESSES)}, {"x.tar": _tar(test_labelled.ADDRESSES)}],
+            [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../", b"1963-Kennedy.txt"],
+        ),
         "zip": Parser(read_archive, [{"x.zip": zipped}], [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../"]),
         "tar": Parser(read_archive, [{"x.tar": _tar(files)}], [b"\x00" * 512, b"7777777", b"../", b"ustar"], packs),
         "7z": Parser(read_sevenzip, sevenzips),

@@ -181,7 +181,8 @@ def test_files_of_a_real_corpus_are_in_the_sheet():
     sheet = plan.read_sheet(
         ROOT / "config/datasets.tsv", plan.read_yaml(ROOT / "workflow/schemas/datasets.schema.yaml"), "file"
     )
-    every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas"]
+    labelled = ["labelme", "uiucsports", "ohsumed", "stateunion"]
+    every = ["nips", "nuswide", "wikipedia", "w100", "w1000", "pubmed", "pnas", *labelled]
     real = {"corpora": {name: {"source": "real"} for name in every}}
     plan.check_files(config_of(real), sheet, every, FILES_OF)
     mirror = yaml.safe_load((ROOT / "config/mirror.yaml").read_text())

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from mc2core.experiments import inputs, plan, targets
 from mc2core.experiments.code_digest import code_digest
@@ -46,9 +47,14 @@ try:
 
         check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, targets.registry())
     plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
+    CHOSEN, LEFT_OUT = plan.leave_out(config, CONFIG_SCHEMA, SOURCES, CHOSEN)
 except ValueError as error:
     # one sentence instead of a traceback
     raise WorkflowError(str(error)) from None
+
+if workflow.is_main_process:
+    for reason in LEFT_OUT:
+        logger.warning(reason)
 
 RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
 PLAN = plan.Plan(config, CHOSEN, RUNS)

@@ -99,6 +99,15 @@ def usage_files():
     return {"files": [folder]}
 
 
+def sheet_files(dataset):
+    """All files that datasets.tsv has of a dataset."""
+    return {
+        "files": fetched(
+            dataset, [row["file"] for row in SOURCES if row["dataset"] == dataset]
+        )
+    }
+
+
 def own_files():
     mine = config["corpora"]["mine"]
     return {
@@ -117,6 +126,10 @@ FILES = {
     "w1000": lambda: {"shards": dump_shards()},
     "aua": usage_files,
     "mine": own_files,
+    **{
+        name: partial(sheet_files, name)
+        for name in ("labelme", "uiucsports", "ohsumed", "stateunion")
+    },
 }
 
 

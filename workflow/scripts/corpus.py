@@ -13,7 +13,7 @@ def main(snakemake):
             dataset,
             snakemake.output[0],
             source=corpus["source"],
-            seed=corpus["seed"],
+            seed=corpus.get("seed", 0),
             test_fraction=corpus.get("test_fraction", 0),
             settings={name: value for name, value in corpus.items() if name in known},
             files={role: list(files) for role, files in snakemake.input.items()},

@@ -241,6 +241,43 @@ def choose_datasets(config: Mapping[str, Any]) -> list[str]:
     return names
 
 
+def leave_out(
+    config: Mapping[str, Any],
+    schema: Mapping[str, Any],
+    sheet: Iterable[Mapping[str, str]],
+    chosen: Sequence[str],
+    fetched: str | os.PathLike[str] = "results/sources",
+) -> tuple[list[str], list[str]]:
+    """The chosen datasets whose files can be had, and for each of the others a sentence that says why not.
+
+    Looked at are those that can only be real (their schema knows no other source), such as the labelled corpora: each
+    of their files of datasets.tsv must be in the mirror or, fetched before, in ``fetched``. ValueError where no dataset
+    remains.
+    """
+    corpora = _resolved(schema["properties"]["corpora"], schema)["properties"]
+    sources = {name: _resolved(corpora[name]["properties"]["source"], schema).get("enum") for name in chosen}
+    lacking: dict[str, list[Mapping[str, str]]] = {}
+    for row in sheet:
+        places = [Path(fetched) / row["dataset"] / row["file"]]
+        if config["mirror"]:
+            places.append(Path(config["mirror"]) / row["mirror"])
+        if sources.get(row["dataset"]) == ["real"] and not any(place.is_file() for place in places):
+            lacking.setdefault(row["dataset"], []).append(row)
+    reasons: dict[str, str] = {}
+    for dataset, rows in lacking.items():
+        files = " ".join(f"{fetched}/{dataset}/{row['file']}" for row in rows)
+        can_fetch = all(row["addresses"] for row in rows)
+        how = f"'snakemake {files}' fetches it" if can_fetch else "it has no official address"
+        wanted = ", ".join(row["mirror"] for row in rows)
+        reasons[dataset] = f"{dataset} is left out: no mirror (--config mirror=FOLDER) has {wanted}; {how}"
+    kept = [name for name in chosen if name not in reasons]
+    if not kept:
+        raise ValueError(f"configuration: datasets: none remains; {'; '.join(reasons.values())}")
+    return kept, [reasons[name] for name in chosen if name in reasons]
+
+
+#: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.parts.without_contexts)
+MISSING = "missing"
 #: keys of a corpus in the plan that name files of datasets.tsv
 FILE_KEYS = ("file", "files", "writers", "links", "targets", "vocabulary")
 
@@ -278,7 +315,7 @@ def read_experiments(
     Returns
     -------
     ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
-    contexts (name to family settings), iterations, burn_in and thin.
+    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it.
 
     Raises
     ------
@@ -300,8 +337,9 @@ def read_experiments(
             raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
         settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
         for name, value in parse_settings(row["settings"], where).items():
-            if name not in settings and name not in length:
-                raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, [*settings, *length])}")
+            known = [*settings, *length, MISSING]
+            if name not in known:
+                raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, known)}")
             (settings if name in settings else length)[name] = value
         if row["dataset"] in chosen:
             families = {name: dict(config["contexts"][name]) for name in contexts}

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mc2core.base.checks import nearest
+from mc2core.corpus import parts
 from mc2core.engines.base import run_length
 from mc2core.engines.registry import make_engine
-from mc2core.experiments.plan import check_keys, check_values
+from mc2core.experiments.plan import MISSING, check_keys, check_values
 from mc2core.sources.catalogue import contexts_of
 
 #: the target that wants the scores of all runs; it makes no table and no figure
@@ -48,6 +49,7 @@ def check_runs(
         try:
             engine = make_engine(fit["engine"], fit["settings"], fit["contexts"])
             run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
+            parts.check_share(fit.get(MISSING, 0.0))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,9 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import nearest
-from mc2core.corpus import Corpus
+from mc2core.corpus import Corpus, parts
 from mc2core.sources import datasheet
-from mc2core.sources.collections import nips, nuswide, usage
+from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.dumps import corpora
 from mc2core.sources.dumps.corpora import Files, Reading
 from mc2core.sources.own import reading as importing
@@ -88,6 +88,26 @@ def _read_usage(files: Files, seed: int) -> Reading:
     return Reading(*usage.read(_folder_of(files)))
 
 
+def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Reader:
+    """A reader of one fixed half of a labelled corpus; ``read`` takes the paths in the order of their names."""
+
+    def read_half(files: Files, seed: int, half: str = "report") -> Reading:
+        if len(files["files"]) != n_files:
+            raise ValueError(f"dataset {name!r} is read from {n_files} files, not from {len(files['files'])}")
+        reading = read(*sorted(files["files"]))
+        return replace(
+            reading,
+            corpus=parts.half(reading.corpus, half),
+            notes=[
+                *reading.notes,
+                f"The half {half!r} of {reading.corpus.n_documents:,} documents, by the SHA-256 of their ids; what was "
+                "left out is of the whole.",
+            ],
+        )
+
+    return read_half
+
+
 def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
     return Reading(*importing.read_own(files["files"][0], layout))
 
@@ -141,6 +161,17 @@ DATASETS: dict[str, Dataset] = {
     "aua": Dataset("AUA", _shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
     "w100": Dataset("W100", _articles(encyclopaedia.W100), corpora.read_categories, _SHARDS),
     "w1000": Dataset("W1000", _articles(encyclopaedia.W1000), corpora.read_categories, _SHARDS),
+    "labelme": Dataset("LabelMe", read=_labelled("labelme", lambda path: Reading(labelled_images.read_labelme(path)))),
+    "uiucsports": Dataset(
+        "UIUC-Sports",
+        read=_labelled("uiucsports", lambda tags, info: Reading(*labelled_images.read_sports(tags, info)), n_files=2),
+    ),
+    "ohsumed": Dataset("ohsumed", read=_labelled("ohsumed", lambda path: Reading(*labelled_texts.read_ohsumed(path)))),
+    "stateunion": Dataset(
+        "State of the Union",
+        read=_labelled("stateunion", lambda path: Reading(*labelled_texts.read_addresses(path))),
+        given=lambda settings: {"year": "number"},
+    ),
     "mine": Dataset("own corpus", read=_read_own, given=_own_contexts),
 }
 

@@ -1,0 +1,69 @@
+"""Parts of a corpus that a study needs: a fixed half of its documents, and documents robbed of their contexts."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.corpus.corpus import Corpus
+
+#: defaults are chosen on the first half of a labelled corpus, figures are reported of the second
+HALVES = ("validation", "report")
+
+
+def half(corpus: Corpus, which: str) -> Corpus:
+    """The documents of one of HALVES, in their order, with all words and names of the whole corpus.
+
+    Documents are ranked by the SHA-256 of their ids (column ``id`` of ``documents``, as UTF-8): the first J // 2 are
+    "validation", the others "report". So the halves depend on no seed and no order of the documents.
+
+    ValueError: no such half, no column ``id``, or fewer than two documents.
+    """
+    if which not in HALVES:
+        raise ValueError(f"half is {which!r}; it must be one of {', '.join(HALVES)}")
+    if "id" not in corpus.documents:
+        raise ValueError("documents has no column 'id', by which a corpus is halved")
+    if corpus.n_documents < 2:
+        raise ValueError("a corpus of one document has no halves")
+    digests = [hashlib.sha256(str(one).encode()).digest() for one in corpus.documents["id"]]
+    ranked = sorted(range(corpus.n_documents), key=lambda document: digests[document])
+    middle = corpus.n_documents // 2
+    return corpus.subset(np.sort(ranked[:middle] if which == HALVES[0] else ranked[middle:]))
+
+
+def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
+    """The corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
+
+    Documents are drawn with ``seed`` and nested: those of a smaller share are among those of a larger one. Numeric
+    contexts become NaN there, rows of counts become empty; nothing else changes. Share 0 changes nothing. With share 1
+    no document has a context: the contexts are there, but an engine learns nothing from them.
+
+    ValueError for a share outside 0..1 or a negative seed.
+    """
+    check_share(share)
+    order = streams.generator(seed, "missing contexts").permutation(corpus.n_documents)
+    kept = np.ones(corpus.n_documents, dtype=bool)
+    kept[order[: round(share * corpus.n_documents)]] = False
+    if kept.all():
+        return corpus
+    return corpus.with_contexts(
+        {
+            name: _emptied(context, kept) if sp.issparse(context) else np.where(kept, context, np.nan)
+            for name, context in corpus.contexts.items()
+        }
+    )
+
+
+def check_share(share: Any) -> None:
+    """ValueError for a ``share`` of documents without contexts that is no number from 0 to 1."""
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise ValueError(f"share of documents without contexts (missing) is {share!r}; it must lie between 0 and 1")
+
+
+def _emptied(counts: sp.csr_matrix, kept: np.ndarray) -> sp.csr_matrix:
+    data = np.where(np.repeat(kept, np.diff(counts.indptr)), counts.data, 0)
+    return sp.csr_matrix((data, counts.indices, counts.indptr), shape=counts.shape)
