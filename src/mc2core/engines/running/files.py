@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import locks, storage
-from mc2core.corpus import Corpus
+from mc2core.corpus import Corpus, parts
 from mc2core.engines.base import State
 from mc2core.engines.registry import make_engine
 from mc2core.engines.running.loop import fit
@@ -40,6 +40,7 @@ def fit_corpus(
     snapshot_times: Sequence[float] = (),
     progress: bool | None = None,
     follow_labels: bool = False,
+    missing: float = 0.0,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and provenance; returns the provenance.
 
@@ -49,14 +50,16 @@ def fit_corpus(
     While it runs, a second fit that writes the same model is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
+    With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
-    missing = [name for name in contexts if name not in corpus.contexts]
-    if missing:
-        raise ValueError(f"the corpus has no context {missing[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    absent = [name for name in contexts if name not in corpus.contexts]
+    if absent:
+        raise ValueError(f"the corpus has no context {absent[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
     if ignored := sorted(set(corpus.contexts) - set(contexts)):
         logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    part = parts.without_contexts(part, missing, seed)
     with locks.only_one(model, "another fit"):
         done = fit(
             part,
@@ -75,9 +78,10 @@ def fit_corpus(
         done.model.save(model)
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
-        storage.write_json(provenance, done.provenance)
+        written = done.provenance | ({"missing": missing} if missing else {})
+        storage.write_json(provenance, written)
         Path(checkpoint).unlink(missing_ok=True)
-    return done.provenance
+    return written
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
