@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 from mc2core.compute import streams
+from mc2core.model import clustering
 from mc2core.sources.simulated import letters, shapes
 from mc2core.sources.simulated.names import author_names, pseudo_words
 from mc2core.sources.simulated.shapes import SHAPES, WholeNumber, draw_counts, simulate
@@ -187,6 +188,24 @@ def test_contexts_tell_of_the_cluster():
         favourite = np.argsort(own)[-20:]
         counts = np.asarray(corpus.contexts[name].tocsc()[:, favourite].sum(axis=1)).ravel()
         assert counts[labels == k].mean() > 1.5 * counts[labels != k].mean()
+
+
+def test_the_nuswide_shape_has_classes_that_words_and_tags_tell_together():
+    """ICML14 table 3 asks how well classes are found by words and tags: words alone must not say all."""
+    corpus, truth = simulate(SHAPES["nuswide"], seed=0, scale=0.2)
+    assert (np.bincount(corpus.labels) >= 10).sum() >= 7  # figure 6 draws seven clusters
+    words, tags = truth.topic_given_cluster @ truth.word_given_topic, truth.contexts["tag"]
+
+    def agreement(**known):
+        """NMI of the classes with the likeliest ones under the true parameters, by so many words and tags."""
+        log = np.log(np.maximum(truth.cluster_weights, 1e-300))
+        for counts, table in known.values():
+            log = log + counts @ np.log(np.maximum(table, 1e-300)).T
+        return clustering.nmi(corpus.labels, log.argmax(axis=1))
+
+    alone = agreement(words=(corpus.content, words))
+    assert 0.8 < alone < 0.97
+    assert agreement(words=(corpus.content, words), tags=(corpus.contexts["tag"], tags)) > alone + 0.03
 
 
 def test_years_are_normal_and_cut_at_the_ends():
