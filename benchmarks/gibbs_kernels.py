@@ -22,7 +22,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
-from mc2core.engines.gibbs.blocked import move_blocked
+from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.engine import Gibbs, GibbsState
 from mc2core.engines.gibbs.tokens import sweep_topics

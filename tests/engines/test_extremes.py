@@ -7,11 +7,11 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from engines.gibbs.test_kernels import small_corpus
+from engines.gibbs.twin import small_corpus
 
 from mc2core import Corpus, fit
 from mc2core.engines import SVI, Gibbs
-from mc2core.engines.gibbs import measures
+from mc2core.engines.gibbs.blocked import measures
 from mc2core.engines.gibbs.engine import KERNELS
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines.gibbs.test_kernels import small_corpus
+from engines.gibbs.twin import small_corpus
 from engines.test_extremes import ENGINES
 
 from mc2core import fit
 from mc2core.compute import variates
 from mc2core.engines import Gibbs
-from mc2core.engines.gibbs import blocked
+from mc2core.engines.gibbs.blocked import measures
 from mc2core.families import NormalGamma
 
 CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
@@ -42,13 +42,13 @@ def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
     corpus = small_corpus(1)
     engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
     state = engine.init(corpus, 0)
-    draw_psi = blocked.draw_psi
+    draw_psi = measures.draw_psi
 
     def spoilt(*arguments):
         draw_psi(*arguments)
         arguments[-2][0, 0] = mass
 
-    monkeypatch.setattr(blocked, "draw_psi", spoilt)
+    monkeypatch.setattr(measures, "draw_psi", spoilt)
     with pytest.raises(ValueError, match=TOPICS):
         engine.step(corpus, state, 0, 1)
 

@@ -6,96 +6,32 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from scipy.special import gammaln, logsumexp
+from engines.gibbs.twin import (
+    CONCENTRATIONS,
+    PRIOR,
+    assignments_of,
+    cells_of,
+    plain_cluster_draw,
+    plain_cluster_sweep,
+    plain_topic_draw,
+    plain_topic_sweep,
+    small_corpus,
+    tokens_of,
+)
 
 from mc2core.compute import streams
-from mc2core.corpus import Corpus
-from mc2core.engines.gibbs import blocked, tokens
-from mc2core.engines.gibbs import documents as gibbs_clusters
+from mc2core.engines.gibbs.blocked import documents as blocked_documents
+from mc2core.engines.gibbs.blocked import measures
+from mc2core.engines.gibbs.blocked import tokens as blocked_tokens
+from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.engines.gibbs.state import Assignments, Concentrations
+from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 
-CONCENTRATIONS = Concentrations(group=1.3, table=4.0, topic=2.5)
-PRIOR = 0.05
-
-
-def small_corpus(seed=0, n_documents=12, n_words=9, mean=20):
-    rng = np.random.default_rng(seed)
-    content = rng.poisson(mean / n_words, (n_documents, n_words)) * (rng.random((n_documents, n_words)) < 0.6)
-    content[3] = 0
-    year = np.where(np.arange(n_documents) % 4 == 1, np.nan, rng.normal(size=n_documents))
-    tags = sp.csr_matrix(rng.poisson(0.5, (n_documents, 4)))
-    return Corpus(sp.csr_matrix(content), contexts={"year": year, "tag": tags})
-
-
-def assignments_of(corpus, n_clusters=3, n_topics=5, seed=1):
-    rng = np.random.default_rng(seed)
-    cluster = rng.permutation(np.arange(corpus.n_documents) % n_clusters).astype(np.int32)
-    topic = rng.integers(0, n_topics, corpus.n_tokens).astype(np.int32)
-    topic[:n_topics] = np.arange(n_topics)
-    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)]).astype(np.int64)
-    weights = rng.dirichlet(np.ones(n_topics + 1))
-    assignments = Assignments(cluster, topic, start, weights[:-1], float(weights[-1]))
-    assignments.count()
-    return assignments
-
-
-def cells_of(corpus):
-    content = corpus.content
-    return tokens.word_cells(content.indptr, content.indices, content.data, corpus.n_words)
-
-
-def tokens_of(corpus):
-    """(document, word) of every token in CSR order."""
-    content = corpus.content
-    documents = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
-    return np.repeat(documents, content.data), np.repeat(content.indices, content.data)
-
-
-def pick(weights, u):
-    """First index whose running sum exceeds u."""
-    return int(np.searchsorted(np.cumsum(weights), u, side="right"))
-
 
 # -- tokens --------------------------------------------------------------------------------------------------------
-def plain_topic_sweep(assignments, corpus, key):
-    """Tokens by word, then cluster, then document; float64; weights from scratch for every token."""
-    document, word = tokens_of(corpus)
-    topic, cluster = assignments.topic.astype(int), assignments.cluster
-    eps, rest = list(assignments.topic_weights), assignments.rest
-    v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
-    state = np.zeros(2, np.uint64)
-    for w in range(n_words):
-        streams.seek(state, key, w)
-        mine = np.flatnonzero(word == w)
-        for i in mine[np.lexsort((document[mine], cluster[document[mine]]))]:
-            others = np.arange(len(topic)) != i
-            same_cluster = others & (cluster[document] == cluster[document[i]])
-            weights = []
-            for m in range(len(eps)):
-                here = others & (topic == m)
-                weights.append(
-                    (np.sum(here & same_cluster) + v * eps[m]) * (np.sum(here & (word == w)) + s)
-                    / (np.sum(here) + n_words * s)
-                )  # fmt: skip
-            weights.append(v * rest / n_words)
-            weights = np.array(weights)
-            u = streams.uniform(state) * weights.sum() - weights[topic[i]]
-            if u < 0:
-                continue
-            weights[topic[i]] = 0
-            chosen = pick(weights, u)
-            if chosen == len(eps):
-                share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
-                eps.append(share * rest)
-                rest *= 1 - share
-            topic[i] = chosen
-    return topic, np.array(eps), rest
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_topic_sweep_equals_its_plain_twin(seed):
     corpus = small_corpus(seed)
@@ -103,7 +39,7 @@ def test_topic_sweep_equals_its_plain_twin(seed):
     key = streams.key(seed, "test")
     topic, eps, rest = plain_topic_sweep(assignments, corpus, key)
     used = np.unique(topic)
-    tokens.sweep_topics(assignments, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
+    sweep_topics(assignments, cells_of(corpus), CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
     assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
@@ -124,41 +60,14 @@ def test_topic_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])  # other capacities
     twin.count()
     key = streams.key(0, "test")
-    tokens.sweep_topics(assignments, cells_of(corpus), many, PRIOR, key)
-    tokens.sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
+    sweep_topics(assignments, cells_of(corpus), many, PRIOR, key)
+    sweep_topics(twin, cells_of(corpus), many, PRIOR, key)
     assert assignments.n_topics > 32
     np.testing.assert_array_equal(assignments.topic, twin.topic)
     np.testing.assert_allclose(assignments.topic_weights, twin.topic_weights, rtol=1e-12)
 
 
 # -- documents -----------------------------------------------------------------------------------------------------
-def plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, prior):
-    document, _ = tokens_of(corpus)
-    cluster, topic = assignments.cluster.astype(int), assignments.topic
-    state = np.zeros(2, np.uint64)
-    for j in range(corpus.n_documents):
-        streams.seek(state, key, j)
-        own = np.bincount(topic[document == j], minlength=assignments.n_topics)
-        cluster[j] = -1
-        sizes = np.bincount(cluster[cluster >= 0], minlength=cluster.max() + 1)
-        empty = int(np.flatnonzero(np.append(sizes, 0) == 0)[0])
-        weights = np.full(max(len(sizes), empty + 1), -np.inf)
-        for k in range(len(weights)):
-            members = np.flatnonzero(cluster == k)
-            if len(members) == 0 and k != empty:
-                continue
-            n = np.bincount(topic[np.isin(document, members)], minlength=assignments.n_topics)
-            weights[k] = np.log(len(members)) if len(members) else np.log(alpha)
-            weights[k] += gammaln(v + n.sum()) - gammaln(v + n.sum() + own.sum())
-            weights[k] += (gammaln(prior + n + own) - gammaln(prior + n)).sum()
-            natural = contexts.prior + np.asarray(contexts.statistics[members].sum(axis=0)).ravel()
-            mine = np.asarray(contexts.statistics[[j]].todense()).ravel()
-            weights[k] += contexts.log_marginal(natural + mine) - contexts.log_marginal(natural)
-        p = np.exp(weights - weights.max())
-        cluster[j] = pick(p, streams.uniform(state) * p.sum())
-    return cluster
-
-
 @pytest.mark.parametrize(("mean", "alpha"), [(4, 1.3), (60, 1.3), (400, 1.3), (4, 1e6)])
 @pytest.mark.parametrize("families", [{}, {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}])
 def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
@@ -170,7 +79,7 @@ def test_cluster_sweep_equals_its_plain_twin(families, mean, alpha):
         key = streams.key(seed, "test")
         prior = CONCENTRATIONS.table * assignments.topic_weights
         cluster = plain_cluster_sweep(assignments, corpus, contexts, key, alpha, CONCENTRATIONS.table, prior)
-        gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, key)
+        sweep_clusters(assignments, contexts, concentrations, key)
         np.testing.assert_array_equal(assignments.cluster, np.searchsorted(np.unique(cluster), cluster))
         # more than the eight spare slots were filled: the sweep went on with larger tables
         assert alpha < 1e6 or assignments.n_clusters > 11
@@ -192,67 +101,54 @@ def test_cluster_sweep_keeps_products_within_range():
         key = streams.key(seed, "test")
         v, alpha = concentrations.table, concentrations.group
         cluster = plain_cluster_sweep(assignments, corpus, contexts, key, alpha, v, v * assignments.topic_weights)
-        gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, key)
+        sweep_clusters(assignments, contexts, concentrations, key)
         np.testing.assert_array_equal(assignments.cluster, np.searchsorted(np.unique(cluster), cluster))
 
 
 # -- blocked -------------------------------------------------------------------------------------------------------
+def cut(column, label):
+    """G_0's topics with the columns ``column`` (-1: small) of those in use and the topics ``label`` of the columns."""
+    column = np.array(column, np.int32)
+    small = np.flatnonzero(column < 0)
+    place = np.zeros(len(column), np.int32)
+    place[small] = np.arange(len(small))
+    return measures.CutTopics(np.zeros(len(column)), 0.0, np.array(label, np.int32), column, small, place)
+
+
 def test_blocked_kernels_equal_their_plain_twins():
     corpus = small_corpus(3)
     content, cells = corpus.content, cells_of(corpus)
     assignments = assignments_of(corpus)
     rng = np.random.default_rng(0)
-    column = np.array([0, -1, 1, 2, -1], np.int32)  # two small topics
-    labels = np.array([0, 2, 3, 5], np.int32)  # and one new
+    topics = cut(column=[0, -1, 1, 2, -1], label=[0, 2, 3, 5])  # two small topics and one new
     psi = np.zeros((corpus.n_words, 16), np.float32)
     psi[:, :4] = rng.gamma(0.3, size=(corpus.n_words, 4))
     tau = np.zeros((4, 16), np.float32)
     tau[:, :4] = rng.dirichlet(np.ones(4), 4)
     log_small = np.log(rng.random((2, 4)))
-    small = np.array([0, 0, 0, 0, 1], np.int32)
     is_big = np.array([0, -1, 2], np.int32)
     log_prior, log_context = np.log(rng.dirichlet(np.ones(4))), rng.normal(size=(corpus.n_documents, 4))
     log_mass = np.empty((corpus.n_words, 4), np.float32)
-    blocked.centred_log(psi @ tau.T, log_mass)
+    blocked_documents.centred_log(psi @ tau.T, log_mass)
     mass = np.log(psi.astype(float) @ tau.T.astype(float))
     np.testing.assert_allclose(log_mass, mass - mass.max(axis=1, keepdims=True), atol=2e-6)
 
     key = streams.key(0, "test")
-    document, word = tokens_of(corpus)
-    moving = column[assignments.topic] >= 0
-    state = np.zeros(2, np.uint64)
-    expected = assignments.cluster.copy()
-    for j in range(corpus.n_documents):
-        if is_big[assignments.cluster[j]] < 0:
-            continue
-        weights = log_prior + log_context[j]
-        for i in np.flatnonzero(document == j):
-            weights = weights + (mass[word[i]] if moving[i] else log_small[small[assignments.topic[i]]])
-        streams.seek(state, key, j)
-        p = np.exp(weights - logsumexp(weights))
-        expected[j] = pick(p, streams.uniform(state))
+    expected = plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_big)
+    counts = content.indptr, content.indices, content.data
+    documents = blocked_documents.Documents(*counts, assignments.document_start, assignments.topic)
+    factors = blocked_documents.LogFactors(log_prior, log_small, log_mass)
     cluster = assignments.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):
-        blocked.draw_clusters(
-            key, first, last, content.indptr, content.indices, content.data, assignments.document_start,
-            assignments.topic, column, small, log_small, log_prior, log_context[first:last], log_mass, is_big, cluster,
-        )  # fmt: skip
+        context = log_context[first:last]
+        blocked_documents.draw_clusters(key, first, last, documents, topics, factors, context, is_big, cluster)
     np.testing.assert_array_equal(cluster, expected)
 
     row_of = np.where(is_big[assignments.cluster] >= 0, cluster + 1, 0).astype(np.int32)
-    expected = assignments.topic.copy()
-    for w in range(corpus.n_words):
-        streams.seek(state, key, w)
-        mine = np.flatnonzero((word == w) & moving & (row_of[document] > 0))
-        for i in mine[np.lexsort((document[mine], row_of[document[mine]]))]:
-            p = tau[row_of[document[i]] - 1].astype(float) * psi[w]
-            expected[i] = labels[pick(p, streams.uniform(state) * p.sum())]
+    expected = plain_topic_draw(assignments, corpus, key, topics, row_of, tau, psi)
     topic = assignments.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):
-        blocked.draw_topics(
-            key, first, last, cells.start, cells.document, cells.token, cells.count, column, labels, row_of, tau, psi,
-            topic,
-        )  # fmt: skip
+        blocked_tokens.draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic)
     np.testing.assert_array_equal(topic, expected)
 
 
@@ -260,7 +156,7 @@ def test_psi_has_the_moments_of_its_dirichlet():
     # means of 4,000 draws; 6 standard errors, 27 values: false alarm below 1e-7
     corpus = small_corpus(4)
     cells, assignments = cells_of(corpus), assignments_of(corpus)
-    column = np.array([0, 1, -1, 2, -1], np.int32)
+    topics = cut(column=[0, 1, -1, 2, -1], label=[0, 1, 3])
     _, word = tokens_of(corpus)
     counts = (
         np.array([np.bincount(word[assignments.topic == m], minlength=corpus.n_words) for m in (0, 1, 3)]).T + PRIOR
@@ -268,10 +164,8 @@ def test_psi_has_the_moments_of_its_dirichlet():
     draws = np.empty((4000, corpus.n_words, 3))
     for i in range(len(draws)):
         psi, sums = np.zeros((corpus.n_words, 16), np.float32), np.zeros(16)
-        blocked.draw_psi(
-            streams.key(i, "test"), 0, corpus.n_words, cells.start, cells.token, cells.count, assignments.topic,
-            column, 3, PRIOR, psi, sums,
-        )  # fmt: skip
+        key = streams.key(i, "test")
+        measures.draw_psi(key, 0, corpus.n_words, cells, topics, assignments.topic, PRIOR, psi, sums)
         np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)
         draws[i] = psi[:, :3]
     assert np.abs((draws.mean(axis=0) - counts) / np.sqrt(counts / len(draws))).max() < 6

@@ -17,11 +17,13 @@ import pytest
 import scipy.sparse as sp
 from engines.gibbs.enumeration import canonical, log_clusters, log_words, partitions
 from engines.gibbs.test_exact import corpus_of
+from engines.gibbs.twin import plain_weigh_counts
 from scipy.special import gammaln
 
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
 from mc2core.engines.gibbs import documents as gibbs_clusters
 from mc2core.engines.gibbs import tokens
+from mc2core.engines.gibbs.cells import word_cells
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
@@ -80,8 +82,8 @@ class TopicDraw(Draw):
         return False  # all topics are in the first block
 
 
-def paths(run, module, monkeypatch, kind):
-    """(probability, result of ``run()``) of every path of the draws that ``module`` makes."""
+def paths(run, module, kernels, monkeypatch, kind):
+    """(probability, result of ``run()``) of every path of the draws that ``kernels`` of ``module`` make or compare."""
     script = []
     while True:
         draws = []
@@ -93,7 +95,8 @@ def paths(run, module, monkeypatch, kind):
         plain = type("streams", (), {"seek": staticmethod(lambda *_: None), "uniform": staticmethod(uniform)})
         with monkeypatch.context() as patch:
             patch.setattr(module, "streams", plain)
-            patch.setattr(module, "_sweep", module._sweep.py_func)
+            for name in kernels:
+                patch.setattr(module, name, getattr(module, name).py_func)
             try:
                 result = run()
             except Exhausted:
@@ -155,7 +158,7 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, families, monke
             gibbs_clusters.sweep_clusters(assignments, contexts, concentrations, np.uint64(0))
             return canonical(assignments.cluster)
 
-        for probability, result in paths(run, gibbs_clusters, monkeypatch, ClusterDraw):
+        for probability, result in paths(run, gibbs_clusters, ("_sweep", "_choose"), monkeypatch, ClusterDraw):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, 1e-12, 1e-9)
 
@@ -180,12 +183,6 @@ def compiled_find_lane(weights, first, u, left_out):
     return find_lane(weights, first, u, left_out)
 
 
-def plain_weigh_counts(counts, row, prior, scale, weights, first):
-    here = slice(first, first + LANES)
-    weights[here] = (counts.ravel()[row + first : row + first + LANES] + prior[here]) * scale[here]
-    return weights[here].sum()
-
-
 def take_lane(weights, first, rng, left_out):
     """The lane that ``draw`` takes; the compiled search must find it too, unless its float32 sums lose it."""
     below, lost = 0.0, 1e-6 * float(weights[first : first + LANES].sum())
@@ -208,7 +205,7 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
     corpus = corpus_of(documents, 2)
     words, document = [0, 0, 1, 0], np.array([0, 0, 1, 2])
     content = corpus.content
-    cells = tokens.word_cells(content.indptr, content.indices, content.data, 2)
+    cells = word_cells(content.indptr, content.indices, content.data, 2)
     if precision == "float64":
         monkeypatch.setattr(tokens, "np", InFloat64())
         monkeypatch.setattr(tokens, "_F32_ONE", 1.0)
@@ -231,6 +228,7 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
             tokens.sweep_topics(assignments, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
             return tuple(assignments.topic.tolist())
 
-        for probability, result in paths(run, tokens, monkeypatch, TopicDraw):
+        kernels = "_sweep", "_weights", "_find_block", "_find_topic"
+        for probability, result in paths(run, tokens, kernels, monkeypatch, TopicDraw):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, *tolerances)

@@ -15,6 +15,7 @@ one Stirling series minus a kept log-gamma.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,59 @@ from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 
 _FEW = 8  # tokens up to which the ratio of gamma functions is a product; Stirling's series is exact from 8 on
+_SPARE = 8  # clusters that can be born before tables grow
 _BITS = 960.0  # a product of factors stays within a float64 as long as their exponents sum to less
+
+
+class Documents(NamedTuple):
+    """The documents' tokens and clusters."""
+
+    start: np.ndarray  # (J + 1,) int64: first token
+    topic: np.ndarray  # (n_tokens,) int32
+    cluster: np.ndarray  # (J,) int32
+
+
+class Contexts(NamedTuple):
+    """Statistics of the documents' contexts (CSR) and the prior, see :mod:`mc2core.families.kernels`."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    indices: np.ndarray  # int64
+    values: np.ndarray  # float64
+    offsets: np.ndarray  # (C + 1,) int64
+    codes: np.ndarray  # (C,) int64
+    natural: np.ndarray  # (D,) float64, of the prior
+    totals: np.ndarray  # (C,) float64: its sums over each context's columns
+
+
+class Clusters(NamedTuple):
+    """Counts of the clusters and what is kept of them, a slot for each; slots past those in use are empty clusters."""
+
+    n_k: np.ndarray  # (slots,) int64, documents
+    n_tokens: np.ndarray  # (slots,) int64
+    n_mk: np.ndarray  # (M, slots) int32
+    kept_k: np.ndarray  # (slots,) float64: ln G(v + n_tokens)
+    kept_mk: np.ndarray  # (M, slots) float64: ln G(v eps_m + n_mk)
+    natural: np.ndarray  # (slots, D) float64: natural parameters of the contexts
+    totals: np.ndarray  # (slots, C) float64: their sums over each context's columns
+
+
+class Priors(NamedTuple):
+    """What a sweep does not change."""
+
+    alpha: float  # group concentration
+    v: float  # table concentration
+    topics: np.ndarray  # (M,) float64: v eps_m
+    bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
+
+
+class Work(NamedTuple):
+    """The document at hand and its weights."""
+
+    counts: np.ndarray  # (M,) int64: its tokens in each topic, zeros between documents
+    present: np.ndarray  # (M,) int64: its topics, as many as there are
+    weight: np.ndarray  # (slots,) float64
+    product: np.ndarray  # (slots,) float64, ones between uses
+    log_gammas: np.ndarray  # (M,) float64
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -87,59 +140,113 @@ def _exponentiate(weight, n_slots):
     return total
 
 
+@kernel
+def _count_topics(documents, j, counts, present):
+    """Count document j's tokens in each topic; returns the number of its topics."""
+    topic, n_present = documents.topic, 0
+    for i in range(documents.start[j], documents.start[j + 1]):
+        m = topic[i]
+        if counts[m] == 0:
+            present[n_present] = m
+            n_present += 1
+        counts[m] += 1
+    return n_present
+
+
 @kernel(error_model="numpy")
-def _sweep(
-    key, first, n_clusters, document_start, topic, cluster, n_mk, n_k, n_tokens, prior, alpha, v,
-    kept_mk, kept_k, indptr, indices, values, natural, totals, offsets, codes, natural_0, totals_0,
-):  # fmt: skip
+def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_present):
+    """Add document j, the one at hand, to cluster k (sign 1) or take it out (-1)."""
+    n_mk, kept_mk, prior, natural = clusters.n_mk, clusters.kept_mk, priors.topics, clusters.natural[k]
+    counts, present, log_gammas = work.counts, work.present, work.log_gammas
+    clusters.n_k[k] += sign
+    clusters.n_tokens[k] += sign * length
+    clusters.kept_k[k] = log_gamma(priors.v + clusters.n_tokens[k])
+    for p in range(n_present):
+        m = present[p]
+        n_mk[m, k] += sign * counts[m]
+        log_gammas[p] = prior[m] + n_mk[m, k]
+    _log_gammas(log_gammas, n_present)
+    for p in range(n_present):
+        kept_mk[present[p], k] = log_gammas[p]
+    if clusters.n_k[k] > 0:
+        add_statistics(
+            contexts.indptr, contexts.indices, contexts.values, j, np.float64(sign), natural, clusters.totals[k],
+            contexts.offsets,
+        )  # fmt: skip
+        return
+    # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+    for d in range(natural.size):
+        natural[d] = contexts.natural[d]
+    for c in range(contexts.totals.size):
+        clusters.totals[k, c] = contexts.totals[c]
+
+
+@kernel(error_model="numpy")
+def _weigh_sizes_and_contexts(clusters, contexts, alpha, j, empty, n_slots, weight):
+    """weight[k] = ln n_k + ln f_k(x_j), with alpha for the slot ``empty``; other empty slots get none."""
+    indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.codes
+    n_k, natural, totals, offsets = clusters.n_k, clusters.natural, clusters.totals, contexts.offsets
+    for k in range(n_slots):
+        if n_k[k] > 0:
+            weight[k] = log(np.float64(n_k[k]))
+        elif k == empty:
+            weight[k] = log(alpha)
+        else:
+            weight[k] = -np.inf
+        if codes.size > 0 and weight[k] > -np.inf:
+            weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+
+
+@kernel(error_model="numpy")
+def _weigh_topics(clusters, priors, work, n_present, n_slots):
+    """weight[k] += sum over the document's topics of ln G(v eps_m + n_mk + c_jm) - ln G(v eps_m + n_mk)."""
+    n_mk, kept_mk, prior, bits = clusters.n_mk, clusters.kept_mk, priors.topics, priors.bits
+    counts, present, weight, product = work.counts, work.present, work.weight, work.product
+    used_bits = 0.0
+    for p in range(n_present):
+        m = present[p]
+        exponents = counts[m] * bits[m]
+        if counts[m] > _FEW:
+            _add_stirling(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+        elif exponents > _BITS:
+            _add_log_gamma(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
+        else:
+            if used_bits + exponents > _BITS:
+                _take_logs(n_slots, product, weight)
+                used_bits = 0.0
+            _multiply(prior[m], n_mk[m], counts[m], n_slots, product)
+            used_bits += exponents
+    _take_logs(n_slots, product, weight)
+
+
+@kernel
+def _choose(weight, n_slots, u, usual):
+    """The slot that ``u``, of the weights' total, falls to; ``usual`` where no weight is above 0."""
+    chosen = usual
+    for k in range(n_slots):
+        if weight[k] > 0.0:
+            chosen = k
+            if u < weight[k]:
+                break
+            u -= weight[k]
+    return chosen
+
+
+@kernel(error_model="numpy")
+def _sweep(key, first, n_clusters, documents, contexts, clusters, priors, work):
     """Sweep documents ``first``...; returns (next document, clusters). It stops early when no slot is spare.
 
     (-1 - j, clusters): the weights of document j have no finite sum above 0.
-
-    Slots ``n_clusters``... of every table are empty clusters (counts 0, natural parameters of the prior).
     """
-    capacity = n_k.size
-    n_topics = prior.size
+    n_k, cluster, weight = clusters.n_k, documents.cluster, work.weight
     stream = np.zeros(2, np.uint64)
-    counts = np.zeros(n_topics, np.int64)
-    present = np.zeros(n_topics, np.int64)
-    product = np.ones(capacity)
-    most = math.log2(v + n_tokens.sum() + 1.0)
-    bits = np.array([max(most, -math.log2(a)) for a in prior])  # bounds the exponent of a factor
-    weight = np.zeros(capacity)
-    work = np.zeros(n_topics)
     for j in range(first, cluster.size):
-        if n_clusters == capacity:
+        if n_clusters == n_k.size:
             return j, n_clusters
         streams.seek(stream, key, j)
-        length = document_start[j + 1] - document_start[j]
-        n_present = 0
-        for i in range(document_start[j], document_start[j + 1]):
-            m = topic[i]
-            if counts[m] == 0:
-                present[n_present] = m
-                n_present += 1
-            counts[m] += 1
-        # the document leaves its cluster
-        k = cluster[j]
-        n_k[k] -= 1
-        n_tokens[k] -= length
-        kept_k[k] = log_gamma(v + n_tokens[k])
-        for p in range(n_present):
-            m = present[p]
-            n_mk[m, k] -= counts[m]
-            work[p] = prior[m] + n_mk[m, k]
-        _log_gammas(work, n_present)
-        for p in range(n_present):
-            kept_mk[present[p], k] = work[p]
-        if n_k[k] == 0:
-            # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
-            for d in range(natural_0.size):
-                natural[k, d] = natural_0[d]
-            for c in range(totals_0.size):
-                totals[k, c] = totals_0[c]
-        else:
-            add_statistics(indptr, indices, values, j, -1.0, natural[k], totals[k], offsets)
+        length = documents.start[j + 1] - documents.start[j]
+        n_present = _count_topics(documents, j, work.counts, work.present)
+        _add_or_remove(clusters, contexts, priors, work, j, cluster[j], -1, length, n_present)
         # one empty slot stands for the new cluster: the first one
         empty = n_clusters
         for slot in range(n_clusters):
@@ -147,59 +254,26 @@ def _sweep(
                 empty = slot
                 break
         n_slots = max(n_clusters, empty + 1)
-        for k in range(n_slots):
-            if n_k[k] > 0:
-                weight[k] = log(np.float64(n_k[k]))
-            elif k == empty:
-                weight[k] = log(alpha)
-            else:
-                weight[k] = -np.inf
-            if codes.size > 0 and weight[k] > -np.inf:
-                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+        _weigh_sizes_and_contexts(clusters, contexts, priors.alpha, j, empty, n_slots, weight)
         if length > 0:
-            _subtract_totals(v, n_tokens, kept_k, length, n_slots, weight)
-        used_bits = 0.0
-        for p in range(n_present):
-            m = present[p]
-            exponents = counts[m] * bits[m]
-            if counts[m] > _FEW:
-                _add_stirling(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
-            elif exponents > _BITS:
-                _add_log_gamma(prior[m], n_mk[m], kept_mk[m], counts[m], n_slots, weight)
-            else:
-                if used_bits + exponents > _BITS:
-                    _take_logs(n_slots, product, weight)
-                    used_bits = 0.0
-                _multiply(prior[m], n_mk[m], counts[m], n_slots, product)
-                used_bits += exponents
-        _take_logs(n_slots, product, weight)
+            _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, weight)
+        _weigh_topics(clusters, priors, work, n_present, n_slots)
         total = _exponentiate(weight, n_slots)
         if not 0.0 < total < np.inf:
             return -1 - j, n_clusters
-        u = streams.uniform(stream) * total
-        chosen = empty
-        for k in range(n_slots):
-            if weight[k] > 0.0:
-                chosen = k
-                if u < weight[k]:
-                    break
-                u -= weight[k]
-        # ... and joins the chosen one
+        chosen = _choose(weight, n_slots, streams.uniform(stream) * total, empty)
         n_clusters = max(n_clusters, chosen + 1)
         cluster[j] = chosen
-        n_k[chosen] += 1
-        n_tokens[chosen] += length
-        kept_k[chosen] = log_gamma(v + n_tokens[chosen])
+        _add_or_remove(clusters, contexts, priors, work, j, chosen, 1, length, n_present)
         for p in range(n_present):
-            m = present[p]
-            n_mk[m, chosen] += counts[m]
-            counts[m] = 0
-            work[p] = prior[m] + n_mk[m, chosen]
-        _log_gammas(work, n_present)
-        for p in range(n_present):
-            kept_mk[present[p], chosen] = work[p]
-        add_statistics(indptr, indices, values, j, 1.0, natural[chosen], totals[chosen], offsets)
+            work.counts[work.present[p]] = 0
     return cluster.size, n_clusters
+
+
+@kernel(error_model="numpy")
+def _exponents(prior, most):
+    """(M,) float64: no factor of topic m is above 2**bits[m] or below 2**-bits[m], if none is above 2**most."""
+    return np.array([max(most, -math.log2(a)) for a in prior])
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -208,6 +282,24 @@ def _log_gamma_table(prior, n_mk, kept_mk):
         a, row, kept = prior[m], n_mk[m], kept_mk[m]
         for k in range(row.size):
             kept[k] = log_gamma(a + row[k])
+
+
+def _tables(
+    assignments: Assignments, contexts: StackedContexts, v: float, prior: np.ndarray, n_clusters: int
+) -> Clusters:
+    """Tables of the clusters, counted from the assignments, with eight spare slots."""
+    slots = n_clusters + _SPARE
+    assignments.count(n_clusters)
+    n_mk = np.zeros((assignments.n_topics, slots), np.int32)
+    n_mk[:, :n_clusters] = assignments.n_km.T
+    n_k = np.zeros(slots, np.int64)
+    n_k[:n_clusters] = assignments.n_k
+    n_tokens = n_mk.sum(axis=0, dtype=np.int64)
+    kept_mk, kept_k = np.empty(n_mk.shape), np.empty((1, slots))
+    _log_gamma_table(prior, n_mk, kept_mk)
+    _log_gamma_table(np.array([v]), n_tokens[None, :], kept_k)
+    natural = contexts.natural(assignments.cluster, slots)
+    return Clusters(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural))
 
 
 def sweep_clusters(
@@ -220,31 +312,30 @@ def sweep_clusters(
     parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents does not
     drift from sweep to sweep.
     """
-    prior = concentrations.table * assignments.topic_weights
+    v, n_topics = float(concentrations.table), assignments.n_topics
+    prior = v * assignments.topic_weights
+    bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
+    priors = Priors(float(concentrations.group), v, prior, bits)
+    documents = Documents(assignments.document_start, assignments.topic, assignments.cluster)
     statistics = contexts.statistics
-    indptr, indices = statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64)
+    stacked = Contexts(
+        statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
+        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0],
+    )  # fmt: skip
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
-        capacity = n_clusters + 8
-        assignments.count(n_clusters)
-        n_mk = np.zeros((assignments.n_topics, capacity), np.int32)
-        n_mk[:, :n_clusters] = assignments.n_km.T
-        n_k = np.zeros(capacity, np.int64)
-        n_k[:n_clusters] = assignments.n_k
-        n_tokens = n_mk.sum(axis=0, dtype=np.int64)
-        kept_mk = np.empty(n_mk.shape)
-        _log_gamma_table(prior, n_mk, kept_mk)
-        kept_k = np.empty((1, capacity))
-        _log_gamma_table(np.array([concentrations.table]), n_tokens[None, :], kept_k)
-        natural = contexts.natural(assignments.cluster, capacity)
-        first, n_clusters = _sweep(
-            key, first, n_clusters, assignments.document_start, assignments.topic, assignments.cluster,
-            n_mk, n_k, n_tokens, prior, concentrations.group, concentrations.table, kept_mk, kept_k[0],
-            indptr, indices, statistics.data, natural, contexts.totals(natural), contexts.offsets, contexts.codes,
-            contexts.prior, contexts.totals(contexts.prior[None, :])[0],
-        )  # fmt: skip
+        clusters = _tables(assignments, contexts, v, prior, n_clusters)
+        slots = len(clusters.n_k)
+        work = Work(
+            counts=np.zeros(n_topics, np.int64),
+            present=np.zeros(n_topics, np.int64),
+            weight=np.zeros(slots),
+            product=np.ones(slots),
+            log_gammas=np.zeros(n_topics),
+        )
+        first, n_clusters = _sweep(key, first, n_clusters, documents, stacked, clusters, priors, work)
         if first < 0:
             raise no_cluster(-1 - first, contexts, concentrations)
-    assignments.n_km = np.ascontiguousarray(n_mk[:, :n_clusters].T)
-    assignments.n_k = n_k[:n_clusters].copy()
+    assignments.n_km = np.ascontiguousarray(clusters.n_mk[:, :n_clusters].T)
+    assignments.n_k = clusters.n_k[:n_clusters].copy()
     assignments.compact()

@@ -28,11 +28,12 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, context_families
 from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
-from mc2core.engines.gibbs.blocked import move_blocked
+from mc2core.engines.gibbs.blocked.move import move_blocked
+from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.start import start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
-from mc2core.engines.gibbs.tokens import WordCells, sweep_topics, word_cells
+from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
@@ -100,7 +101,8 @@ class GibbsState(State):
 
 
 @kernel(error_model="numpy")
-def _count_words(start, token, count, topic, table):
+def _count_words(cells, topic, table):
+    start, token, count = cells.start, cells.token, cells.counts
     for w in range(start.size - 1):
         for cell in range(start[w], start[w + 1]):
             for i in range(token[cell], token[cell] + count[cell]):
@@ -108,8 +110,9 @@ def _count_words(start, token, count, topic, table):
 
 
 @kernel(error_model="numpy")
-def _log_words(start, token, count, topic, n_topics, s):
+def _log_words(cells, topic, n_topics, s):
     """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
+    start, token, count = cells.start, cells.token, cells.counts
     n_w = np.zeros(n_topics, np.int64)
     result = 0.0
     at_zero = log_gamma(s)
@@ -240,7 +243,7 @@ class Gibbs(Engine):
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
         words = np.zeros((assignments.n_topics, corpus.n_words), np.int32)
-        _count_words(state.cells.start, state.cells.token, state.cells.count, assignments.topic, words)
+        _count_words(state.cells, assignments.topic, words)
         alpha = state.concentrations.group
         return Sample(
             cluster_weights=assignments.n_k / n_documents,
@@ -320,7 +323,7 @@ class Gibbs(Engine):
         result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
         total = s * corpus.n_words
         result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
-        result += _log_words(cells.start, cells.token, cells.count, assignments.topic, assignments.n_topics, s)
+        result += _log_words(cells, assignments.topic, assignments.n_topics, s)
         natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
         return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
 

@@ -17,13 +17,14 @@ live only while one (cluster, word) is visited, so nothing drifts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import LANES, find_lane, weigh_counts
+from mc2core.engines.gibbs.cells import WordCells, order_by_cluster
 from mc2core.engines.gibbs.state import Assignments, Concentrations, no_topic
 
 _F32_ONE = np.float32(1.0)
@@ -31,82 +32,129 @@ _WORD, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class WordCells:
-    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
+class Topics(NamedTuple):
+    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
-    Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
-    """
-
-    start: np.ndarray  # (V + 1,) int64
-    document: np.ndarray  # (cells,) int32
-    token: np.ndarray  # (cells,) int64: its first token in CSR order
-    count: np.ndarray  # (cells,) int32: its tokens, which follow each other
-    largest: int  # tokens of the most frequent word
-    widest: int  # documents of the most widespread word
+    n_km: np.ndarray  # (K, columns) int32
+    n_m: np.ndarray  # (columns,) int64
+    eps: np.ndarray  # (columns,) float64
+    rest: np.ndarray  # (1,) float64: eps_new
 
 
-@kernel
-def _transpose(indptr, indices, counts, start, document, token, count):
-    n_tokens = 0
-    for j in range(indptr.size - 1):
-        for cell in range(indptr[j], indptr[j + 1]):
-            place = start[indices[cell]]
-            start[indices[cell]] += 1
-            document[place] = j
-            token[place] = n_tokens
-            count[place] = counts[cell]
-            n_tokens += counts[cell]
+class Constants(NamedTuple):
+    """What a sweep does not change."""
+
+    v: float  # table concentration
+    eta: float  # topic concentration
+    s: np.float32  # prior of a topic's words ...
+    vs: np.float32  # ... and its sum over all words
+    n_words: int
 
 
-def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_words: int) -> WordCells:
-    """Transpose a canonical CSR matrix of counts (J, V) into cells grouped by word."""
-    documents_of = np.bincount(indices, minlength=n_words)
-    tokens_of = np.bincount(indices, weights=counts, minlength=n_words)
-    start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
-    cells = len(indices)
-    document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
-    token = np.empty(cells, np.int64)
-    _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
-    largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
-    return WordCells(start, document, token, count, largest, widest)
+class Weights(NamedTuple):
+    """What the weights of topics are made of, for the word (and its cluster) at hand; a column for each topic."""
+
+    prior: np.ndarray  # (columns,) float32: v eps_m
+    inverse: np.ndarray  # (columns,) float32: 1 / (n_m + V s)
+    h: np.ndarray  # (columns,) float32: (n_mw + s) / (n_m + V s)
+    p: np.ndarray  # (columns,) float32: the weights
+    n_w: np.ndarray  # (columns,) int32: n_mw
+    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
 
 
-@kernel
-def order_by_cluster(document, cluster, work_count, work_order):
-    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
+class WordTokens(NamedTuple):
+    """The tokens of the word at hand, cluster by cluster: a run of tokens for each cluster that has some."""
 
-    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
-    """
-    cells = document.size
-    in_order = True
-    highest = 0
-    for c in range(cells):
-        k = cluster[document[c]]
-        if c > 0 and k < cluster[document[c - 1]]:
-            in_order = False
-        highest = max(highest, k)
-        work_order[c] = c
-    if in_order:
-        return
-    for c in range(cells):
-        work_count[cluster[document[c]] + 1] += 1
-    for k in range(1, highest + 1):
-        work_count[k] += work_count[k - 1]
-    for c in range(cells):
-        k = cluster[document[c]]
-        work_order[work_count[k]] = c
-        work_count[k] += 1
-    for k in range(highest + 2):
-        work_count[k] = 0
+    token: np.ndarray  # (largest,) int64: its number in CSR order
+    topic: np.ndarray  # (largest,) int32
+    run_cluster: np.ndarray  # (widest,) int64
+    run_end: np.ndarray  # (widest,) int64: the run's last token is the one before
+    sorting: np.ndarray  # (K + 1,) int64 zeros, for order_by_cluster
+    order: np.ndarray  # (widest,) int64, likewise
 
 
 @kernel(error_model="numpy")
-def _sweep(
-    key, stream, position, start, document, first_token, count, cluster, topic,
-    n_km, n_m, eps, rest, table_concentration, topic_concentration, topic_prior, n_words,
-    work_count, work_order, run_cluster, run_end, work_token, work_topic,
-):  # fmt: skip
+def _weights(topics, constants, n_topics):
+    """Weights whose ``prior`` and ``inverse`` are those of the topics; the rest belongs to a word."""
+    capacity = topics.n_m.size
+    prior, inverse = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
+    for m in range(n_topics):
+        prior[m] = constants.v * topics.eps[m]
+        inverse[m] = _F32_ONE / (np.float32(topics.n_m[m]) + constants.vs)
+    h, p = np.zeros(capacity, np.float32), np.zeros(capacity, np.float32)
+    return Weights(prior, inverse, h, p, np.zeros(capacity, np.int32), np.zeros(capacity // LANES, np.float64))
+
+
+@kernel
+def _collect(w, cells, cluster, topic, found):
+    """Fill ``found`` with the tokens of word w; returns the numbers of runs and of tokens."""
+    tokens, topics, run_cluster, run_end, order = (
+        found.token, found.topic, found.run_cluster, found.run_end, found.order,
+    )  # fmt: skip
+    document, first_token, count = cells.document, cells.token, cells.counts
+    begin, end = cells.start[w], cells.start[w + 1]
+    order_by_cluster(document[begin:end], cluster, found.sorting, order)
+    n_tokens = n_runs = 0
+    previous = -1
+    for c in range(end - begin):
+        cell = begin + order[c]
+        k = cluster[document[cell]]
+        if k != previous:
+            run_cluster[n_runs] = k
+            n_runs += 1
+            previous = k
+        i = first_token[cell]
+        last = n_tokens + count[cell]
+        while n_tokens < last:
+            tokens[n_tokens] = i
+            topics[n_tokens] = topic[i]
+            i += 1
+            n_tokens += 1
+        run_end[n_runs - 1] = n_tokens
+    return n_runs, n_tokens
+
+
+@kernel
+def _find_block(block, n_blocks, u):
+    """The first block whose running sum exceeds ``u`` (``n_blocks`` if none does), and the sum before it."""
+    running = before = 0.0
+    b = 0
+    for i in range(n_blocks):
+        running += block[i]
+        if running <= u:
+            b = i + 1
+            before = running
+    return b, before
+
+
+@kernel
+def _find_topic(p, first, u, m):
+    """The topic that ``u`` falls to among the 16 from ``first`` on, of which m, the token's own, is left out."""
+    chosen = first + find_lane(p, first, u, m)
+    if chosen == first + LANES:  # rounding alone went past the block: its last weight
+        chosen -= 1
+        while chosen > first and (p[chosen] == np.float32(0.0) or chosen == m):
+            chosen -= 1
+    if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
+        chosen = m
+    return chosen
+
+
+@kernel(error_model="numpy")
+def _open_topic(m, stream, topics, weights, constants):
+    """Break topic m's weight off the rest, as a stick of GEM(eta)."""
+    share = 1.0 - (1.0 - streams.uniform(stream)) ** (1.0 / constants.eta)
+    topics.eps[m] = share * topics.rest[0]
+    topics.rest[0] -= topics.eps[m]
+    weights.prior[m] = constants.v * topics.eps[m]
+    if m % LANES == 0:  # the first topic of a block
+        weights.block[m // LANES] = 0.0
+        for i in range(m, m + LANES):
+            weights.p[i] = np.float32(0.0)
+
+
+@kernel(error_model="numpy")
+def _sweep(key, stream, position, cells, cluster, topic, topics, constants, found):
     """Sweep from ``position`` on; says why it stopped.
 
     _DONE: after all words; _FULL: a new topic needs more capacity; _FAILED: the weights of token position[_TOKEN] have
@@ -115,122 +163,75 @@ def _sweep(
     ``position`` (3,) int64: word, token within the word, number of topics; ``stream``: state of the word's random
     numbers. Both are left so that a call after growing the arrays goes on with the very same draw.
     """
-    capacity = n_m.size
     n_topics = position[_TOPICS]
-    s = np.float32(topic_prior)
-    vs = np.float32(topic_prior * n_words)
-    prior = np.zeros(capacity, np.float32)  # v eps_m
-    inverse = np.zeros(capacity, np.float32)  # 1 / (n_m + V s)
-    h = np.zeros(capacity, np.float32)  # (n_mw + s) / (n_m + V s)
-    p = np.zeros(capacity, np.float32)
-    n_w = np.zeros(capacity, np.int32)
-    block = np.zeros(capacity // LANES, np.float64)
-    for m in range(n_topics):
-        prior[m] = table_concentration * eps[m]
-        inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
+    weights = _weights(topics, constants, n_topics)
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    n_km, n_m, rest = topics.n_km, topics.n_m, topics.rest
+    prior, inverse, h, p, n_w, block = weights
+    token_of, topic_of, run_cluster, run_end = found.token, found.topic, found.run_cluster, found.run_end
+    v, s, vs, n_words, capacity = constants.v, constants.s, constants.vs, constants.n_words, n_m.size
     for w in range(position[_WORD], n_words):
         resume = position[_TOKEN]
         if resume == 0:
             streams.seek(stream, key, w)
-        cells = start[w + 1] - start[w]
-        offset = start[w]
-        order_by_cluster(document[offset : offset + cells], cluster, work_count, work_order)
+        n_runs, n_tokens = _collect(w, cells, cluster, topic, found)
         n_w[:n_topics] = 0
-        t = 0
-        runs = 0
-        previous = -1
-        for c in range(cells):
-            cell = offset + work_order[c]
-            k = cluster[document[cell]]
-            if k != previous:
-                run_cluster[runs] = k
-                runs += 1
-                previous = k
-            i = first_token[cell]
-            last = t + count[cell]
-            while t < last:
-                work_token[t] = i
-                work_topic[t] = topic[i]
-                i += 1
-                t += 1
-            run_end[runs - 1] = t
-        for i in range(t):
-            n_w[work_topic[i]] += 1
+        for t in range(n_tokens):
+            n_w[topic_of[t]] += 1
         for m in range(n_topics):
             h[m] = (np.float32(n_w[m]) + s) * inverse[m]
-        full = False
-        for r in range(runs):
+        for r in range(n_runs):
             k = run_cluster[r]
             begin = resume if r == 0 else max(run_end[r - 1], resume)
-            end = run_end[r]
-            if end <= begin:
+            if run_end[r] <= begin:
                 continue
+            # weigh all topics, for all tokens of the run
             n_blocks = (n_topics + LANES - 1) // LANES
-            new = table_concentration * rest[0] / n_words
+            new = v * rest[0] / n_words
             total = new
             for b in range(n_blocks):
                 block[b] = weigh_counts(n_km, k * capacity, prior, h, p, b * LANES)
                 total += block[b]
-            for t in range(begin, end):
-                m = work_topic[t]
-                old = p[m]
+            for t in range(begin, run_end[r]):
+                # stay or move?
+                m = topic_of[t]
+                old = np.float64(p[m])
                 h_less = (np.float32(n_w[m] - 1) + s) / (np.float32(n_m[m] - 1) + vs)
                 less = (np.float32(n_km[k, m] - 1) + prior[m]) * h_less
-                others = total - np.float64(old)
+                others = total - old
                 rewind = stream[0]
                 u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
                 if u < 0.0:
                     continue
                 if not 0.0 < others + np.float64(less) < np.inf:
-                    position[_TOKEN] = work_token[t]
+                    position[_TOKEN] = token_of[t]
                     return _FAILED
-                own = m // LANES
-                block[own] -= np.float64(old)
-                running = 0.0
-                before = 0.0
-                b = 0
-                for i in range(n_blocks):
-                    running += block[i]
-                    if running <= u:
-                        b = i + 1
-                        before = running
-                if b == n_blocks and n_topics == capacity:
+                # draw among the others
+                block[m // LANES] -= old
+                b, before = _find_block(block, n_blocks, u)
+                if b < n_blocks:
+                    chosen = _find_topic(p, b * LANES, u - before, m)
+                elif n_topics < capacity:
+                    chosen = n_topics
+                    _open_topic(chosen, stream, topics, weights, constants)
+                    n_topics += 1
+                    n_blocks = (n_topics + LANES - 1) // LANES
+                    others -= new
+                    new = v * rest[0] / n_words
+                    others += new
+                else:
                     stream[0] = rewind
-                    position[_TOKEN] = t
-                    full = True
-                    break
-                # the token leaves topic m ...
+                    position[_WORD], position[_TOKEN], position[_TOPICS] = w, t, n_topics
+                    return _FULL
+                # leave ...
                 n_km[k, m] -= 1
                 n_w[m] -= 1
                 n_m[m] -= 1
                 inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
                 h[m] = h_less
-                if b < n_blocks:
-                    chosen = b * LANES + find_lane(p, b * LANES, u - before, m)
-                    if chosen == (b + 1) * LANES:  # rounding alone went past the block: its last weight
-                        chosen -= 1
-                        while chosen > b * LANES and (p[chosen] == np.float32(0.0) or chosen == m):
-                            chosen -= 1
-                    if p[chosen] == np.float32(0.0):  # only rounding was left in the block: the token returns
-                        chosen = m
-                else:
-                    chosen = n_topics
-                    n_topics += 1
-                    share = 1.0 - (1.0 - streams.uniform(stream)) ** (1.0 / topic_concentration)
-                    eps[chosen] = share * rest[0]
-                    rest[0] -= eps[chosen]
-                    prior[chosen] = table_concentration * eps[chosen]
-                    if chosen == n_blocks * LANES:
-                        block[n_blocks] = 0.0
-                        for i in range(chosen, chosen + LANES):
-                            p[i] = np.float32(0.0)
-                        n_blocks += 1
-                    others -= new
-                    new = table_concentration * rest[0] / n_words
-                    others += new
                 p[m] = less
-                block[own] += np.float64(less)
-                # ... and joins the chosen one
+                block[m // LANES] += np.float64(less)
+                # ... and join
                 before = np.float64(p[chosen])
                 n_km[k, chosen] += 1
                 n_w[chosen] += 1
@@ -241,15 +242,9 @@ def _sweep(
                 gain = np.float64(p[chosen]) - before
                 block[chosen // LANES] += gain
                 total = others + np.float64(less) + gain
-                topic[work_token[t]] = chosen
-                work_topic[t] = chosen
-            if full:
-                break
-        position[_TOPICS] = n_topics
-        if full:
-            position[_WORD] = w
-            return _FULL
-        position[_TOKEN] = 0
+                topic[token_of[t]] = chosen
+                topic_of[t] = chosen
+        position[_TOKEN], position[_TOPICS] = 0, n_topics
     return _DONE
 
 
@@ -272,31 +267,29 @@ def sweep_topics(
     capacity = LANES * (n_topics // LANES + 1)
     n_km = _grown(assignments.n_km, capacity)
     eps = _grown(assignments.topic_weights, capacity)
-    rest = np.array([assignments.rest])
+    topics = Topics(n_km, n_km.sum(axis=0, dtype=np.int64), eps, np.array([assignments.rest]))
+    s, vs = np.float32(topic_prior), np.float32(topic_prior * n_words)
+    constants = Constants(float(concentrations.table), float(concentrations.topic), s, vs, n_words)
+    found = WordTokens(
+        token=np.zeros(cells.largest, np.int64),
+        topic=np.zeros(cells.largest, np.int32),
+        run_cluster=np.zeros(cells.widest, np.int64),
+        run_end=np.zeros(cells.widest, np.int64),
+        sorting=np.zeros(assignments.n_clusters + 1, np.int64),
+        order=np.zeros(cells.widest, np.int64),
+    )
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
-    work = (
-        np.zeros(assignments.n_clusters + 1, np.int64),
-        np.zeros(cells.widest, np.int64),
-        np.zeros(cells.widest, np.int64),
-        np.zeros(cells.widest, np.int64),
-        np.zeros(cells.largest, np.int64),
-        np.zeros(cells.largest, np.int32),
-    )
-    n_m = n_km.sum(axis=0, dtype=np.int64)
     stopped = _FULL
     while stopped == _FULL:
-        stopped = _sweep(
-            key, stream, position, cells.start, cells.document, cells.token, cells.count, assignments.cluster,
-            assignments.topic, n_km, n_m, eps, rest, concentrations.table, concentrations.topic, topic_prior, n_words,
-            *work,
-        )  # fmt: skip
+        stopped = _sweep(key, stream, position, cells, assignments.cluster, assignments.topic, topics, constants, found)
         if stopped == _FULL:
             capacity += LANES
-            n_km, n_m, eps = (_grown(array, capacity) for array in (n_km, n_m, eps))
+            n_km, n_m, eps = (_grown(array, capacity) for array in topics[:3])
+            topics = Topics(n_km, n_m, eps, topics.rest)
     if stopped == _FAILED:
         raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
     n_topics = int(position[_TOPICS])
-    assignments.topic_weights, assignments.rest = eps[:n_topics].copy(), float(rest[0])
-    assignments.n_km = np.ascontiguousarray(n_km[:, :n_topics])
+    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])
     assignments.compact()

@@ -1,0 +1,1 @@
+"""The blocked move: all clusters and topics at once, given the random measures."""
