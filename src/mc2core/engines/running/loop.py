@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,8 @@ from mc2core.engines.running.trace import _trace_file
 from mc2core.model import Model
 
 logger = logging.getLogger(__name__)
+
+Callback = Callable[[int, State], Mapping[str, float] | None]
 
 # no more than this much work, and the part of an iteration after it, is lost when a run is killed
 _CHECKPOINT_SECONDS = 60.0
@@ -58,6 +60,129 @@ class Fit:
     snapshots: Model | None = None
 
 
+@dataclass
+class _Run:
+    """A run under way.
+
+    Attributes
+    ----------
+    state : State
+        Now.
+    done : Checkpoint
+        All that has been done; its ``state`` is filled when it is written.
+    ahead : list of numbers, ascending
+        When snapshots are still to be taken, in iterations.
+    path : path, optional
+        Where checkpoints go.
+    saved : float
+        ``time.perf_counter`` at the last one.
+    """
+
+    corpus: Corpus
+    engine: Engine
+    state: State
+    done: checkpoints.Checkpoint
+    ahead: list[float]
+    path: str | os.PathLike[str] | None
+    saved: float
+
+    @property
+    def now(self) -> float:
+        """Iterations done, with the fraction of the one it is at."""
+        return self.done.iteration + self.state.progress
+
+    def advance(self) -> dict[str, float] | None:
+        """Do the next part of an iteration: what the engine reports once the iteration is done, None before."""
+        done, before = self.done, time.perf_counter()
+        report = self.engine.advance(self.corpus, self.state, done.run["seed"], done.iteration + 1)
+        done.seconds += time.perf_counter() - before
+        return report
+
+    def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
+        """An iteration is done: add its row to the trace, and keep a sample if it is time for one."""
+        done = self.done
+        done.iteration = iteration = done.iteration + 1
+        done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
+        if self.engine.keeps_samples:
+            after = iteration - done.run["burn_in"]
+            if after > 0 and after % done.run["thin"] == 0:
+                done.samples.append(self.engine.sample(self.corpus, self.state))
+        if callback is not None:
+            done.trace[-1].update(callback(iteration, self.state) or {})
+
+    def show(self) -> None:
+        """Keep a snapshot if the time for one has come."""
+        now = self.now
+        if self.ahead and self.ahead[0] <= now:
+            self.done.snapshots.append(self.engine.sample(self.corpus, self.state))
+            self.done.snapshot_times.append({"iteration": now, "seconds": self.done.seconds})
+            self.ahead = [moment for moment in self.ahead if moment > now]
+
+    def save(self) -> None:
+        """Write a checkpoint, if the run has a path for it."""
+        if self.path is not None:
+            self.done.state = self.state.arrays()
+            checkpoints.write(self.path, self.done)
+        self.saved = time.perf_counter()
+
+
+def _asked_for(
+    engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
+) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    asked = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
+    if engine.keeps_samples:
+        asked |= {"burn_in": burn_in, "thin": thin}
+    if snapshots:
+        asked |= {"snapshots": snapshots}
+    return asked
+
+
+def _stored(
+    path: str | os.PathLike[str] | None, asked: Mapping[str, Any], corpus: Corpus, iterations: int
+) -> checkpoints.Checkpoint | None:
+    """The checkpoint of this run, if there is one."""
+    if path is None:
+        return None
+    stored = checkpoints.read(path, asked, {"J": corpus.n_documents, "V": corpus.n_words})
+    if stored is not None and stored.iteration > iterations:
+        raise ValueError(f"{path} is at iteration {stored.iteration}, past the {iterations} asked for")
+    return stored
+
+
+def _begin(
+    corpus: Corpus,
+    engine: Engine,
+    asked: dict[str, Any],
+    stored: checkpoints.Checkpoint | None,
+    path: str | os.PathLike[str] | None,
+) -> _Run:
+    """Start the run, or take it up where it was stored."""
+    started = time.perf_counter()
+    ahead = asked.get("snapshots", [])
+    if stored is None:
+        state = engine.init(corpus, asked["seed"])
+        done = checkpoints.Checkpoint(asked, 0, time.perf_counter() - started, state={})
+    else:
+        try:
+            state, done = engine.restore(corpus, stored.state), stored
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be gone on from: {error}") from error
+        logger.info("going on from iteration %d of %s", stored.iteration, path)
+    run = _Run(corpus, engine, state, done, ahead, path, time.perf_counter())
+    if done.snapshot_times:
+        run.ahead = [moment for moment in ahead if moment > run.now]
+    return run
+
+
+def _stop(number: int, now: float, iterations: int) -> NoReturn:
+    """End the run as the signal asks."""
+    logger.warning("stopped by signal %d after iteration %.4g of %d", number, now, iterations)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
 def fit(
     corpus: Corpus,
     engine: Engine,
@@ -66,7 +191,7 @@ def fit(
     seed: int = 0,
     burn_in: int | None = None,
     thin: int = 1,
-    callback: Callable[[int, State], Mapping[str, float] | None] | None = None,
+    callback: Callback | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     checkpoint_every: int = 50,
     trace: str | os.PathLike[str] | None = None,
@@ -113,83 +238,37 @@ def fit(
     ahead = sorted(finite("snapshots", moment) for moment in snapshots)
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
-    run = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
-    if engine.keeps_samples:
-        run |= {"burn_in": burn_in, "thin": thin}
-    if ahead:
-        run |= {"snapshots": ahead}
-    sizes = {"J": corpus.n_documents, "V": corpus.n_words}
-    stored = checkpoints.read(checkpoint, run, sizes) if checkpoint is not None else None
-    if stored is not None and stored.iteration > iterations:
-        raise ValueError(f"{checkpoint} is at iteration {stored.iteration}, past the {iterations} asked for")
-
+    asked = _asked_for(engine, corpus, seed, burn_in, thin, ahead)
+    stored = _stored(checkpoint, asked, corpus, iterations)
     if progress is None:
         progress = sys.stderr.isatty()
     if progress:
         Bar.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
     compile_seconds = _warm(engine, corpus)
-    started = time.perf_counter()
-    if stored is None:
-        state = engine.init(corpus, seed)
-        done = checkpoints.Checkpoint(run, 0, time.perf_counter() - started, state={})
-    else:
-        try:
-            state, done = engine.restore(corpus, stored.state), stored
-        except ValueError as error:
-            raise ValueError(f"{checkpoint} cannot be gone on from: {error}") from error
-        logger.info("going on from iteration %d of %s", stored.iteration, checkpoint)
-    ahead = [moment for moment in ahead if not done.snapshot_times or moment > done.iteration + state.progress]
-    saved = time.perf_counter()
 
-    def show() -> None:
-        """Keep a snapshot if the time for one has come."""
-        now = done.iteration + state.progress
-        if ahead and ahead[0] <= now:
-            done.snapshots.append(engine.sample(corpus, state))
-            done.snapshot_times.append({"iteration": now, "seconds": done.seconds})
-            ahead[:] = [moment for moment in ahead if moment > now]
-
-    def save() -> None:
-        nonlocal saved
-        if checkpoint is not None:
-            done.state = state.arrays()
-            checkpoints.write(checkpoint, done)
-        saved = time.perf_counter()
-
+    run = _begin(corpus, engine, asked, stored, checkpoint)
+    state, done = run.state, run.done
     with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
         bar = Bar(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
-        show()
+        run.show()
         while done.iteration < iterations:
-            before = time.perf_counter()
-            report = engine.advance(corpus, state, seed, done.iteration + 1)
-            done.seconds += time.perf_counter() - before
+            report = run.advance()
             if report is not None:
-                done.iteration = iteration = done.iteration + 1
-                done.trace.append(
-                    {"iteration": iteration, "seconds": done.seconds, "tokens": corpus.n_tokens, **report}
-                )
-                if engine.keeps_samples and iteration > burn_in and (iteration - burn_in) % thin == 0:
-                    done.samples.append(engine.sample(corpus, state))
-                if callback is not None:
-                    done.trace[-1].update(callback(iteration, state) or {})
+                run.note(report, callback)
                 write_row(done.trace[-1])
                 bar.update()
                 bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
-            show()
-            is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
-            if is_due or stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
-                save()
+            run.show()
+            is_due = report is not None and (done.iteration % checkpoint_every == 0 or done.iteration == iterations)
+            if is_due or stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
+                run.save()
             if stop and done.iteration < iterations:
                 bar.close()
-                now = done.iteration + state.progress
-                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
-                if stop[0] == signal.SIGINT:
-                    raise KeyboardInterrupt
-                raise SystemExit(128 + stop[0])
+                _stop(stop[0], run.now, iterations)
         bar.close()
 
     samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
-    provenance = run | {"iterations": iterations}
+    provenance = asked | {"iterations": iterations}
     model = engine.model(corpus, samples, provenance)
     timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
     shown = None
