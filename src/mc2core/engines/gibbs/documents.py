@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
 from mc2core.compute import streams
@@ -140,7 +141,7 @@ def _exponentiate(weight, n_slots):
     return total
 
 
-@kernel
+@numba.njit(inline="always")
 def _count_topics(documents, j, counts, present):
     """Count document j's tokens in each topic; returns the number of its topics."""
     topic, n_present = documents.topic, 0
@@ -181,7 +182,7 @@ def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_prese
         clusters.totals[k, c] = contexts.totals[c]
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _weigh_sizes_and_contexts(clusters, contexts, alpha, j, empty, n_slots, weight):
     """weight[k] = ln n_k + ln f_k(x_j), with alpha for the slot ``empty``; other empty slots get none."""
     indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.codes
@@ -197,7 +198,7 @@ def _weigh_sizes_and_contexts(clusters, contexts, alpha, j, empty, n_slots, weig
             weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _weigh_topics(clusters, priors, work, n_present, n_slots):
     """weight[k] += sum over the document's topics of ln G(v eps_m + n_mk + c_jm) - ln G(v eps_m + n_mk)."""
     n_mk, kept_mk, prior, bits = clusters.n_mk, clusters.kept_mk, priors.topics, priors.bits
@@ -219,7 +220,7 @@ def _weigh_topics(clusters, priors, work, n_present, n_slots):
     _take_logs(n_slots, product, weight)
 
 
-@kernel
+@numba.njit(inline="always")
 def _choose(weight, n_slots, u, usual):
     """The slot that ``u``, of the weights' total, falls to; ``usual`` where no weight is above 0."""
     chosen = usual
@@ -308,9 +309,8 @@ def sweep_clusters(
     """One collapsed sweep over all documents, in place; clusters that end empty are dropped.
 
     ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
-    The natural
-    parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents does not
-    drift from sweep to sweep.
+    The natural parameters of the contexts are rebuilt from the assignments first, so that adding and removing documents
+    does not drift from sweep to sweep.
     """
     v, n_topics = float(concentrations.table), assignments.n_topics
     prior = v * assignments.topic_weights
