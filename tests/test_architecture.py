@@ -27,6 +27,19 @@ FLOORS = {
 PUBLIC_MODULES = {"__init__", "__main__", "clustering", "perplexity"}
 LONGEST_FILE = 400
 MOST_FILES = 12
+LONGEST_FUNCTION = 70
+MOST_ARGUMENTS = 12
+#: functions with more lines than that, docstring not counted, and why; a new one needs a reason as good
+LONG_FUNCTIONS = {
+    "sources.formats.xmlscan._scan": "one loop over bytes, which holds the whole state of the reader",
+}
+#: compiled functions with more positional parameters than that: to be cut
+WIDE_KERNELS = {
+    "engines.fastex.exact.sweep_exact",
+    "engines.fastex.exact.weigh_document",
+    "sources.formats.xmlscan._scan",
+    "sources.text.wordcount._add_words",
+}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -83,6 +96,31 @@ def test_packages_of_one_engine_do_not_know_each_other_but_for_starts():
 def test_files_are_short(path):
     n_lines = len(path.read_text(encoding="utf-8").splitlines())
     assert n_lines <= LONGEST_FILE, f"{path.relative_to(ROOT)} has {n_lines} lines"
+
+
+def functions():
+    """(name, number of lines without the docstring, positional parameters, whether it is compiled) of every one."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[0]
+                n_lines = node.end_lineno - node.lineno + 1
+                n_lines -= first.end_lineno - first.lineno + 1 if ast.get_docstring(node) else 0
+                parameters = len(node.args.posonlyargs) + len(node.args.args)
+                compiled = any(re.match(r"(numba\.)?(kernel|n?jit)\b", ast.unparse(one)) for one in node.decorator_list)
+                yield f"{name_of(path)}.{node.name}", n_lines, parameters, compiled
+
+
+def test_functions_are_short():
+    long = {name: n_lines for name, n_lines, _, _ in functions() if n_lines > LONGEST_FUNCTION}
+    assert set(long) <= set(LONG_FUNCTIONS), f"cut them at their phases: {set(long) - set(LONG_FUNCTIONS)}"
+    assert set(LONG_FUNCTIONS) <= set(long), f"short now, to be taken off the list: {set(LONG_FUNCTIONS) - set(long)}"
+
+
+def test_kernels_take_named_tuples_rather_than_many_parameters():
+    wide = {name for name, _, parameters, compiled in functions() if compiled and parameters > MOST_ARGUMENTS}
+    assert wide <= WIDE_KERNELS, f"these take over {MOST_ARGUMENTS} parameters: {wide - WIDE_KERNELS}"
+    assert wide >= WIDE_KERNELS, f"to be taken off the list: {WIDE_KERNELS - wide}"
 
 
 def test_folders_are_small():
