@@ -14,8 +14,8 @@ as it does not depend on the uniform number); only tokens that leave search the 
 **Rounding.** Weights are float32, recomputed from integer counts whenever a count changes; their sums are float64 and
 live only while one (cluster, word) is visited, so nothing drifts.
 
-**Speed.** Phases of the sweep are written into it (``inline``): handing their arrays to a call for each word and each
-cluster of it costs about 5 % of the sweep.
+**Speed.** Phases of the sweep are written into it (``inline``), so that no arrays are handed to a call for each word
+and each cluster of it.
 """
 
 from __future__ import annotations
