@@ -23,6 +23,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
+from mc2core.compute import simd
 from mc2core.compute.kernels import kernel
 
 #: lengths of a signature that are supported
@@ -130,15 +131,10 @@ def _add_where_set(typingctx, sums, first, mask, value):
 
     def generate(context, builder, signature, arguments):
         vector = ir.VectorType(ir.IntType(32), WORD_BITS)
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        address = builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer())
+        arrays = simd.Arrays(context, builder, signature, arguments)
         chosen = builder.bitcast(arguments[2], ir.VectorType(ir.IntType(1), WORD_BITS))
-        index = ir.Constant(ir.IntType(32), 0)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[3], index)
-        zeros = ir.Constant(ir.VectorType(ir.IntType(32), WORD_BITS), [0] * WORD_BITS)
-        spread = builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
-        increment = builder.select(chosen, spread, ir.Constant(vector, None))
-        builder.store(builder.add(builder.load(address, align=4), increment), address, align=4)
+        increment = builder.select(chosen, simd.spread(builder, arguments[3], vector), ir.Constant(vector, None))
+        arrays.store(builder.add(arrays.load(0, arguments[1], vector), increment), 0, arguments[1])
         return context.get_dummy_value()
 
     return signature, generate
@@ -153,12 +149,9 @@ def _above(typingctx, sums, first, threshold):
 
     def generate(context, builder, signature, arguments):
         vector = ir.VectorType(ir.IntType(32), WORD_BITS)
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        values = builder.load(builder.bitcast(builder.gep(data, [arguments[1]]), vector.as_pointer()), align=4)
-        index = ir.Constant(ir.IntType(32), 0)
-        one = builder.insert_element(ir.Constant(vector, ir.Undefined), arguments[2], index)
-        spread = builder.shuffle_vector(one, one, ir.Constant(vector, [0] * WORD_BITS))
-        return builder.bitcast(builder.icmp_signed(">", values, spread), ir.IntType(64))
+        values = simd.Arrays(context, builder, signature, arguments).load(0, arguments[1], vector)
+        is_above = builder.icmp_signed(">", values, simd.spread(builder, arguments[2], vector))
+        return builder.bitcast(is_above, ir.IntType(64))
 
     return signature, generate
 

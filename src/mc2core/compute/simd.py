@@ -1,4 +1,4 @@
-"""Sixteen weights at a time, as vector instructions, for compiled kernels.
+"""Vector instructions for compiled kernels: what generators of them share, and sums and searches of weights.
 
 LLVM does not vectorise the sums of short rows that drawing from many weights needs (it measured 6 times slower on
 rows of 100), so these say it directly, as portable LLVM vector operations that any processor's back end lowers.
@@ -15,28 +15,73 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+#: weights that an operation of this module takes at a time
 LANES = 16
 _F32 = ir.VectorType(ir.FloatType(), LANES)
 _F64 = ir.VectorType(ir.DoubleType(), LANES)
 _I32 = ir.VectorType(ir.IntType(32), LANES)
 
 
-def _address(context, builder, array_type, array, first, vector):
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [first]), vector.as_pointer())
+# -- for generators of vector code ---------------------------------------------------------------------------------
+class Arrays:
+    """Vectors of an intrinsic's array arguments, which are named by their place among its arguments."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, arguments: Any) -> None:
+        self.context, self.builder, self.kinds, self.arguments = context, builder, signature.args, arguments
+
+    def struct(self, place: int) -> Any:
+        """The array's numba structure."""
+        return self.context.make_array(self.kinds[place])(self.context, self.builder, self.arguments[place])
+
+    def address(self, place: int, index: Any, vector: Any) -> Any:
+        """Where entry ``index`` of the array, counted without regard to its shape, and those after it are."""
+        return self.builder.bitcast(self.builder.gep(self.struct(place).data, [index]), vector.as_pointer())
+
+    def load(self, place: int, index: Any, vector: Any) -> Any:
+        """The entries from ``index`` on as a ``vector``."""
+        return self.builder.load(self.address(place, index, vector), align=4)
+
+    def store(self, value: Any, place: int, index: Any) -> None:
+        """Write a vector to the entries from ``index`` on."""
+        self.builder.store(value, self.address(place, index, value.type), align=4)
 
 
-def _load(context, builder, array_type, array, first, vector):
-    return builder.load(_address(context, builder, array_type, array, first, vector), align=4)
+def constant(vector: Any, value: float) -> Any:
+    """A vector with ``value`` everywhere."""
+    return ir.Constant(vector, [value] * vector.count)
 
 
+def spread(builder: Any, scalar: Any, vector: Any) -> Any:
+    """A vector with ``scalar`` everywhere."""
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(one, one, constant(ir.VectorType(ir.IntType(32), vector.count), 0))
+
+
+def call(builder: Any, name: str, result: Any, arguments: list[Any], fastmath: tuple[str, ...] = ()) -> Any:
+    """Call LLVM's function ``name``, which returns a ``result``."""
+    kinds = [argument.type for argument in arguments]
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
+    return builder.call(function, arguments, fastmath=fastmath)
+
+
+def _prefetch(typingctx, array, index):
+    """Ask for the cache line of array[index]; any index will do."""
+    signature = types.void(array, types.intp)
+
+    def generate(context, builder, signature, arguments):
+        pointer = Arrays(context, builder, signature, arguments).address(0, arguments[1], ir.IntType(8))
+        how = [ir.Constant(ir.IntType(32), value) for value in (0, 3, 1)]  # to read, keep, data
+        call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [pointer, *how])
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+# -- weights -------------------------------------------------------------------------------------------------------
 def _sum(builder, vector):
     """Sum in float64, as a tree of fixed shape."""
-    name = "llvm.vector.reduce.fadd.v16f64"
-    signature = ir.FunctionType(ir.DoubleType(), [ir.DoubleType(), _F64])
-    reduce = cgutils.get_or_insert_function(builder.module, signature, name)
-    wide = builder.fpext(vector, _F64)
-    return builder.call(reduce, [ir.Constant(ir.DoubleType(), -0.0), wide], fastmath=("reassoc",))
+    start, wide = ir.Constant(ir.DoubleType(), -0.0), builder.fpext(vector, _F64)
+    return call(builder, "llvm.vector.reduce.fadd.v16f64", ir.DoubleType(), [start, wide], ("reassoc",))
 
 
 def _running_sums(builder, total, zeros):
@@ -48,11 +93,6 @@ def _running_sums(builder, total, zeros):
     return total
 
 
-def _spread(builder, scalar, vector):
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, one, ir.Constant(_I32, [0] * LANES))
-
-
 def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     """weights[first:first + 16] = (counts.ravel()[row + first...] + prior[first...]) * scale[first...].
 
@@ -61,13 +101,11 @@ def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     signature = types.float64(counts, types.intp, prior, scale, weights, types.intp)
 
     def generate(context, builder, signature, arguments):
-        kinds = signature.args
-        first = arguments[5]
-        n = _load(context, builder, kinds[0], arguments[0], builder.add(arguments[1], first), _I32)
-        a = _load(context, builder, kinds[2], arguments[2], first, _F32)
-        h = _load(context, builder, kinds[3], arguments[3], first, _F32)
+        arrays, first = Arrays(context, builder, signature, arguments), arguments[5]
+        n = arrays.load(0, builder.add(arguments[1], first), _I32)
+        a, h = arrays.load(2, first, _F32), arrays.load(3, first, _F32)
         p = builder.fmul(builder.fadd(builder.sitofp(n, _F32), a), h)
-        builder.store(p, _address(context, builder, kinds[4], arguments[4], first, _F32), align=4)
+        arrays.store(p, 4, first)
         return _sum(builder, p)
 
     return signature, generate
@@ -81,13 +119,12 @@ def _weigh_products(typingctx, left, row, right, other_row, sums, first):
     signature = types.float64(left, types.intp, right, types.intp, sums, types.intp)
 
     def generate(context, builder, signature, arguments):
-        kinds = signature.args
-        first = arguments[5]
-        a = _load(context, builder, kinds[0], arguments[0], builder.add(arguments[1], first), _F32)
-        b = _load(context, builder, kinds[2], arguments[2], builder.add(arguments[3], first), _F32)
+        arrays, first = Arrays(context, builder, signature, arguments), arguments[5]
+        a = arrays.load(0, builder.add(arguments[1], first), _F32)
+        b = arrays.load(2, builder.add(arguments[3], first), _F32)
         products = builder.fpext(builder.fmul(a, b), _F64)
-        sums = _running_sums(builder, products, ir.Constant(_F64, [0.0] * LANES))
-        builder.store(sums, _address(context, builder, kinds[4], arguments[4], first, _F64), align=8)
+        sums = _running_sums(builder, products, constant(_F64, 0.0))
+        arrays.store(sums, 4, first)
         return builder.extract_element(sums, ir.Constant(ir.IntType(32), LANES - 1))
 
     return signature, generate
@@ -102,14 +139,14 @@ def _find_lane(typingctx, weights, first, u, left_out):
     signature = types.intp(weights, types.intp, types.float64, types.intp)
 
     def generate(context, builder, signature, arguments):
-        total = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F32)
-        zeros = ir.Constant(_F32, [0.0] * LANES)
+        total = Arrays(context, builder, signature, arguments).load(0, arguments[1], _F32)
+        zeros = constant(_F32, 0.0)
         lane = builder.trunc(builder.sub(arguments[3], arguments[1]), ir.IntType(32))
-        is_out = builder.icmp_signed("==", _spread(builder, lane, _I32), ir.Constant(_I32, list(range(LANES))))
+        is_out = builder.icmp_signed("==", spread(builder, lane, _I32), ir.Constant(_I32, list(range(LANES))))
         total = builder.select(is_out, zeros, total)
         total = _running_sums(builder, total, zeros)
         aim = builder.fptrunc(arguments[2], ir.FloatType())
-        passed = builder.bitcast(builder.fcmp_ordered("<=", total, _spread(builder, aim, _F32)), ir.IntType(LANES))
+        passed = builder.bitcast(builder.fcmp_ordered("<=", total, spread(builder, aim, _F32)), ir.IntType(LANES))
         return builder.zext(builder.ctpop(passed), ir.IntType(64))
 
     return signature, generate
@@ -120,14 +157,15 @@ def _count_passed(typingctx, sums, first, u):
     signature = types.intp(sums, types.intp, types.float64)
 
     def generate(context, builder, signature, arguments):
-        found = _load(context, builder, signature.args[0], arguments[0], arguments[1], _F64)
-        passed = builder.fcmp_ordered("<=", found, _spread(builder, arguments[2], _F64))
+        found = Arrays(context, builder, signature, arguments).load(0, arguments[1], _F64)
+        passed = builder.fcmp_ordered("<=", found, spread(builder, arguments[2], _F64))
         return builder.zext(builder.ctpop(builder.bitcast(passed, ir.IntType(LANES))), ir.IntType(64))
 
     return signature, generate
 
 
 # numba adds the first argument itself, which type checkers cannot know
+prefetch: Any = intrinsic(_prefetch)
 weigh_counts: Any = intrinsic(_weigh_counts)
 weigh_products: Any = intrinsic(_weigh_products)
 find_lane: Any = intrinsic(_find_lane)

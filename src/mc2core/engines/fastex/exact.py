@@ -22,6 +22,7 @@ from scipy.special import gammaln
 
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import prefetch
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
 from mc2core.engines.fastex.components import (
@@ -38,7 +39,6 @@ from mc2core.engines.fastex.components import (
 )
 from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
-from mc2core.engines.fastex.hashed.simd import prefetch
 from mc2core.engines.fastex.limits import refuse_scores
 from mc2core.engines.fastex.tables import _log_gammas, is_frequent, lay_out
 

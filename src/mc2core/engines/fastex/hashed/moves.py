@@ -29,9 +29,10 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed, signature_word
+from mc2core.compute.simd import prefetch
 from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, log_evidence, theta_of, word_term
 from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, replace, weigh
-from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER, prefetch
+from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER
 from mc2core.engines.fastex.hashed.table import add_to, count_at, home
 
 _F = np.float32

@@ -26,13 +26,9 @@ def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, score
     of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
     """
     signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
-    size = scores.size
-    inverse_bits, slack, flatness = _F(1.0 / bits), _F(slack), _F(flatness)
+    factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(flatness)
     for b in range(blocks.size):
-        blocks[b] = score_block(
-            signatures, size, signature, signature.size, norms, constants, slopes, b * BLOCK,
-            inverse_bits, slack, norm, _F(mass), flatness, scores,
-        )  # fmt: skip
+        blocks[b] = score_block(signatures, signature, norms, constants, slopes, b * BLOCK, factors, scores)
 
 
 @kernel

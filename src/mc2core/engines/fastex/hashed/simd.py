@@ -2,9 +2,8 @@
 
 LLVM does not turn loops with sums or maxima into vector code as good as this (it measured 4 times slower), so the
 operations are spelled out as in :mod:`mc2core.compute.simd`. They are for use inside numba kernels only; indices are
-not
-checked: BLOCK entries must follow ``first`` in every array. Multiplications and additions are fused explicitly and no
-other liberties are taken, so a cluster has the same bits wherever it stands.
+not checked: BLOCK entries must follow ``first`` in every array. Multiplications and additions are fused explicitly and
+no other liberties are taken, so a cluster has the same bits wherever it stands.
 """
 
 from __future__ import annotations
@@ -16,6 +15,8 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from mc2core.compute.simd import Arrays, call, constant, spread
 
 #: clusters in one block; arrays over clusters are as long as whole blocks
 BLOCK = 64
@@ -31,24 +32,13 @@ _EXPONENTIAL = [1.0 / math.factorial(i) for i in range(7)]
 _ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves a float32's nearest integer in its low bits
 
 
-def _spread(builder, scalar, vector):
-    one = builder.insert_element(ir.Constant(vector, ir.Undefined), scalar, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(one, one, ir.Constant(_INTS, [0] * BLOCK))
-
-
 def _floats(value):
     # llvmlite prints the constant in double precision, and LLVM wants one that float32 holds exactly
-    return ir.Constant(_FLOATS, [float(np.float32(value))] * BLOCK)
-
-
-def _call(builder, name, result, arguments, liberties=()):
-    kinds = [argument.type for argument in arguments]
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, kinds), name)
-    return builder.call(function, arguments, fastmath=liberties)
+    return constant(_FLOATS, float(np.float32(value)))
 
 
 def _fma(builder, a, b, c):
-    return _call(builder, f"llvm.fma.v{BLOCK}f32", _FLOATS, [a, b, c])
+    return call(builder, f"llvm.fma.v{BLOCK}f32", _FLOATS, [a, b, c])
 
 
 def _polynomial(builder, coefficients, x):
@@ -58,48 +48,28 @@ def _polynomial(builder, coefficients, x):
     return value
 
 
-class _Arrays:
-    """Vectors of an intrinsic's array arguments."""
-
-    def __init__(self, context, builder, signature, arguments):
-        self.context, self.builder, self.kinds, self.arguments = context, builder, signature.args, arguments
-
-    def address(self, place, index, vector):
-        array = self.context.make_array(self.kinds[place])(self.context, self.builder, self.arguments[place])
-        return self.builder.bitcast(self.builder.gep(array.data, [index]), vector.as_pointer())
-
-    def load(self, place, index, vector):
-        return self.builder.load(self.address(place, index, vector), align=4)
-
-    def store(self, value, place, index):
-        self.builder.store(value, self.address(place, index, value.type), align=4)
-
-
-def _score_block(
-    typingctx, signatures, columns, query, n_parts, norms, constants, slopes, first, inverse_bits, slack, norm, mass,
-    flatness, scores,
-):  # fmt: skip
+def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
     """Scores of columns first..first + 63 into ``scores``; returns the largest.
 
     score = flatness * (constant + mass * slope) + flatness * norm * norms * cos(pi max(distance * inverse_bits
     - slack, 0)), distance being the bits in which the column of ``signatures`` (n_parts, columns) uint64 differs from
-    ``query`` (n_parts,) uint64. Arrays are contiguous, floats float32.
+    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, flatness. Arrays are contiguous, floats
+    float32.
     """
-    one = types.float32
-    signature = types.float32(
-        signatures, types.intp, query, types.intp, norms, constants, slopes, types.intp, one, one, one, one, one, scores
-    )
+    five = types.UniTuple(types.float32, 5)
+    signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
 
     def generate(context, builder, signature, arguments):
-        arrays = _Arrays(context, builder, signature, arguments)
-        first = arguments[7]
-        inverse_bits, slack, norm, mass, flatness = (_spread(builder, value, _FLOATS) for value in arguments[8:13])
+        arrays = Arrays(context, builder, signature, arguments)
+        first, columns = arguments[5], builder.extract_value(arrays.struct(0).shape, 1)
+        values = cgutils.unpack_tuple(builder, arguments[6], 5)
+        inverse_bits, slack, norm, mass, flatness = (spread(builder, value, _FLOATS) for value in values)
         apart = cgutils.alloca_once_value(builder, ir.Constant(_INTS, None))
-        with cgutils.for_range(builder, arguments[3]) as loop:
-            place = builder.add(builder.mul(loop.index, arguments[1]), first)
-            wanted = builder.load(arrays.address(2, loop.index, ir.IntType(64)))
-            different = builder.xor(arrays.load(0, place, _WORDS), _spread(builder, wanted, _WORDS))
-            count = builder.trunc(_call(builder, f"llvm.ctpop.v{BLOCK}i64", _WORDS, [different]), _INTS)
+        with cgutils.for_range(builder, builder.extract_value(arrays.struct(1).shape, 0)) as loop:
+            place = builder.add(builder.mul(loop.index, columns), first)
+            wanted = builder.load(arrays.address(1, loop.index, ir.IntType(64)))
+            different = builder.xor(arrays.load(0, place, _WORDS), spread(builder, wanted, _WORDS))
+            count = builder.trunc(call(builder, f"llvm.ctpop.v{BLOCK}i64", _WORDS, [different]), _INTS)
             builder.store(builder.add(builder.load(apart), count), apart)
         distance = builder.sitofp(builder.load(apart), _FLOATS)
         zeros = _floats(0.0)
@@ -107,11 +77,11 @@ def _score_block(
         t = builder.select(builder.fcmp_ordered(">", t, zeros), t, zeros)
         u = builder.fsub(_floats(0.5), t)
         cosine = builder.fmul(u, _polynomial(builder, _SINE, builder.fmul(u, u)))
-        linear = _fma(builder, mass, arrays.load(6, first, _FLOATS), arrays.load(5, first, _FLOATS))
-        inner = builder.fmul(builder.fmul(norm, arrays.load(4, first, _FLOATS)), cosine)
+        linear = _fma(builder, mass, arrays.load(4, first, _FLOATS), arrays.load(3, first, _FLOATS))
+        inner = builder.fmul(builder.fmul(norm, arrays.load(2, first, _FLOATS)), cosine)
         score = builder.fmul(flatness, builder.fadd(linear, inner))
-        arrays.store(score, 13, first)
-        return _call(builder, f"llvm.vector.reduce.fmax.v{BLOCK}f32", ir.FloatType(), [score], ("nnan",))
+        arrays.store(score, 7, first)
+        return call(builder, f"llvm.vector.reduce.fmax.v{BLOCK}f32", ir.FloatType(), [score], ("nnan",))
 
     return signature, generate
 
@@ -124,35 +94,21 @@ def _weigh_block(typingctx, scores, first, top, floor):
     signature = types.float32(scores, types.intp, types.float32, types.float32)
 
     def generate(context, builder, signature, arguments):
-        arrays = _Arrays(context, builder, signature, arguments)
+        arrays = Arrays(context, builder, signature, arguments)
         score = arrays.load(0, arguments[1], _FLOATS)
-        floor = _spread(builder, arguments[3], _FLOATS)
-        x = builder.fsub(score, _spread(builder, arguments[2], _FLOATS))
+        floor = spread(builder, arguments[3], _FLOATS)
+        x = builder.fsub(score, spread(builder, arguments[2], _FLOATS))
         x = builder.select(builder.fcmp_ordered(">", x, floor), x, floor)
         shifted = _fma(builder, x, _floats(1.0 / math.log(2.0)), _floats(_ROUND))
         n = builder.fsub(shifted, _floats(_ROUND))
         p = _polynomial(builder, _EXPONENTIAL, _fma(builder, n, _floats(-math.log(2.0)), x))
-        power = builder.add(builder.fptosi(n, _INTS), ir.Constant(_INTS, [127] * BLOCK))
-        power = builder.bitcast(builder.shl(power, ir.Constant(_INTS, [23] * BLOCK)), _FLOATS)
+        power = builder.add(builder.fptosi(n, _INTS), constant(_INTS, 127))
+        power = builder.bitcast(builder.shl(power, constant(_INTS, 23)), _FLOATS)
         is_cluster = builder.fcmp_ordered(">", score, _floats(NO_CLUSTER))
         weight = builder.select(is_cluster, builder.fmul(p, power), _floats(0.0))
         arrays.store(weight, 0, arguments[1])
         start = ir.Constant(ir.FloatType(), -0.0)
-        return _call(builder, f"llvm.vector.reduce.fadd.v{BLOCK}f32", ir.FloatType(), [start, weight], ("reassoc",))
-
-    return signature, generate
-
-
-def _prefetch(typingctx, array, index):
-    """Ask for the cache line of array[index]; any index will do."""
-    signature = types.void(array, types.intp)
-
-    def generate(context, builder, signature, arguments):
-        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-        pointer = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
-        how = [ir.Constant(ir.IntType(32), value) for value in (0, 3, 1)]  # to read, keep, data
-        _call(builder, "llvm.prefetch.p0i8", ir.VoidType(), [pointer, *how])
-        return context.get_dummy_value()
+        return call(builder, f"llvm.vector.reduce.fadd.v{BLOCK}f32", ir.FloatType(), [start, weight], ("reassoc",))
 
     return signature, generate
 
@@ -160,4 +116,3 @@ def _prefetch(typingctx, array, index):
 # numba adds the first argument itself, which type checkers cannot know
 score_block: Any = intrinsic(_score_block)
 weigh_block: Any = intrinsic(_weigh_block)
-prefetch: Any = intrinsic(_prefetch)
