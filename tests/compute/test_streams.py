@@ -40,14 +40,6 @@ def draw_log_gamma(key, shape, out):
         out[i] = variates.log_gamma_variate(state, shape)
 
 
-@numba.njit
-def draw_beta(key, a, b, out):
-    state = np.empty(2, np.uint64)
-    streams.seek(state, key, 0)
-    for i in range(len(out)):
-        out[i] = variates.beta_variate(state, a, b)
-
-
 def uniforms(key, item=0, size=SIZE):
     out = np.empty(size)
     draw_uniform(key, item, out)
@@ -150,13 +142,30 @@ def test_gamma_variates(shape):
         assert stats.kstest(power, "uniform").pvalue > LEAST
 
 
-@pytest.mark.parametrize(("a", "b"), [(0.02, 0.5), (0.7, 0.7), (1.0, 4.0), (30.0, 900.0)])
-def test_beta_variates(a, b):
-    out = np.empty(SIZE)
-    draw_beta(streams.key(3, "test"), a, b, out)
-    assert ((out >= 0) & (out <= 1)).all()
-    positive = out[out > 1e-300]  # below, the cdf's argument is lost; the share lost is compared
-    assert stats.binomtest(len(positive), SIZE, stats.beta(a, b).sf(1e-300)).pvalue > LEAST
-    below = stats.beta(a, b).cdf(1e-300)
-    cdf = (stats.beta(a, b).cdf(positive) - below) / (1 - below)
-    assert stats.kstest(cdf, "uniform").pvalue > LEAST
+@pytest.mark.parametrize("shape", [0.01, 0.3, 0.49, 0.7])
+def test_many_log_gamma_variates_have_their_law(shape):
+    """Above exp(-300), where SciPy's distribution function is above 0."""
+    logs = np.empty(100_000)
+    variates.fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
+    assert np.isfinite(logs).all()
+    law = stats.gamma(shape)
+    below = law.cdf(np.exp(-300.0))
+    assert np.mean(logs < -300.0) == pytest.approx(below, abs=0.008)  # 5 standard errors
+    shown = stats.kstest(logs[logs > -300.0], lambda x: (law.cdf(np.exp(x)) - below) / (1.0 - below))
+    assert shown.pvalue > LEAST
+
+
+@numba.njit
+def find_index(weights, first, last, u):
+    return variates.index_at(weights, first, last, u)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_indices_are_those_of_running_sums(kind):
+    """Whole numbers, whose sums are exact; weights of 0 are never found, but for the last by rounding."""
+    weights = np.array([9, 0, 3, 1, 0, 5, 0, 7], kind)
+    for u in np.arange(0.0, 9.0, 0.5):
+        index, rest = find_index(weights, 2, 6, u)
+        assert index == 2 + np.searchsorted(np.cumsum(weights[2:6]), u, side="right")
+        assert rest == u - weights[2:index].sum()
+    assert find_index(weights, 2, 6, 9.0) == (6, 0.0)

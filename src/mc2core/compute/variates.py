@@ -1,10 +1,11 @@
-"""Normal, Gamma and Beta variates from a random stream, inside kernels."""
+"""Random variates: Gammas, Dirichlets and weighted draws from NumPy's generators; normals and Gammas inside kernels."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
+import numba
 import numpy as np
 
 from mc2core.compute.kernels import kernel
@@ -12,9 +13,9 @@ from mc2core.compute.special import exp, log
 from mc2core.compute.streams import _S12, _TO_UNIT, mix, uniform
 
 _LEAST_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
-
-
 _SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
+_SMALL_SHAPE = 0.5  # below it, Gammas are drawn by a rejection of their own
+_CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
 
 
 def log_gammas(shape: np.ndarray, generator: np.random.Generator) -> np.ndarray:
@@ -48,6 +49,20 @@ def choose(weights: np.ndarray, generator: np.random.Generator, what: str, size:
     return generator.choice(len(weights), size=size, p=weights / total)
 
 
+@numba.njit(inline="always")
+def index_at(weights, first, last, u):
+    """(index, rest): where the running sum of ``weights`` from ``first`` on exceeds ``u`` >= 0; ``last`` at the latest.
+
+    ``rest`` is u less the weights before the index. With u uniform below their sum, weights[first:last + 1] are drawn
+    from, and what rounding leaves goes to the last.
+    """
+    i = first
+    while i < last and u >= weights[i]:
+        u -= weights[i]
+        i += 1
+    return i, u
+
+
 def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarray]:
     """Right edges x_0 > x_1 = r > ... > x_layers = 0 of equal-area layers under exp(-x**2 / 2), and heights there."""
     edges = np.zeros(layers + 1)
@@ -59,14 +74,8 @@ def _ziggurat(layers: int, r: float, area: float) -> tuple[np.ndarray, np.ndarra
 
 # constants for 256 layers: Marsaglia and Tsang (2000), "The ziggurat method"
 _TAIL = 3.6541528853610088
-
-
 _EDGE, _HEIGHT = _ziggurat(256, _TAIL, 0.00492867323399)
-
-
 _LAYER = np.uint64(255)
-
-
 _LOW = np.uint64(4095)
 
 
@@ -118,21 +127,56 @@ def log_gamma_variate(state, shape):
     return math.log(gamma_variate(state, shape))
 
 
+# -- many Gamma variates of one shape, by rejection where it is small ----------------------------------------------
+@numba.njit(inline="always")
+def _small_shape_envelope(shape):
+    """(slope, right) of the envelope of z = -shape * ln(variate) for shape < 0.5 (Liu, Martin and Syring 2017).
+
+    The density of z is exp(-z - exp(-z / shape)) up to a constant; the envelope is exp(-z) right of 0, which ``right``
+    of its mass is under, and exp(slope z) / e left of it.
+    """
+    return 1.0 / shape - 1.0, 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
+
+
+@kernel
+def fill_log_gamma(state, shape, logs):
+    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows."""
+    if shape >= _SMALL_SHAPE:
+        for k in range(logs.size):
+            logs[k] = log_gamma_variate(state, shape)
+        return
+    slope, right = _small_shape_envelope(shape)
+    for k in range(logs.size):
+        logs[k] = uniform(state)
+    for k in range(logs.size):
+        logs[k] = log(logs[k] / right) / shape
+    for k in range(logs.size):
+        if logs[k] < _CERTAIN:
+            continue  # accepted with probability 1
+        while True:
+            if logs[k] <= 0.0:  # right of z = 0
+                if uniform(state) < math.exp(-math.exp(logs[k])):
+                    break
+            else:
+                z = math.log(uniform(state)) / slope
+                logs[k] = -z / shape
+                if math.log(uniform(state)) < 1.0 - z - math.exp(logs[k]) - slope * z:
+                    break
+            logs[k] = math.log(uniform(state) / right) / shape
+
+
 @kernel(error_model="numpy", fastmath={"contract"})
 def fill_gamma(state, shape, work, out):
     """Fill float32 ``out`` with Gamma(shape, 1) variates, shape > 0; what float32 cannot hold becomes 0.
 
-    For shape < 0.5 by Liu, Martin and Syring (2017), rejection for z = -shape * log(variate), whose density is
-    exp(-z - exp(-z/shape)) up to a constant: the envelope is exp(-z) right of 0 and a short exponential left of it.
-    ``work`` is float64 of the length of ``out``.
+    The rejection of :func:`fill_log_gamma`, decided on the variates instead of their logarithms: nearly all are
+    accepted by the bits that are left of their first uniform number. ``work`` is float64 of the length of ``out``.
     """
-    if shape >= 0.5:
+    if shape >= _SMALL_SHAPE:
         for i in range(out.size):
             out[i] = math.exp(log_gamma_variate(state, shape))
         return
-    slope = 1.0 / shape - 1.0
-    left = shape / (math.e * (1.0 - shape))
-    right = 1.0 / (1.0 + left)
+    slope, right = _small_shape_envelope(shape)
     start, step = state[0], state[1]
     n = out.size
     for i in range(n):
@@ -161,11 +205,3 @@ def fill_gamma(state, shape, work, out):
                 x = math.exp(math.log(uniform(state) / right) / shape)
                 u = uniform(state)
         out[i] = x
-
-
-@kernel
-def beta_variate(state, a, b):
-    """Beta(a, b) variate, a, b > 0."""
-    x = log_gamma_variate(state, a)
-    y = log_gamma_variate(state, b)
-    return 1.0 / (1.0 + math.exp(min(y - x, 700.0)))

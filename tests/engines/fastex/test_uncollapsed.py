@@ -1,4 +1,4 @@
-"""NIPS12's baseline: its gamma variates, its posterior by enumeration, threads and resume."""
+"""NIPS12's baseline: its posterior by enumeration, threads and resume."""
 
 from dataclasses import replace
 
@@ -6,7 +6,6 @@ import numba
 import numpy as np
 import pytest
 from engines.fastex.test_engine import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
-from scipy import stats
 from scipy.special import gammaln
 
 from mc2core import Corpus
@@ -19,28 +18,14 @@ from mc2core.engines.fastex.uncollapsed import (
     draw_means,
     draw_parameters,
     draw_precisions,
-    fill_log_gamma,
     weigh_clusters,
 )
 from mc2core.engines.running.loop import fit
 
 
-@pytest.mark.parametrize("shape", [0.01, 0.3, 0.49, 0.7])
-def test_log_gamma_variates_have_their_law(shape):
-    """Above exp(-300), where SciPy's distribution function is above 0. False-alarm rate 1e-5 for each shape."""
-    logs = np.empty(100_000)
-    fill_log_gamma(np.array([5, 7], np.uint64), shape, logs)
-    assert np.isfinite(logs).all()
-    law = stats.gamma(shape)
-    below = law.cdf(np.exp(-300.0))
-    assert np.mean(logs < -300.0) == pytest.approx(below, abs=0.008)  # 5 standard errors
-    shown = stats.kstest(logs[logs > -300.0], lambda x: (law.cdf(np.exp(x)) - below) / (1.0 - below))
-    assert shown.pvalue > 1e-5
-
-
 @numba.njit
 def count_states(n, seed, component, indptr, words, counts, document_mass, n_words, cluster, visits):
-    """BaselineState.sweep without Python, for tables this small."""
+    """UncollapsedState.sweep without Python, for tables this small."""
     parameters = np.empty((n_words, K), np.float32)
     head, slope, precision = np.empty(K), np.empty(K), np.ones(K)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)

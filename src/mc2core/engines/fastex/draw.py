@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mc2core.compute import special, streams
+from mc2core.compute import special, streams, variates
 from mc2core.compute.kernels import kernel
 
 #: clusters that score so many nats below the best are not drawn: even thousands of them weigh less than rounding does
@@ -58,9 +58,5 @@ def draw_from_logs(stream, scores):
     total = 0.0
     for i in range(scores.size):
         total += scores[i]
-    u = streams.uniform(stream) * total
-    i = 0
-    while i < scores.size - 1 and u >= scores[i]:
-        u -= scores[i]
-        i += 1
+    i, _ = variates.index_at(scores, 0, scores.size - 1, streams.uniform(stream) * total)
     return i

@@ -35,41 +35,7 @@ from mc2core.engines.fastex.limits import refuse_scores
 
 _WORDS_TOGETHER = 4096
 _DOCUMENTS_TOGETHER = 1000
-_SMALL_SHAPE = 0.5
-_CERTAIN = -40.0  # exp(exp(-40)) is 1 in float64
 _LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
-
-
-@kernel
-def fill_log_gamma(stream, shape, logs):
-    """Fill float64 ``logs`` with logarithms of Gamma(shape, 1) variates, shape > 0; none underflows.
-
-    For small shapes by Liu, Martin and Syring (2017): z = -shape * log(variate) has density exp(-z - exp(-z / shape))
-    but for a constant, under an envelope that is exp(-z) right of 0 and a short exponential left of it.
-    """
-    if shape >= _SMALL_SHAPE:
-        for k in range(logs.size):
-            logs[k] = variates.log_gamma_variate(stream, shape)
-        return
-    slope = 1.0 / shape - 1.0
-    right = 1.0 / (1.0 + shape / (math.e * (1.0 - shape)))
-    for k in range(logs.size):
-        logs[k] = streams.uniform(stream)
-    for k in range(logs.size):
-        logs[k] = special.log(logs[k] / right) / shape
-    for k in range(logs.size):
-        if logs[k] < _CERTAIN:
-            continue  # accepted with probability 1
-        while True:
-            if logs[k] <= 0.0:  # right of z = 0
-                if streams.uniform(stream) < math.exp(-math.exp(logs[k])):
-                    break
-            else:
-                z = math.log(streams.uniform(stream)) / slope
-                logs[k] = -z / shape
-                if math.log(streams.uniform(stream)) < 1.0 - z - math.exp(logs[k]) - slope * z:
-                    break
-            logs[k] = math.log(streams.uniform(stream) / right) / shape
 
 
 @kernel
@@ -83,7 +49,7 @@ def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs
     row = np.empty(totals.size)
     for word in range(first, last):
         streams.seek(stream, key, word)
-        fill_log_gamma(stream, word_prior, row)
+        variates.fill_log_gamma(stream, word_prior, row)
         for cell in range(indptr[word], indptr[word + 1]):
             row[clusters[cell]] = variates.log_gamma_variate(stream, word_prior + counts[cell])
         for k in range(totals.size):

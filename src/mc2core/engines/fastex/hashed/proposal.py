@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mc2core.compute import streams
+from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
 from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER, score_block, weigh_block
 
@@ -67,14 +67,6 @@ def draw(stream, n_clusters, weights, blocks):
         total += blocks[b]
     if not 0.0 < total < np.inf:
         return -1
-    u = streams.uniform(stream) * total
-    b = 0
-    while b < blocks.size - 1 and u >= blocks[b]:
-        u -= blocks[b]
-        b += 1
-    last = min((b + 1) * BLOCK, n_clusters) - 1
-    k = b * BLOCK
-    while k < last and u >= weights[k]:
-        u -= weights[k]
-        k += 1
+    b, u = variates.index_at(blocks, 0, blocks.size - 1, streams.uniform(stream) * total)
+    k, _ = variates.index_at(weights, b * BLOCK, min((b + 1) * BLOCK, n_clusters) - 1, u)
     return k
