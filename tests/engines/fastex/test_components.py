@@ -24,7 +24,7 @@ from mc2core.engines.fastex.components import (
     word_term,
 )
 from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
-from mc2core.engines.fastex.exact import ExactState, bound_scores, cluster_terms, excess, score_clusters
+from mc2core.engines.fastex.exact import ExactState, Model, Terms, bound_scores, cluster_terms, excess, score_clusters
 from mc2core.engines.fastex.hashed.moves import Columns, choose, workspace
 from mc2core.engines.fastex.hashed.proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
 from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
@@ -211,7 +211,7 @@ def test_exact_scores_against_their_twin(component):
         assert len(state.tables.counts) > 0
         assert len(state.tables.starts) > 0
         scores = np.full(5, np.nan)
-        score_clusters(component, A, state.log_gamma, state.cells, state.tables, 0, own, scores)
+        score_clusters(state.model, state.log_gamma, state.cells, state.tables, 0, own, scores)
         found.append(scores)
     n = np.array([x[1:][cluster[1:] == k].sum(axis=0) for k in range(5)])
     terms = (
@@ -225,10 +225,10 @@ def test_exact_scores_against_their_twin(component):
 def test_bounds_are_never_below_the_evidence_and_lead_to_it(component):
     constants = constants_of(component, 50)
     for n, mass, squares, words in ((0, 0, 0, 0.0), (3, 90, 130, 5.0), (1000, 90_000, 40_000_000, 300.0)):
-        terms = cluster_terms(component, 50, A, G, B, 40.0, n, mass, squares)
+        terms = cluster_terms(Model(component, 50, A, G, B, 40.0), n, mass, squares)
         for own_mass in (1, 40, 3000):
             scores = np.array([words])
-            bound_scores(component, own_mass, *(np.array([term]) for term in terms), scores)
+            bound_scores(component, own_mass, Terms(*(np.array([term]) for term in terms)), scores)
             above = excess(component, own_mass, *terms)
             assert above >= -1e-9
             assert above == pytest.approx(0.0, abs=1e-9) or own_mass != 40

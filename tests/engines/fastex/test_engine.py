@@ -67,23 +67,20 @@ def posterior(component):
 
 
 @numba.njit
-def count_states(n, seed, documents, clusters, projection, constants, slots, used, cluster, visits):
+def count_states(n, seed, chain, slots, used, cluster, visits):
     moves = np.zeros(2, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
     for t in range(n):
-        sweep(seed + np.uint64(t), 0, documents, clusters, projection, constants, slots, used, cluster, moves)
+        sweep(seed + np.uint64(t), 0, chain, slots, used, cluster, moves)
         visits[(cluster * place).sum()] += 1
 
 
 @numba.njit
-def count_states_exact(n, seed, component, n_words, log_gamma, cells, tables, cluster, n_k, mass, squares, visits):
+def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, cluster, visits):
     moves = np.zeros(2, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
     for t in range(n):
-        sweep_exact(
-            seed + np.uint64(t), component, n_words, A, G, B, log_gamma, cells, tables, cluster, n_k, mass, squares,
-            moves,
-        )  # fmt: skip
+        sweep_exact(seed + np.uint64(t), model, log_gamma, cells, tables, clusters, cluster, moves)
         visits[(cluster * place).sum()] += 1
 
 
@@ -111,10 +108,7 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
     state = FastExState(TINY, settings, np.array([0, 1, 2, 0]))
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
-        count_states(
-            1000, streams.key(1, "test", batch), state.documents, state.clusters, state.projection, state.constants,
-            state.slots, state.used, state.cluster, visits,
-        )  # fmt: skip
+        count_states(1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits)
     assert_stationary(batches, posterior(component))
 
 
@@ -126,10 +120,8 @@ def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document
     assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_a_document]
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
-        count_states_exact(
-            1000, streams.key(1, "test", batch), component, TINY.n_words, state.log_gamma, state.cells, state.tables,
-            state.cluster, state.n_k, state.mass, state.squares, visits,
-        )  # fmt: skip
+        data = state.model, state.log_gamma, state.cells, state.tables, state.clusters
+        count_states_exact(1000, streams.key(1, "test", batch), *data, state.cluster, visits)
     assert_stationary(batches, posterior(component))
 
 
@@ -245,8 +237,8 @@ def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
     assert len(state.tables.counts) > 0
     assert len(state.tables.starts) > 0
     fresh = ExactState(corpus, state.settings, state.cluster)
-    for name in ("n_k", "mass", "squares"):
-        assert np.array_equal(getattr(state, name), getattr(fresh, name)), name
+    for name in state.clusters._fields:
+        assert np.array_equal(getattr(state.clusters, name), getattr(fresh.clusters, name)), name
     assert np.array_equal(state.tables.counts, fresh.tables.counts)
     assert np.array_equal(state.tables.terms, fresh.tables.terms)
     for start in state.tables.starts:

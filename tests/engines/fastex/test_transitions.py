@@ -7,7 +7,7 @@ No sampling error hides a bug here. Of 3 clusters and 4 documents there are 81 s
 import numba
 import numpy as np
 import pytest
-from engines.fastex.test_engine import STATES, TINY, A, B, G, K, log_joint, posterior, settings_of
+from engines.fastex.test_engine import STATES, TINY, A, K, log_joint, posterior, settings_of
 from scipy.special import gammaln
 
 from mc2core import Corpus
@@ -16,7 +16,7 @@ from mc2core.compute.signatures import BITS
 from mc2core.engines.fastex import exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.draw import draw_from_logs
-from mc2core.engines.fastex.exact import ExactState, cluster_terms, weigh_document
+from mc2core.engines.fastex.exact import ExactState, Terms, cluster_terms, weigh_document
 from mc2core.engines.fastex.hashed.moves import _log_evidence_in, choose, log_acceptance, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 
@@ -44,20 +44,16 @@ def assert_invariant(p, kernels, tolerance=1e-12):
 
 # -- every cluster scored ------------------------------------------------------------------------------------------
 @numba.njit
-def exact_row(component, n_words, word_prior, log_gamma, cells, tables, j, own, n_k, mass, squares):
+def exact_row(model, log_gamma, cells, tables, clusters, j, own):
     """(K,) probabilities with which :func:`sweep_exact` draws document j's cluster."""
+    n_k, mass, squares = clusters
     n_clusters = n_k.size
-    priors = n_words, word_prior, G, B, cells.mass.sum() / cells.mass.size
-    terms = np.empty((4, n_clusters))
+    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
     for k in range(n_clusters):
-        terms[0, k], terms[1, k], terms[2, k], terms[3, k] = cluster_terms(
-            component, *priors, n_k[k], mass[k], squares[k]
-        )
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], mass[k], squares[k])
     scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    n = weigh_document(
-        component, priors, log_gamma, cells, tables, j, own, n_k, mass, squares, terms[0], terms[1], terms[2], terms[3],
-        scores, likely,
-    )  # fmt: skip
+    terms = Terms(head, slope, tail, shape)
+    n = weigh_document(model, log_gamma, cells, tables, clusters, terms, j, own, scores, likely)
     draw_from_logs(np.zeros(2, np.uint64), scores[:n])
     row = np.zeros(n_clusters)
     for i in range(n):
@@ -68,8 +64,8 @@ def exact_row(component, n_words, word_prior, log_gamma, cells, tables, j, own, 
 def exact_kernels(component):
     def rows(cluster):
         s = ExactState(TINY, settings_of(component), cluster)
-        data = component, TINY.n_words, A, s.log_gamma, s.cells, s.tables
-        return [exact_row(*data, j, k, s.n_k, s.mass, s.squares) for j, k in enumerate(cluster)]
+        data = s.model, s.log_gamma, s.cells, s.tables, s.clusters
+        return [exact_row(*data, j, k) for j, k in enumerate(cluster)]
 
     return matrices(rows)
 

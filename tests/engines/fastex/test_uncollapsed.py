@@ -24,8 +24,9 @@ from mc2core.engines.running.loop import fit
 
 
 @numba.njit
-def count_states(n, seed, component, indptr, words, counts, document_mass, n_words, cluster, visits):
+def count_states(n, seed, component, documents, n_words, cluster, visits):
     """UncollapsedState.sweep without Python, for tables this small."""
+    indptr, words, counts, document_mass = documents
     parameters = np.empty((n_words, K), np.float32)
     head, slope, precision = np.empty(K), np.empty(K), np.ones(K)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
@@ -56,15 +57,14 @@ def count_states(n, seed, component, indptr, words, counts, document_mass, n_wor
         else:
             draw_parameters(key + np.uint64(1), 0, n_words, pointers, columns, cells, A, parameters, totals)
         weigh_clusters(key + np.uint64(2), component, n_k, G, B, parameters, precision, totals, head, slope)
-        data = indptr, words, counts, document_mass
-        assign(key, 0, cluster.size, *data, head, slope, precision, parameters, cluster)
+        assign(key, 0, cluster.size, documents, head, slope, precision, parameters, cluster)
         visits[(cluster * place).sum()] += 1
 
 
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_chain_has_the_enumerated_posterior(component):
     state = UncollapsedState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
-    data = state.indptr, state.words, state.counts, state.document_mass, TINY.n_words
+    data = state.documents, TINY.n_words
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states(3000, streams.key(1, "test", batch), component, *data, state.cluster, visits)
@@ -74,7 +74,7 @@ def test_chain_has_the_enumerated_posterior(component):
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_sweep_is_that_of_the_kernels(component):
     state = UncollapsedState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
-    data, cluster = (state.indptr, state.words, state.counts, state.document_mass, TINY.n_words), state.cluster.copy()
+    data, cluster = (state.documents, TINY.n_words), state.cluster.copy()
     for t in range(20):
         state.sweep(streams.key(2, "test", t), np.zeros(2, np.int64))
         count_states(1, streams.key(2, "test", t), component, *data, cluster, np.zeros(len(STATES), np.int64))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -46,14 +47,43 @@ _AHEAD = 8  # cells between the one that is scored and the one that is fetched, 
 _LINES = 8
 
 
+class Model(NamedTuple):
+    """Kind of clusters, sizes and priors: what is the same in a whole run."""
+
+    component: int
+    n_words: int
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    middle: float  # mean mass of the documents
+
+
+class Sizes(NamedTuple):
+    """(K,) int64 of the clusters, see :mod:`mc2core.engines.fastex.components`."""
+
+    n_k: np.ndarray
+    mass: np.ndarray
+    squares: np.ndarray
+
+
+class Terms(NamedTuple):
+    """(K,) float64: what :func:`cluster_terms` returns of every cluster."""
+
+    head: np.ndarray
+    slope: np.ndarray
+    tail: np.ndarray
+    shape: np.ndarray
+
+
 # -- a cluster's part ----------------------------------------------------------------------------------------------
 @kernel
-def cluster_terms(component, n_words, word_prior, weight_prior, rate_prior, middle, n_documents, mass, squares):
+def cluster_terms(model, n_documents, mass, squares):
     """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
 
-    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``middle``, which is
+    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``model.middle``, which is
     head + slope * m, is never below it; see :func:`excess`.
     """
+    component, n_words, word_prior, weight_prior, rate_prior, middle = model
     weight = math.log(n_documents + weight_prior)
     if component == GAUSSIAN:
         strength = word_prior + n_documents + 1.0
@@ -71,8 +101,9 @@ def cluster_terms(component, n_words, word_prior, weight_prior, rate_prior, midd
 
 
 @kernel
-def bound_scores(component, mass, head, slope, tail, shape, scores):
+def bound_scores(component, mass, terms, scores):
     """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
+    head, slope, tail, shape = terms
     if component == GAUSSIAN:
         for k in range(scores.size):
             # what the rate of the precision's posterior becomes with the document
@@ -101,11 +132,12 @@ def _term(component, log_gamma, word_prior, n, x):
 
 
 @kernel
-def add_or_remove(component, word_prior, log_gamma, cells, tables, j, k, sign):
+def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
     rows, table, terms = tables.rows, tables.counts, tables.terms
+    component, word_prior = model.component, model.word_prior
     squares = np.int64(0)
     for cell in range(cells.indptr[j], cells.rare[j]):
         change = np.int64(sign * counts[cell])
@@ -135,10 +167,10 @@ def add_or_remove(component, word_prior, log_gamma, cells, tables, j, k, sign):
 
 
 @kernel
-def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scores):
+def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     """Fill (K,) float64 ``scores`` with document j's sums of :func:`_term`, as if it were not in cluster ``own``."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
-    word, table = tables.word, tables.counts
+    word, table, component, word_prior = tables.word, tables.counts, model.component, model.word_prior
     first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
     n_clusters = scores.size
     for k in range(n_clusters):
@@ -181,22 +213,21 @@ def score_clusters(component, word_prior, log_gamma, cells, tables, j, own, scor
 
 # -- the sweep ----------------------------------------------------------------------------------------------------
 @numba.njit(inline="always")
-def weigh_document(
-    component, priors, log_gamma, cells, tables, j, own, n_k, sums, squares, head, slope, tail, shape, scores, likely
-):  # fmt: skip
+def weigh_document(model, log_gamma, cells, tables, sizes, terms, j, own, scores, likely):
     """Log probabilities, but for a constant, of the clusters of document j given those of all others.
 
-    ``priors``: what :func:`cluster_terms` takes before a cluster's sizes. (K,) float64 ``head``, ``slope``, ``tail``,
-    ``shape`` hold all clusters' terms; those of ``own``, which j is in, become those without j. ``scores`` and
-    ``likely`` begin with the clusters that may be drawn; returns how many these are.
+    The ``terms`` of ``own``, which j is in, become those without j. (K,) ``scores`` and ``likely`` begin with the
+    clusters that may be drawn; returns how many these are.
     """
-    mass = cells.mass[j]
-    score_clusters(component, priors[1], log_gamma, cells, tables, j, own, scores)
+    head, slope, tail, shape = terms
+    component, mass = model.component, cells.mass[j]
+    score_clusters(model, log_gamma, cells, tables, j, own, scores)
     # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
     square = np.int64(2.0 * scores[own]) + mass if component == GAUSSIAN else np.int64(0)
-    sizes = n_k[own] - 1, sums[own] - mass, squares[own] - square
-    head[own], slope[own], tail[own], shape[own] = cluster_terms(component, *priors, *sizes)
-    bound_scores(component, mass, head, slope, tail, shape, scores)
+    head[own], slope[own], tail[own], shape[own] = cluster_terms(
+        model, sizes.n_k[own] - 1, sizes.mass[own] - mass, sizes.squares[own] - square
+    )
+    bound_scores(component, mass, terms, scores)
     top = largest(scores)
     least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
     n = list_likely(scores, least, likely)
@@ -207,29 +238,23 @@ def weigh_document(
 
 
 @kernel
-def sweep_exact(
-    key, component, n_words, word_prior, weight_prior, rate_prior, log_gamma, cells, tables, cluster, n_k, sums,
-    squares, moves,
-):  # fmt: skip
-    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`fastex_sweep.sweep`.
+def sweep_exact(key, model, log_gamma, cells, tables, sizes, cluster, moves):
+    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`.hashed.sweep.sweep`.
 
-    ``n_k``, ``sums``, ``squares``: (K,) int64 documents, mass and squares of the clusters. Returns the number of
-    documents, or -1 - j where document j has scores that are not finite.
+    Returns the number of documents, or -1 - j where document j has scores that are not finite.
     """
+    n_k, sums, squares = sizes
     n_clusters = n_k.size
     head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    terms = Terms(head, slope, tail, shape)
     scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    priors = n_words, word_prior, weight_prior, rate_prior, cells.mass.sum() / cluster.size
     for k in range(n_clusters):
-        head[k], slope[k], tail[k], shape[k] = cluster_terms(component, *priors, n_k[k], sums[k], squares[k])
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], sums[k], squares[k])
     stream = np.zeros(2, np.uint64)
     for j in range(cluster.size):
         old, mass = np.int64(cluster[j]), cells.mass[j]
         kept = head[old], slope[old], tail[old], shape[old]
-        n = weigh_document(
-            component, priors, log_gamma, cells, tables, j, old, n_k, sums, squares, head, slope, tail, shape, scores,
-            likely,
-        )  # fmt: skip
+        n = weigh_document(model, log_gamma, cells, tables, sizes, terms, j, old, scores, likely)
         streams.seek(stream, key, j)
         drawn = draw_from_logs(stream, scores[:n])
         if drawn < 0:
@@ -242,21 +267,19 @@ def sweep_exact(
         moves[1] += 1
         cluster[j] = new
         for changed, sign in ((old, -1), (new, 1)):
-            squares[changed] += add_or_remove(component, word_prior, log_gamma, cells, tables, j, changed, sign)
+            squares[changed] += add_or_remove(model, log_gamma, cells, tables, j, changed, sign)
             n_k[changed] += sign
             sums[changed] += sign * mass
-        head[new], slope[new], tail[new], shape[new] = cluster_terms(
-            component, *priors, n_k[new], sums[new], squares[new]
-        )
+        head[new], slope[new], tail[new], shape[new] = cluster_terms(model, n_k[new], sums[new], squares[new])
     return cluster.size
 
 
 @kernel
-def _count_documents(component, word_prior, log_gamma, cells, tables, cluster, squares):
+def _count_documents(model, log_gamma, cells, tables, cluster, squares):
     """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
     for j in range(cluster.size):
         k = np.int64(cluster[j])
-        squares[k] += add_or_remove(component, word_prior, log_gamma, cells, tables, j, k, np.int64(1))
+        squares[k] += add_or_remove(model, log_gamma, cells, tables, j, k, np.int64(1))
 
 
 @kernel
@@ -283,49 +306,50 @@ class ExactState(State):
     Attributes
     ----------
     cluster : (J,) int32
-    n_k, mass, squares : (K,) int64, see :mod:`mc2core.engines.fastex.components`
+    model : Model
+    clusters : Sizes
     cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
     """
 
     def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
         content, n_clusters = corpus.content, settings.n_clusters
         self.settings = settings
-        self.n_words = corpus.n_words
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         mass = document_mass(settings.component, content.data, content.indptr)
         self.cells, self.tables = lay_out(corpus, settings, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
         n_log_gammas = _log_gammas(corpus, is_frequent(frequency, n_clusters))
         self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
-        self.n_k = np.bincount(self.cluster, minlength=n_clusters).astype(np.int64)
-        self.mass = np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64)
-        self.squares = np.zeros(n_clusters, np.int64)
-        words = settings.word_prior, self.log_gamma, self.cells, self.tables
-        _count_documents(settings.component, *words, self.cluster, self.squares)
+        self.model = Model(
+            settings.component, corpus.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
+            float(mass.sum() / corpus.n_documents),
+        )  # fmt: skip
+        self.clusters = Sizes(
+            n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
+            mass=np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64),
+            squares=np.zeros(n_clusters, np.int64),
+        )
+        _count_documents(self.model, self.log_gamma, self.cells, self.tables, self.cluster, self.clusters.squares)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
 
         ValueError, with the document, where scores are not finite.
         """
-        settings = self.settings
-        done = sweep_exact(
-            key, settings.component, self.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
-            self.log_gamma, self.cells, self.tables, self.cluster, self.n_k, self.mass, self.squares, moves,
-        )  # fmt: skip
+        data = self.model, self.log_gamma, self.cells, self.tables
+        done = sweep_exact(key, *data, self.clusters, self.cluster, moves)
         if done < 0:
-            refuse_scores(settings, f"document {-1 - done}")
+            refuse_scores(self.settings, f"document {-1 - done}")
 
     @property
     def sizes(self) -> np.ndarray:
         """(K,) int64: documents of each cluster."""
-        return self.n_k
+        return self.clusters.n_k
 
     @property
     def log_joint(self) -> float:
-        """As :attr:`fastex_state.FastExState.log_joint`."""
-        sizes = self.n_k, self.mass, self.squares
-        of_sizes = log_joint_of_sizes(self.settings, self.n_words, len(self.cluster), *sizes)
+        """As that of :class:`.hashed.state.FastExState`."""
+        of_sizes = log_joint_of_sizes(self.settings, self.model.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:
             return of_sizes
         return of_sizes + _log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +37,15 @@ from mc2core.engines.fastex.limits import refuse_scores
 _WORDS_TOGETHER = 4096
 _DOCUMENTS_TOGETHER = 1000
 _LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
+
+
+class Documents(NamedTuple):
+    """The corpus as :func:`assign` reads it."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
 
 @kernel
@@ -124,12 +134,13 @@ def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precisio
 
 
 @kernel
-def assign(key, first, last, indptr, words, counts, document_mass, head, slope, factor, parameters, cluster):
+def assign(key, first, last, documents, head, slope, factor, parameters, cluster):
     """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters.
 
     A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k]. Returns how
     many moved, or -1 - j where document j has scores that are not finite.
     """
+    indptr, words, counts, document_mass = documents
     stream = np.zeros(2, np.uint64)
     scores, likely = np.empty(head.size), np.empty(head.size, np.int64)
     moved = 0
@@ -158,6 +169,7 @@ class UncollapsedState(State):
     Attributes
     ----------
     cluster : (J,) int32
+    documents : Documents
     parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
@@ -165,10 +177,12 @@ class UncollapsedState(State):
         content = corpus.content
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.indptr = content.indptr.astype(np.int64)
-        self.words = np.ascontiguousarray(content.indices, dtype=np.int32)
-        self.counts = np.ascontiguousarray(content.data, dtype=np.int32)
-        self.document_mass = document_mass(settings.component, self.counts, self.indptr)
+        self.documents = Documents(
+            content.indptr.astype(np.int64),
+            np.ascontiguousarray(content.indices, dtype=np.int32),
+            np.ascontiguousarray(content.data, dtype=np.int32),
+            document_mass(settings.component, content.data, content.indptr),
+        )
         self.by_word = sp.csc_matrix(content).T
         self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
 
@@ -183,7 +197,7 @@ class UncollapsedState(State):
     def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Documents, mass and squares of each cluster, (K,) float64 but for the first, int64."""
         n_clusters = self.settings.n_clusters
-        mass = np.bincount(self.cluster, weights=self.document_mass, minlength=n_clusters)
+        mass = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
         squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
         return self.sizes, mass, squares
 
@@ -216,8 +230,7 @@ class UncollapsedState(State):
         weigh_clusters(key + np.uint64(2), *arguments, precision, totals, head, slope)
 
         def move(first: int, last: int) -> int:
-            data = self.indptr, self.words, self.counts, self.document_mass
-            moved = assign(key, first, last, *data, head, slope, precision, self.parameters, self.cluster)
+            moved = assign(key, first, last, self.documents, head, slope, precision, self.parameters, self.cluster)
             if moved < 0:
                 refuse_scores(settings, f"document {-1 - moved}")
             return moved
@@ -231,7 +244,7 @@ class UncollapsedState(State):
 
     @property
     def log_joint(self) -> float:
-        """As :attr:`fastex_state.FastExState.log_joint`."""
+        """As that of :class:`.hashed.state.FastExState`."""
         cells = self._cells()
         of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
         if self.settings.component == GAUSSIAN:

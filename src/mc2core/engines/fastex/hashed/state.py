@@ -40,7 +40,7 @@ from mc2core.engines.fastex.hashed.passes import (
 )
 from mc2core.engines.fastex.hashed.proposal import padded
 from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
-from mc2core.engines.fastex.hashed.sweep import apply_moves, choose_all, sweep
+from mc2core.engines.fastex.hashed.sweep import Chain, apply_moves, choose_all, sweep
 from mc2core.engines.fastex.hashed.table import count_bits, empty_table, grown, shrunk
 from mc2core.engines.fastex.limits import refuse_scores
 
@@ -154,6 +154,11 @@ class FastExState(State):
             self.make_room(first)
         add_squares(self.slots, self.constants, self.clusters.squares)
 
+    @property
+    def chain(self) -> Chain:
+        """What kernels take together."""
+        return Chain(self.documents, self.clusters, self.projection, self.constants)
+
     def make_room(self, j: int) -> None:
         """Let the table take in document j's words as new cells."""
         words = int(self.documents.indptr[j + 1] - self.documents.indptr[j])
@@ -173,10 +178,7 @@ class FastExState(State):
     def _sweep_in_order(self, key: np.uint64, moves: np.ndarray) -> None:
         first = 0
         while True:
-            first = sweep(
-                key, first, self.documents, self.clusters, self.projection, self.constants,
-                self.slots, self.used, self.cluster, moves,
-            )  # fmt: skip
+            first = sweep(key, first, self.chain, self.slots, self.used, self.cluster, moves)
             self._refuse(first)
             if first == len(self.cluster):
                 return
@@ -194,13 +196,12 @@ class FastExState(State):
         their moves, one by one. So documents of a round do not see each other's moves, and the chain's stationary
         distribution is not the posterior. It depends on the size of a round, but not on the number of threads.
         """
-        chosen = np.empty_like(self.cluster)
-        shared = self.documents, self.clusters, self.projection, self.constants
+        chosen, chain = np.empty_like(self.cluster), self.chain
 
         def sample(start: int, first: int, last: int) -> np.ndarray:
             proposed = np.zeros(2, np.int64)
             blocks = key, start + first, start + last
-            self._refuse(choose_all(*blocks, *shared, self.slots, self.cluster, chosen, proposed))
+            self._refuse(choose_all(*blocks, chain, self.slots, self.cluster, chosen, proposed))
             return proposed
 
         round_size = self.settings.documents_per_round
@@ -208,9 +209,7 @@ class FastExState(State):
             stop = min(start + round_size, len(self.cluster))
             for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLED_TOGETHER):
                 moves += proposed
-            while (
-                start := apply_moves(start, stop, *shared, self.slots, self.used, self.cluster, chosen, moves)
-            ) < stop:
+            while (start := apply_moves(start, stop, chain, self.slots, self.used, self.cluster, chosen, moves)) < stop:
                 self._refuse(start)
                 self.make_room(start)
 

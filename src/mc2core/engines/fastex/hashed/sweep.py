@@ -2,20 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, fetch_cells, workspace
+from mc2core.engines.fastex.components import Constants
+from mc2core.engines.fastex.hashed.moves import (
+    Clusters,
+    Documents,
+    Projection,
+    add_or_remove,
+    choose,
+    fetch_cells,
+    workspace,
+)
 from mc2core.engines.fastex.hashed.table import MAX_LOAD
 
 
+class Chain(NamedTuple):
+    """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
+
+    documents: Documents
+    clusters: Clusters
+    projection: Projection
+    constants: Constants
+
+
 @kernel
-def choose_all(key, first, last, documents, clusters, projection, constants, slots, cluster, chosen, moves):
+def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
     """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler.
 
     Returns ``last``, or -1 - j where document j has scores that are not finite.
     """
+    documents, clusters, projection, constants = chain
     work = workspace(clusters)
     stream = np.zeros(2, np.uint64)
     for j in range(first, last):
@@ -32,8 +53,9 @@ def choose_all(key, first, last, documents, clusters, projection, constants, slo
 
 
 @kernel
-def apply_moves(first, last, documents, clusters, projection, constants, slots, used, cluster, chosen, moves):
+def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
     """Carry out the moves of documents first..last - 1: the updater; returns as :func:`sweep`."""
+    documents, clusters, projection, constants = chain
     for j in range(first, last):
         old, new = np.int64(cluster[j]), np.int64(chosen[j])
         if new != old:
@@ -50,13 +72,14 @@ def apply_moves(first, last, documents, clusters, projection, constants, slots, 
 
 
 @kernel
-def sweep(key, first, documents, clusters, projection, constants, slots, used, cluster, moves):
+def sweep(key, first, chain, slots, used, cluster, moves):
     """One move for each document from ``first`` on, in order.
 
     Returns the number of documents, the document at which the table must grow, or -1 - j where document j or a cluster
     that it leaves or joins has scores that are not finite.
     ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
     """
+    documents, clusters, projection, constants = chain
     work = workspace(clusters)
     stream = np.zeros(2, np.uint64)
     for j in range(first, cluster.size):
