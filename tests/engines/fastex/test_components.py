@@ -23,10 +23,10 @@ from mc2core.engines.fastex.components import (
     theta_of,
     word_term,
 )
-from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.exact import ExactState, Model, Terms, bound_scores, cluster_terms, excess, score_clusters
 from mc2core.engines.fastex.hashed.moves import Columns, choose, workspace
-from mc2core.engines.fastex.hashed.proposal import FLOOR, draw, padded, proposal_scores, replace, weigh
+from mc2core.engines.fastex.hashed.proposal import MAX_LOG_WEIGHT_RATIO, draw, padded, proposal_scores, replace, weigh
 from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
 from mc2core.engines.fastex.hashed.state import FastExState
 
@@ -151,7 +151,7 @@ def test_proposal_weights_against_their_twin(bits):
     np.testing.assert_array_equal(blocks, scores.reshape(-1, 64).max(axis=1))
     kept = scores[:n_clusters].astype(float)
     weigh(scores, blocks)
-    weights = np.exp(np.maximum(kept - kept.max(), -FLOOR))
+    weights = np.exp(np.maximum(kept - kept.max(), -MAX_LOG_WEIGHT_RATIO))
     np.testing.assert_allclose(scores[:n_clusters], weights, rtol=3e-6)
     assert not scores[n_clusters:].any()
     np.testing.assert_allclose(blocks, scores.reshape(-1, 64).sum(axis=1, dtype=float), rtol=1e-5)
@@ -243,8 +243,8 @@ def test_draws_from_logs_follow_them():
     stream, n, seen, likely = np.zeros(2, np.uint64), 20_000, np.zeros(21), np.empty(21, np.int64)
     for i in range(n):
         scores = logs.copy()
-        assert largest(scores) == np.argmax(logs)
-        n_likely = list_likely(scores, logs.max() - HOPELESS, likely)
+        assert argmax(scores) == np.argmax(logs)
+        n_likely = select_likely(scores, logs.max() - MAX_NATS_BELOW_BEST, likely)
         assert np.array_equal(likely[:n_likely], np.arange(1, 21, 2))
         streams.seek(stream, np.uint64(9), i)
         seen[likely[draw_from_logs(stream, scores[:n_likely])]] += 1

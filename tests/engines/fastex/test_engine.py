@@ -112,12 +112,12 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
     assert_stationary(batches, posterior(component))
 
 
-@pytest.mark.parametrize("clusters_a_document", [4, 2, 0])  # all words frequent, two of three, none
+@pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-def test_exact_chain_has_the_enumerated_posterior(component, clusters_a_document, monkeypatch):
-    monkeypatch.setattr(tables, "CLUSTERS_A_DOCUMENT", clusters_a_document)
+def test_exact_chain_has_the_enumerated_posterior(component, clusters_per_document, monkeypatch):
+    monkeypatch.setattr(tables, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
     state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
-    assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_a_document]
+    assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         data = state.model, state.log_gamma, state.cells, state.tables, state.clusters
@@ -370,19 +370,19 @@ def test_bad_settings_are_named(settings, message):
 def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
     once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
     for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
-        monkeypatch.setattr(fastex, "EXACT_BYTES", n_bytes)
+        monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes)
         engine = FastEx(n_clusters=n_clusters)
         assert engine.is_exact(once)
         assert not FastEx(n_clusters=n_clusters, proposal="hash").is_exact(once)
         assert isinstance(engine.init(once, 0), ExactState)
-        monkeypatch.setattr(fastex, "EXACT_BYTES", n_bytes - 1)
+        monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes - 1)
         assert not engine.is_exact(once)
         assert FastEx(n_clusters=n_clusters, proposal="exact").is_exact(once)
         state = engine.init(once, 0)
         assert isinstance(state, FastExState)
         assert isinstance(engine.restore(once, state.arrays()), FastExState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
-    monkeypatch.setattr(fastex, "EXACT_BYTES", 3 * 4 * 3)
+    monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", 3 * 4 * 3)
     assert FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2]])))
     assert not FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2], [3]])))
 

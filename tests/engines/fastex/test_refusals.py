@@ -12,7 +12,7 @@ from mc2core.compute import streams
 from mc2core.engines import FastEx
 from mc2core.engines.fastex import uncollapsed
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.engines.fastex.draw import draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.draw import argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.moves import choose, workspace
 from mc2core.engines.fastex.hashed.proposal import draw
@@ -59,7 +59,7 @@ def test_draws_from_logs_refuse_what_are_no_numbers(bad, n):
         scores = np.linspace(-1.0, 0.0, n)
         scores[place] = bad
         likely = np.empty(n, np.int64)
-        n_likely = list_likely(scores, scores[largest(scores)] - 45.0, likely)
+        n_likely = select_likely(scores, scores[argmax(scores)] - 45.0, likely)
         drawn = draw_from_logs(stream, scores[:n_likely])
         if bad == -np.inf and n > 1:
             assert drawn >= 0

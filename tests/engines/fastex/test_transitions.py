@@ -75,11 +75,11 @@ def short_gammaln(x):
     return np.round(gammaln(x) * 4096) / 4096
 
 
-@pytest.mark.parametrize("clusters_a_document", [4, 2, 0])  # all words frequent, two of three, none
+@pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_a_document, monkeypatch):
+def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_per_document, monkeypatch):
     """Frequent words' terms are float32: with log-gammas that float32 holds, theirs must be as exact as lists are."""
-    monkeypatch.setattr(tables, "CLUSTERS_A_DOCUMENT", clusters_a_document)
+    monkeypatch.setattr(tables, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
     monkeypatch.setattr(exact, "gammaln", short_gammaln)
     log_p = np.array([log_joint(cluster, component) for cluster in STATES])
     if component != GAUSSIAN:

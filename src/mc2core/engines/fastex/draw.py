@@ -6,11 +6,11 @@ from mc2core.compute import special, streams, variates
 from mc2core.compute.kernels import kernel
 
 #: clusters that score so many nats below the best are not drawn: even thousands of them weigh less than rounding does
-HOPELESS = 45.0
+MAX_NATS_BELOW_BEST = 45.0
 
 
 @kernel
-def largest(scores):
+def argmax(scores):
     """Index of the largest of (n,) float64 ``scores``, any where one is NaN; in eight chains, unlike np.argmax."""
     end = scores.size // 8 * 8
     a = b = c = d = e = f = g = h = scores[0]
@@ -28,7 +28,7 @@ def largest(scores):
 
 
 @kernel
-def list_likely(scores, least, likely):
+def select_likely(scores, least, likely):
     """Move scores of at least ``least`` to the front, and their indices to ``likely``, (K,) int64; returns how many.
 
     NaN counts as likely, so that the draw meets it.
@@ -47,7 +47,7 @@ def draw_from_logs(stream, scores):
 
     (n,) float64 ``scores`` become weights, the largest of them 1.
     """
-    top = scores[largest(scores)]
+    top = scores[argmax(scores)]
     are_numbers = True
     for i in range(scores.size):
         below = scores[i] - top

@@ -20,14 +20,14 @@ from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Se
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.limits import (
-    LEAST_PRIOR,
+    MIN_PRIOR,
     hashed_bytes,
     refuse_beyond_memory,
     refuse_counts,
     refuse_prior_sum,
     refuse_scores,
 )
-from mc2core.engines.fastex.tables import CLUSTER_BYTES, table_bytes
+from mc2core.engines.fastex.tables import BYTES_PER_CLUSTER, table_bytes
 from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
 from mc2core.model import Sample, SparseRows
@@ -41,11 +41,11 @@ _DESCRIBED_PROJECTION = {
     "flatness": Stored("f", "", above=0, most=1),
 }
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
-AIM_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
-TRIES = 2
+TRIES_PER_VISIT = 2
 #: proposal="auto" scores all clusters while the tables for that take no more than this
-EXACT_BYTES = 2**31
+MAX_EXACT_BYTES = 2**31
 
 
 class FastEx(Engine):
@@ -59,7 +59,7 @@ class FastEx(Engine):
 
     Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in proposals'
     weights and exact scores' word terms: for the paper's projection always; for the balanced one in every sweep but
-    those right after it is fitted to the clusters (:data:`AIM_AFTER`), and so always after sweep 33.
+    those right after it is fitted to the clusters (:data:`FIT_PROJECTION_AFTER`), and so always after sweep 33.
 
     Parameters
     ----------
@@ -153,14 +153,14 @@ class FastEx(Engine):
         """Whether all clusters are scored in a collapsed chain of this corpus."""
         if self.proposal != "auto":
             return self.proposal == "exact"
-        return table_bytes(corpus, self.n_clusters) <= EXACT_BYTES
+        return table_bytes(corpus, self.n_clusters) <= MAX_EXACT_BYTES
 
     @property
     def _settings(self) -> Settings:
         return Settings(
             self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
-            TRIES if self.projection == "balanced" else 1, self.documents_per_round,
+            TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
         )  # fmt: skip
 
     def _refuse(self, corpus: Corpus) -> None:
@@ -170,7 +170,7 @@ class FastEx(Engine):
         sampler = "baseline" if self.proposal == "baseline" else "exact" if self.is_exact(corpus) else "hash"
         n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
             "baseline": 4 * self.n_clusters * corpus.n_words,
-            "exact": CLUSTER_BYTES * self.n_clusters,
+            "exact": BYTES_PER_CLUSTER * self.n_clusters,
             "hash": hashed_bytes(self.n_clusters, self.bits),
         }[sampler]
         refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
@@ -203,7 +203,7 @@ class FastEx(Engine):
         moves = np.zeros(2, np.int64)
         with thread_budget(self.threads) as pool:
             state.sweep(streams.key(seed, "fastex sweep", iteration), moves, pool)
-        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in AIM_AFTER:
+        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
             state.fit_projection()
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
         if not math.isfinite(log_joint):
@@ -255,8 +255,8 @@ class FastEx(Engine):
 
 def _prior(name: str, value: float) -> float:
     number = positive(name, value)
-    if number < LEAST_PRIOR:
-        raise ValueError(f"{name} is {value!r}; it must be at least {LEAST_PRIOR:g}")
+    if number < MIN_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_PRIOR:g}")
     return number
 
 

@@ -1,4 +1,4 @@
-"""The exact rival inside FastEx: score every cluster, word by word, and draw (collapsed Gibbs).
+"""Exact scoring inside FastEx: every cluster, word by word, and a draw (collapsed Gibbs).
 
 What a word adds to a cluster's score is taken relative to a cluster that lacks it: ln G(n + a + x) - ln G(n + a), less
 the same at n = 0. So a word matters to the clusters that have it, no more of them than its documents. Hence
@@ -38,13 +38,13 @@ from mc2core.engines.fastex.components import (
     precision_shape,
     word_term,
 )
-from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
 from mc2core.engines.fastex.limits import refuse_scores
-from mc2core.engines.fastex.tables import _log_gammas, is_frequent, lay_out
+from mc2core.engines.fastex.tables import build_tables, count_log_gammas, is_frequent
 
-_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
-_LINES = 8
+_PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
+_PREFETCH_LINES = 8
 
 
 class Model(NamedTuple):
@@ -55,7 +55,7 @@ class Model(NamedTuple):
     word_prior: float
     weight_prior: float
     rate_prior: float
-    middle: float  # mean mass of the documents
+    mean_mass: float  # of the documents
 
 
 class Sizes(NamedTuple):
@@ -80,10 +80,10 @@ class Terms(NamedTuple):
 def cluster_terms(model, n_documents, mass, squares):
     """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
 
-    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``model.middle``, which is
+    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``model.mean_mass``, which is
     head + slope * m, is never below it; see :func:`excess`.
     """
-    component, n_words, word_prior, weight_prior, rate_prior, middle = model
+    component, n_words, word_prior, weight_prior, rate_prior, mean_mass = model
     weight = math.log(n_documents + weight_prior)
     if component == GAUSSIAN:
         strength = word_prior + n_documents + 1.0
@@ -94,8 +94,8 @@ def cluster_terms(model, n_documents, mass, squares):
     total = mass + n_words * word_prior
     if component == MULTINOMIAL:
         shape = weight + special.log_gamma(total)
-        slope = -special.digamma(total + middle)
-        return shape - special.log_gamma(total + middle) - slope * middle, slope, total, shape
+        slope = -special.digamma(total + mean_mass)
+        return shape - special.log_gamma(total + mean_mass) - slope * mean_mass, slope, total, shape
     rate = n_documents + rate_prior
     return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
 
@@ -177,9 +177,9 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
         scores[k] = 0.0
     cell = first
     while cell + 4 <= rare:
-        for i in range(cell + _AHEAD, min(cell + _AHEAD + 4, rare)):
+        for i in range(cell + _PREFETCH_AHEAD, min(cell + _PREFETCH_AHEAD + 4, rare)):
             prefetch(table, word[place[i]] * n_clusters + own)
-            for k in range(0, min(n_clusters, 16 * _LINES), 16):
+            for k in range(0, min(n_clusters, 16 * _PREFETCH_LINES), 16):
                 prefetch(terms, place[i] * n_clusters + k)
         a, b, c, d = terms[place[cell]], terms[place[cell + 1]], terms[place[cell + 2]], terms[place[cell + 3]]
         for k in range(n_clusters):
@@ -197,9 +197,9 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     scores[own] = without
     # unsigned numbers as indices need no check whether they count from the end
     for i in range(rare, last):
-        if i + _AHEAD < last:
-            for k in range(0, 8 * _LINES, 16):
-                prefetch(lists, 2 * place[i + _AHEAD] + k)
+        if i + _PREFETCH_AHEAD < last:
+            for k in range(0, 8 * _PREFETCH_LINES, 16):
+                prefetch(lists, 2 * place[i + _PREFETCH_AHEAD] + k)
         x, start = np.int64(counts[i]), place[i]
         lacking = 0.0 if component == GAUSSIAN else log_gamma[x] - log_gamma[0]
         for entry in range(np.uint64(start + 1), np.uint64(start + 1 + lists[start, 0])):
@@ -228,9 +228,9 @@ def weigh_document(model, log_gamma, cells, tables, sizes, terms, j, own, scores
         model, sizes.n_k[own] - 1, sizes.mass[own] - mass, sizes.squares[own] - square
     )
     bound_scores(component, mass, terms, scores)
-    top = largest(scores)
-    least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - HOPELESS
-    n = list_likely(scores, least, likely)
+    top = argmax(scores)
+    least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - MAX_NATS_BELOW_BEST
+    n = select_likely(scores, least, likely)
     for i in range(n):
         one = likely[i]
         scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
@@ -316,9 +316,9 @@ class ExactState(State):
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         mass = document_mass(settings.component, content.data, content.indptr)
-        self.cells, self.tables = lay_out(corpus, settings, mass)
+        self.cells, self.tables = build_tables(corpus, settings, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
-        n_log_gammas = _log_gammas(corpus, is_frequent(frequency, n_clusters))
+        n_log_gammas = count_log_gammas(corpus, is_frequent(frequency, n_clusters))
         self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
         self.model = Model(
             settings.component, corpus.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,

@@ -13,16 +13,16 @@ from mc2core.compute.signatures import WORD_BITS, n_signature_words
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, Settings
 
 #: least value of a prior: no count over it comes near to overflow
-LEAST_PRIOR = 1e-100
+MIN_PRIOR = 1e-100
 #: most that the parameters of a Dirichlet prior sum to: the log-gamma of the sum is good to 4e-6 nats
-MOST_OF_PRIOR = 1e9
+MAX_PRIOR_SUM = 1e9
 
 
 def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
     """ValueError where a prior of ``value`` for each of ``number`` things, named ``of``, is too large in all."""
-    if value * number > MOST_OF_PRIOR:
+    if value * number > MAX_PRIOR_SUM:
         raise ValueError(
-            f"{name} is {value:g} for each of {number} {of}; it must be at most {MOST_OF_PRIOR / number:g}, since the "
+            f"{name} is {value:g} for each of {number} {of}; it must be at most {MAX_PRIOR_SUM / number:g}, since the "
             "log-gamma of a larger sum lacks the digits in which counts differ"
         )
 

@@ -13,12 +13,12 @@ from mc2core.engines.fastex.components import (
 from mc2core.engines.fastex.limits import refuse_beyond_memory
 
 #: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
-CLUSTERS_A_DOCUMENT = 4
+CLUSTERS_PER_DOCUMENT = 4
 
 #: bytes kept of each cluster beside its counts
-CLUSTER_BYTES = 56
+BYTES_PER_CLUSTER = 56
 
-_TABLE = 1 << 14  # counts whose log-gamma is tabulated, at least
+_MIN_TABULATED = 1 << 14  # counts whose log-gamma is tabulated, at least
 
 
 class Cells(NamedTuple):
@@ -45,13 +45,13 @@ class Tables(NamedTuple):
 
 def is_frequent(document_frequency: np.ndarray, n_clusters: int) -> np.ndarray:
     """(V,) bool: words that get rows over the clusters, not lists."""
-    return CLUSTERS_A_DOCUMENT * document_frequency > n_clusters
+    return CLUSTERS_PER_DOCUMENT * document_frequency > n_clusters
 
 
-def _log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
+def count_log_gammas(corpus: Corpus, frequent: np.ndarray) -> int:
     """How many log-gammas are tabulated: those of all counts of words that are not ``frequent``, (V,) bool."""
     totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
-    return max(_TABLE, int(totals[~frequent].max(initial=0)) + 1)
+    return max(_MIN_TABULATED, int(totals[~frequent].max(initial=0)) + 1)
 
 
 def table_bytes(corpus: Corpus, n_clusters: int) -> int:
@@ -64,11 +64,11 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
     largest_count = np.zeros(corpus.n_words, np.int64)
     np.maximum.at(largest_count, corpus.content.indices, corpus.content.data)
     rows = np.minimum(frequency, largest_count)[frequent]
-    beside_rows = int((frequency[~frequent] + 1).sum()) + _log_gammas(corpus, frequent) - _TABLE
+    beside_rows = int((frequency[~frequent] + 1).sum()) + count_log_gammas(corpus, frequent) - _MIN_TABULATED
     return 4 * n_clusters * int((rows + 1).sum()) + 8 * beside_rows
 
 
-def lay_out(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[Cells, Tables]:
+def build_tables(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[Cells, Tables]:
     """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
     content, n_clusters = corpus.content, settings.n_clusters
     indptr = content.indptr.astype(np.int64)
@@ -85,8 +85,8 @@ def lay_out(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[Cells
     place = starts[words]
     place[in_rows] = row
     n_frequent, n_entries = int(frequent.sum()), int(room.sum())
-    n_bytes = CLUSTER_BYTES * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
-    n_bytes += 8 * (n_entries + _log_gammas(corpus, frequent))
+    n_bytes = BYTES_PER_CLUSTER * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
+    n_bytes += 8 * (n_entries + count_log_gammas(corpus, frequent))
     refuse_beyond_memory("exact", n_bytes, corpus.n_words, settings)
     word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
     tables = Tables(

@@ -31,12 +31,12 @@ from mc2core.engines.fastex.components import (
     precision_rate,
     precision_shape,
 )
-from mc2core.engines.fastex.draw import HOPELESS, draw_from_logs, largest, list_likely
+from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.limits import refuse_scores
 
-_WORDS_TOGETHER = 4096
-_DOCUMENTS_TOGETHER = 1000
-_LEAST_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
+_WORD_BLOCK = 4096
+_DOCUMENT_BLOCK = 1000
+_MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
 
 
 class Documents(NamedTuple):
@@ -102,7 +102,7 @@ def log_total(logs, totals, k):
 
     At small word priors all words of an empty cluster may be too small for a float64.
     """
-    if totals[k] > _LEAST_TOTAL:
+    if totals[k] > _MIN_TOTAL:
         return math.log(totals[k])
     top = logs[0, k]
     for word in range(logs.shape[0]):
@@ -153,7 +153,7 @@ def assign(key, first, last, documents, head, slope, factor, parameters, cluster
         for k in range(scores.size):
             scores[k] = head[k] + document_mass[j] * slope[k] + factor[k] * scores[k]
         streams.seek(stream, key, j)
-        n = list_likely(scores, scores[largest(scores)] - HOPELESS, likely)
+        n = select_likely(scores, scores[argmax(scores)] - MAX_NATS_BELOW_BEST, likely)
         drawn = draw_from_logs(stream, scores[:n])
         if drawn < 0:
             return -1 - j
@@ -224,7 +224,7 @@ class UncollapsedState(State):
                 draw_parameters(*block, settings.word_prior, self.parameters, totals)
             return totals
 
-        totals = np.sum(in_blocks(pool, draw, n_words, _WORDS_TOGETHER), axis=0)
+        totals = np.sum(in_blocks(pool, draw, n_words, _WORD_BLOCK), axis=0)
         head, slope = np.empty(n_clusters), np.empty(n_clusters)
         arguments = settings.component, n_k, settings.weight_prior, settings.rate_prior, self.parameters
         weigh_clusters(key + np.uint64(2), *arguments, precision, totals, head, slope)
@@ -235,7 +235,7 @@ class UncollapsedState(State):
                 refuse_scores(settings, f"document {-1 - moved}")
             return moved
 
-        moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENTS_TOGETHER))
+        moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENT_BLOCK))
 
     @property
     def sizes(self) -> np.ndarray:

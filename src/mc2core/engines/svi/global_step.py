@@ -37,7 +37,7 @@ def step_tables(
 ) -> None:
     """Natural-gradient step for q(beta), q(tau_k), q(c_kt), q(phi_k), in place (UAI16, eq. 2-5).
 
-    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`svi_statistics.table_statistics`;
+    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`.statistics.table_statistics`;
     ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
     """
     _blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
@@ -58,7 +58,7 @@ def step_topics(
 ) -> None:
     """Natural-gradient step for q(psi_m) and q(epsilon), in place, given (K, T, M) mu.
 
-    ``counts`` (U, M) are those of :func:`svi_statistics.topic_statistics` at ``words`` (U,). The tables' topics are
+    ``counts`` (U, M) are those of :func:`.statistics.topic_statistics` at ``words`` (U,). The tables' topics are
     globals themselves, so q(epsilon) is not scaled by J / B: UAI16's eq. 4 prints the sum without the 1/J that would
     undo the scale. Finite differences settle it (tests/engines/svi/test_engine.py).
     """

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
-from mc2core.engines.fastex.engine import AIM_AFTER
+from mc2core.engines.fastex.engine import FIT_PROJECTION_AFTER
 from mc2core.engines.fastex.hashed.moves import workspace
 from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, weigh
 from mc2core.engines.registry import make_engine
@@ -77,7 +77,7 @@ def time_documents(
             engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
             done = fit(corpus, engine, iterations=sweeps, seed=0, progress=False)
             seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
-            parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(AIM_AFTER)].median())}
+            parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(FIT_PROJECTION_AFTER)].median())}
             if b:
                 parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
             for part, seconds in parts.items():

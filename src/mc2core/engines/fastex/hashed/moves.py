@@ -33,12 +33,12 @@ from mc2core.compute.simd import prefetch
 from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, log_evidence, theta_of, word_term
 from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, replace, weigh
 from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER
-from mc2core.engines.fastex.hashed.table import add_to, count_at, home
+from mc2core.engines.fastex.hashed.table import add_to, count_at, preferred_slot
 
 _F = np.float32
 _ZERO = _F(0.0)
 #: columns hold smaller numbers, so that no sum or product in a score leaves the range of float32
-MOST_OF_COLUMN = 1e18
+MAX_COLUMN_ENTRY = 1e18
 
 
 class Documents(NamedTuple):
@@ -111,11 +111,11 @@ def fill_column(columns, k, constants, background, sums, total, square, sizes, o
     columns.norm[k] = norm
     columns.constant[k] = constant
     columns.slope[k] = slope
-    return abs(norm) < MOST_OF_COLUMN and abs(constant) < MOST_OF_COLUMN and abs(slope) < MOST_OF_COLUMN
+    return abs(norm) < MAX_COLUMN_ENTRY and abs(constant) < MAX_COLUMN_ENTRY and abs(slope) < MAX_COLUMN_ENTRY
 
 
 @kernel
-def refresh(clusters, projection, constants, k):
+def refresh_column(clusters, projection, constants, k):
     """Recompute the column of cluster k; whether its numbers can be used."""
     return fill_column(
         clusters.columns, k, constants, projection.background, clusters.sums[k], clusters.total[k], clusters.square[k],
@@ -125,7 +125,10 @@ def refresh(clusters, projection, constants, k):
 
 @kernel
 def add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign):
-    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums; as :func:`refresh`."""
+    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums.
+
+    Returns what :func:`refresh_column` does.
+    """
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
     centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
@@ -152,7 +155,7 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
     clusters.n_k[k] += sign
     clusters.mass[k] += sign * documents.mass[j]
     clusters.squares[k] += squares
-    return refresh(clusters, projection, constants, k)
+    return refresh_column(clusters, projection, constants, k)
 
 
 @kernel
@@ -160,7 +163,7 @@ def fetch_cells(documents, slots, n_words, j, k):
     """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
     words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
     for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-        prefetch(slots, home(first_key + np.uint64(words[cell]), slots.size))
+        prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
 
 
 # -- a move --------------------------------------------------------------------------------------------------------
@@ -281,15 +284,15 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
 
 
 @kernel
-def calibrate(documents, clusters, projection, constants, slots, cluster, step, most):
-    """What a nat of the proposal's score is worth in the exact log evidence: the slope of a regression line.
+def calibrate(documents, clusters, projection, constants, slots, cluster, step, max_clusters):
+    """Slope of the regression of the exact log evidence on the proposal's score.
 
-    Over every ``step``-th document and at most ``most`` clusters of each, its own among them, both centred for each
-    document; ``constants`` must have a flatness of 1.
+    Over every ``step``-th document and at most ``max_clusters`` clusters of each, its own among them, both centred for
+    each document; ``constants`` must have a flatness of 1.
     """
     work = workspace(clusters)
     n_clusters = clusters.n_k.size
-    n = min(most, n_clusters)
+    n = min(max_clusters, n_clusters)
     exact, score = np.empty(n), np.empty(n)
     both = square = 0.0
     for j in range(0, cluster.size, step):

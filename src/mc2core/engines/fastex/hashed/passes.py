@@ -10,7 +10,7 @@ import numpy as np
 from mc2core.compute.kernels import kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed
 from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, log_gamma_of, theta_of
-from mc2core.engines.fastex.hashed.moves import coordinate, refresh
+from mc2core.engines.fastex.hashed.moves import coordinate, refresh_column
 from mc2core.engines.fastex.hashed.table import MAX_LOAD, add_to, count_at
 
 #: moments of parameters, and log-gammas of counts, are summed as whole numbers of these units' reciprocals
@@ -97,7 +97,7 @@ def project_cells(slots, constants, projection, clusters):
                 overlap[k] += np.int64(frequency[word] * theta)
                 add_signed(sums[k], word, np.int32(after - before))
     for k in range(clusters.n_k.size):
-        refresh(clusters, projection, constants, k)
+        refresh_column(clusters, projection, constants, k)
 
 
 @kernel

@@ -8,8 +8,8 @@ from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
 from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER, score_block, weigh_block
 
-#: a cluster's proposal weight is at least exp(-FLOOR) of the largest: no state is ever out of reach
-FLOOR = 20.0
+#: a cluster's proposal weight is at least exp(-MAX_LOG_WEIGHT_RATIO) of the largest: no state is ever out of reach
+MAX_LOG_WEIGHT_RATIO = 20.0
 _F = np.float32
 
 
@@ -44,7 +44,7 @@ def replace(scores, blocks, k, score):
 
 @kernel
 def weigh(scores, blocks):
-    """Turn scores, whose largest of each block ``blocks`` holds, into weights exp(max(score - largest, -FLOOR)).
+    """Turn scores into weights exp(max(score - largest, -MAX_LOG_WEIGHT_RATIO)); ``blocks`` holds the largest of each.
 
     In place; blocks' sums go to ``blocks``.
     """
@@ -52,7 +52,7 @@ def weigh(scores, blocks):
     for b in range(blocks.size):
         top = max(top, blocks[b])
     for b in range(blocks.size):
-        blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-FLOOR))
+        blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-MAX_LOG_WEIGHT_RATIO))
 
 
 @kernel

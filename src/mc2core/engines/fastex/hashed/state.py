@@ -24,7 +24,7 @@ from mc2core.engines.fastex.components import (
     expected_background,
     log_joint_of_sizes,
 )
-from mc2core.engines.fastex.hashed.moves import MOST_OF_COLUMN, Clusters, Columns, Documents, Projection, calibrate
+from mc2core.engines.fastex.hashed.moves import MAX_COLUMN_ENTRY, Clusters, Columns, Documents, Projection, calibrate
 from mc2core.engines.fastex.hashed.passes import (
     JOINT_UNIT,
     MOMENT_UNIT,
@@ -44,14 +44,14 @@ from mc2core.engines.fastex.hashed.sweep import Chain, apply_moves, choose_all, 
 from mc2core.engines.fastex.hashed.table import count_bits, empty_table, grown, shrunk
 from mc2core.engines.fastex.limits import refuse_scores
 
-_TABLE = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
-_SAMPLED_TOGETHER = 125  # documents of a round that one thread takes at a time
-_GRID = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
+_N_TABULATED = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+_SAMPLE_BLOCK = 125  # documents of a round that one thread takes at a time
+_MAX_COORDINATE_SUM = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
 #: nats by which a document's own cluster must stand out in the words that are hashed
-SIGNAL = 25.0
+REQUIRED_SIGNAL = 25.0
 _CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
-#: scores are never trusted less
-LEAST_FLATNESS = 1e-3
+#: least power to which the proposal is raised, whatever its scores say of the exact ones
+MIN_FLATNESS = 1e-3
 
 
 class FastExState(State):
@@ -63,7 +63,7 @@ class FastExState(State):
     centre, scale : (V,) float32
         c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
     flatness : float
-        Power of the proposal: at most the plan's; in the balanced projection what its scores are worth.
+        Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
     documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.engines.fastex.hashed.moves`
     slots, used : the table of counts and its number of non-zero cells, see :mod:`mc2core.engines.fastex.hashed.table`
     """
@@ -89,7 +89,7 @@ class FastExState(State):
             np.zeros((corpus.n_documents, n_parts), np.uint64),
             np.zeros(corpus.n_documents, np.float32),
         )
-        small = np.arange(_TABLE)
+        small = np.arange(_N_TABULATED)
         slack = 0.0
         if settings.failure_probability is not None:
             slack = math.sqrt(math.log(settings.n_clusters / settings.failure_probability) / (2.0 * settings.bits))
@@ -207,7 +207,7 @@ class FastExState(State):
         round_size = self.settings.documents_per_round
         for start in range(0, len(self.cluster), round_size):
             stop = min(start + round_size, len(self.cluster))
-            for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLED_TOGETHER):
+            for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLE_BLOCK):
                 moves += proposed
             while (start := apply_moves(start, stop, chain, self.slots, self.used, self.cluster, chosen, moves)) < stop:
                 self._refuse(start)
@@ -225,10 +225,10 @@ class FastExState(State):
         square count. With it the error of the hashed product is in proportion to the sum over words of the product of
         both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
         own cluster k, without the document (the signal). Words enter in order of signal / noise while
-        (signal - SIGNAL) / noise,
-        summed over words, rises; the others have scale 0. They still count in the exact acceptance. Then the flatness
-        is fitted: how much a nat of the proposal's score says of the exact log likelihood. Among clusters drawn at
-        random it is next to nothing, and proposals are nearly uniform; of clusters that stand apart, it is a lot.
+        (signal - REQUIRED_SIGNAL) / noise, summed over words, rises; the others have scale 0. They
+        still count in the exact acceptance. Then the flatness is fitted: the slope of the exact log likelihood over
+        the proposal's score. Among clusters drawn at random it is nearly 0, and so proposals are nearly uniform; of
+        clusters that stand apart, it is large.
         """
         n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
         factor = np.empty(n_clusters)
@@ -245,7 +245,7 @@ class FastExState(State):
         signal = (agreement[seen] - mean[seen] * self.word_totals[seen]) / n_documents
         noise = np.sqrt(variance[seen] * spread[seen])
         order = np.argsort(-signal / noise, kind="stable")
-        gain = (np.cumsum(signal[order]) - SIGNAL) / np.cumsum(noise[order])
+        gain = (np.cumsum(signal[order]) - REQUIRED_SIGNAL) / np.cumsum(noise[order])
         kept = seen[order[: np.argmax(gain) + 1]]
         self.centre = np.zeros(n_words, np.float32)
         self.scale = np.zeros(n_words, np.float32)
@@ -256,10 +256,10 @@ class FastExState(State):
         self.constants = self.constants._replace(flatness=1.0)
         step = -(-n_documents // _CALIBRATION_DOCUMENTS)
         data = self.documents, self.clusters, self.projection, self.constants, self.slots, self.cluster
-        worth = calibrate(*data, step, _CALIBRATION_CLUSTERS)
-        if not math.isfinite(worth):
+        slope = calibrate(*data, step, _CALIBRATION_CLUSTERS)
+        if not math.isfinite(slope):
             refuse_scores(self.settings, "a document")
-        self.flatness = float(np.clip(worth, LEAST_FLATNESS, self.settings.flatness))
+        self.flatness = float(np.clip(slope, MIN_FLATNESS, self.settings.flatness))
         self.constants = self.constants._replace(flatness=self.flatness)
 
     def _project(self) -> None:
@@ -270,7 +270,7 @@ class FastExState(State):
         largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.settings.word_prior)
         reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
         inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
-        unit = _GRID / max(float(reach @ inverse), 1e-300)
+        unit = _MAX_COORDINATE_SUM / max(float(reach @ inverse), 1e-300)
         frequency, background = np.zeros(len(self.scale)), np.zeros(BACKGROUND_SIZE)
         if self.settings.is_balanced:
             all_mass = max(int(documents.mass.sum()), 1)
@@ -283,14 +283,16 @@ class FastExState(State):
         shape = len(self.cluster), len(self.scale)
         content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
         heaviest = float((content @ self.scale.astype(np.float64)).max(initial=0.0))
-        project_documents(documents, self.scale, _GRID / max(heaviest, 1e-300), frequency, self.settings.bits)
+        project_documents(
+            documents, self.scale, _MAX_COORDINATE_SUM / max(heaviest, 1e-300), frequency, self.settings.bits
+        )
         empty = np.zeros(clusters.sums.shape[1], np.int32)
         clusters.total[:], clusters.square[:] = project_empty(self.projection, empty)
         clusters.sums[:] = empty
         clusters.overlap[:] = 0
         project_cells(self.slots, self.constants, self.projection, clusters)
         for column in (clusters.columns.norm, clusters.columns.constant, clusters.columns.slope):
-            usable = np.abs(column[: self.settings.n_clusters]) < MOST_OF_COLUMN
+            usable = np.abs(column[: self.settings.n_clusters]) < MAX_COLUMN_ENTRY
             if not usable.all():
                 refuse_scores(self.settings, f"cluster {np.argmin(usable)}")
 

@@ -19,7 +19,7 @@ from mc2core.compute.kernels import kernel
 #: fullest a table gets
 MAX_LOAD = 0.7
 _GROWTH = 4.0 / 3.0
-_LEAST_SLOTS = 64
+_MIN_SLOTS = 64
 _32 = np.uint64(32)
 _EMPTY = np.uint64(0)
 
@@ -40,11 +40,11 @@ def count_bits(n_clusters: int, n_words: int, largest: int) -> int:
 
 def empty_table(n_cells: int) -> np.ndarray:
     """(S,) uint64 slots for ``n_cells`` non-zero cells."""
-    return np.zeros(max(_LEAST_SLOTS, int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
+    return np.zeros(max(_MIN_SLOTS, int(n_cells / MAX_LOAD) + 1), dtype=np.uint64)
 
 
 @numba.njit(inline="always")
-def home(key, size):
+def preferred_slot(key, size):
     """Preferred slot of a key in a table of ``size`` < 2**32 slots."""
     return np.int64(((streams.mix(key) >> _32) * np.uint64(size)) >> _32)
 
@@ -52,7 +52,7 @@ def home(key, size):
 @numba.njit(inline="always")
 def count_at(slots, shift, key):
     """Count of the cell ``key`` (uint64), int64; 0 where it is not in the table. ``shift``: count bits, uint64."""
-    i = home(key, slots.size)
+    i = preferred_slot(key, slots.size)
     while True:
         slot = slots[i]
         if slot >> shift == key and slot != _EMPTY:
@@ -74,7 +74,7 @@ def _remove(slots, shift, i):
         if slots[j] == _EMPTY:
             slots[i] = _EMPTY
             return
-        from_home = j - home(slots[j] >> shift, size)
+        from_home = j - preferred_slot(slots[j] >> shift, size)
         from_hole = j - i
         if from_home < 0:
             from_home += size
@@ -91,7 +91,7 @@ def add_to(slots, shift, key, change, used):
 
     The table must have a free slot, and the count may not fall below 0; both are the caller's duty.
     """
-    i = home(key, slots.size)
+    i = preferred_slot(key, slots.size)
     mask = (np.uint64(1) << shift) - np.uint64(1)
     while slots[i] != _EMPTY:
         if slots[i] >> shift == key:
@@ -112,7 +112,7 @@ def add_to(slots, shift, key, change, used):
 def _rehash(old, shift, new):
     for slot in old:
         if slot != _EMPTY:
-            i = home(slot >> shift, new.size)
+            i = preferred_slot(slot >> shift, new.size)
             while new[i] != _EMPTY:
                 i = i + 1 if i + 1 < new.size else 0
             new[i] = slot
@@ -129,7 +129,7 @@ def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
 
 def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
     """A table with the same ``n_cells`` cells, made smaller if it has come to take over 16 bytes for each."""
-    if slots.nbytes <= 16 * max(n_cells, _LEAST_SLOTS):
+    if slots.nbytes <= 16 * max(n_cells, _MIN_SLOTS):
         return slots
     new = empty_table(n_cells)
     _rehash(slots, shift, new)
