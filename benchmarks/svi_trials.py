@@ -274,7 +274,7 @@ class Moving(SVI):
                 dropped |= {drop} if state.n_m[drop] == 0.0 else set()
 
     def _clusters(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> Iterator[Globals]:
-        words = np.asarray((seeding._sum_by(state.cluster, self.n_clusters) @ corpus.content).todense(), float)
+        words = np.asarray((seeding.members(state.cluster, self.n_clusters) @ corpus.content).todense(), float)
         dropped: set[int] = set()
         for keep, drop in list(likest(words, words.sum(axis=1) > 0)):
             if keep not in dropped and drop not in dropped:

@@ -1,4 +1,4 @@
-"""Seeds among documents by k-means++ under Hellinger's distance, and clusters around them."""
+"""Where chains and variational posteriors start: documents by k-means++ and k-means under Hellinger's distance."""
 
 from __future__ import annotations
 
@@ -9,11 +9,34 @@ import scipy.sparse as sp
 
 from mc2core.compute import variates
 from mc2core.corpus import Corpus, take_rows
+from mc2core.families.stacked import StackedContexts
 
 _LLOYD_PASSES = 10
-
-
 _CANDIDATES = 4
+_MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, that is held at once
+
+
+def cluster_documents(
+    corpus: Corpus, contexts: StackedContexts, n_clusters: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(J,) int: documents by their words; those without words by their contexts under the clusters found.
+
+    Where no document has words, clusters begin with one document each, drawn at random.
+    """
+    n_clusters = min(n_clusters, corpus.n_documents)
+    has_words = corpus.document_lengths > 0
+    cluster = np.full(corpus.n_documents, -1)
+    if has_words.any():
+        rows = unit_rows(take_rows(corpus.content, np.flatnonzero(has_words)))
+        cluster[has_words] = cluster_rows(rows, n_clusters, rng)
+    else:
+        seeds = rng.permutation(corpus.n_documents)[:n_clusters]
+        cluster[seeds] = np.arange(len(seeds))
+    left = np.flatnonzero(cluster < 0)
+    if len(left):
+        parameters = contexts.expected_parameters(contexts.natural(cluster, n_clusters))
+        cluster[left] = contexts.take(left).log_likelihood(parameters).argmax(axis=1)
+    return cluster
 
 
 def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
@@ -27,7 +50,8 @@ def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:
 def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np.ndarray:
     """k-means++ seeds (indices) of unit rows under Euclidean distance, the best of a few candidates each time.
 
-    Fewer than ``n_seeds`` where the rows have fewer distinct places.
+    Arthur and Vassilvitskii (2007), with their greedy choice of candidates. Fewer than ``n_seeds`` where the rows have
+    fewer distinct places.
     """
     n = rows.shape[0]
     chosen = [int(rng.integers(n))]
@@ -48,44 +72,33 @@ def _squared_distances(rows: sp.csr_matrix, seeds: Any) -> np.ndarray:
 
 def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
     """(n,) int: spherical k-means of unit rows from k-means++ seeds; clusters may end empty."""
-    centres = take_rows(rows, seed_rows(rows, n_clusters, rng)).toarray()
+    centres = take_rows(rows, seed_rows(rows, n_clusters, rng))
     cluster = np.full(rows.shape[0], -1)
     for _ in range(_LLOYD_PASSES):
-        new = np.asarray(rows @ centres.T).argmax(axis=1)
+        new = _nearest_centres(rows, centres)
         if (new == cluster).all():
             break
         cluster = new
-        centres = _sum_by(cluster, len(centres)) @ rows
-        centres = centres.toarray() / np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)[:, None]
+        centres = sp.csr_matrix(members(cluster, centres.shape[0]) @ rows)
+        lengths = np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)
+        centres.data /= np.repeat(lengths, np.diff(centres.indptr))
     return cluster
 
 
-def _sum_by(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
-    """(n_clusters, n) indicator."""
+def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:
+    """(n,) int: the centre with the largest product with each row, the first of equals."""
+    cluster, largest = np.zeros(rows.shape[0], np.int64), np.full(rows.shape[0], -np.inf)
+    together = max(1, _MAX_DENSE // max(rows.shape))
+    for first in range(0, centres.shape[0], together):
+        products = np.asarray(rows @ centres[first : first + together].toarray().T)
+        best = products.argmax(axis=1)
+        product = np.take_along_axis(products, best[:, None], axis=1)[:, 0]
+        is_closer = product > largest
+        cluster[is_closer], largest[is_closer] = first + best[is_closer], product[is_closer]
+    return cluster
+
+
+def members(cluster: np.ndarray, n_clusters: int) -> sp.csr_matrix:
+    """(n_clusters, n) indicator of the rows of each cluster: its product with (n, V) rows sums them."""
     n = len(cluster)
     return sp.csr_matrix((np.ones(n), (cluster, np.arange(n))), shape=(n_clusters, n))
-
-
-def hellinger_clusters(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """(J,) int32: documents by the nearest of ``n_clusters`` seed documents, chosen by k-means++.
-
-    Distance is Hellinger's, that of the square roots of word frequencies; empty documents go to the first seed.
-    """
-    rows = corpus.content.astype(np.float64)
-    lengths = np.asarray(rows.sum(axis=1)).ravel()
-    rows.data /= np.repeat(np.maximum(lengths, 1.0), np.diff(rows.indptr))
-    np.sqrt(rows.data, out=rows.data)
-    nearest = np.full(corpus.n_documents, 2.0)
-    cluster = np.zeros(corpus.n_documents, np.int32)
-    chance = np.where(lengths > 0, 1.0, 0.0)
-    for k in range(n_clusters):
-        if not chance.any():
-            break
-        seed = variates.choose(chance, rng, "documents to start clusters from")
-        distance = 2.0 - 2.0 * np.asarray((rows @ rows[[seed]].T).todense()).ravel()
-        closer = distance < nearest
-        cluster[closer] = k
-        nearest = np.minimum(nearest, distance)
-        chance = np.where(lengths > 0, np.maximum(nearest, 0.0), 0.0)
-        chance[seed] = 0.0
-    return cluster

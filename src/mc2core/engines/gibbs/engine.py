@@ -203,8 +203,9 @@ class Gibbs(Engine):
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
         n_clusters = None if self.one_cluster_per_document else self.start_clusters
         self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
-        assignments = start_assignments(corpus, n_clusters, self.start_topics, streams.generator(seed, "start"))
-        state = self._state(corpus, assignments, concentrations, 0.0)
+        contexts, rng = StackedContexts(corpus, self.contexts), streams.generator(seed, "start")
+        assignments = start_assignments(corpus, contexts, n_clusters, self.start_topics, rng)
+        state = self._state(corpus, contexts, assignments, concentrations, 0.0)
         self._update_weights(state, seed, 0)
         state.log_joint = self.log_joint(corpus, state)
         return state
@@ -273,7 +274,8 @@ class Gibbs(Engine):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
         assignments = Assignments(cluster, topic, _document_start(corpus), weights, rest)
         assignments.count()
-        return self._state(corpus, assignments, Concentrations(group, table, topic_concentration), log_joint)
+        concentrations = Concentrations(group, table, topic_concentration)
+        return self._state(corpus, StackedContexts(corpus, self.contexts), assignments, concentrations, log_joint)
 
     # -- inside --------------------------------------------------------------------------------------------
     def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
@@ -287,11 +289,16 @@ class Gibbs(Engine):
         memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
 
     def _state(
-        self, corpus: Corpus, assignments: Assignments, concentrations: Concentrations, log_joint: float
+        self,
+        corpus: Corpus,
+        contexts: StackedContexts,
+        assignments: Assignments,
+        concentrations: Concentrations,
+        log_joint: float,
     ) -> GibbsState:
         content = corpus.content
         cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
-        return GibbsState(assignments, concentrations, log_joint, cells, StackedContexts(corpus, self.contexts))
+        return GibbsState(assignments, concentrations, log_joint, cells, contexts)
 
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
         learnt = {

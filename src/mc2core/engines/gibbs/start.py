@@ -6,15 +6,18 @@ import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.engines.gibbs.state import Assignments
-from mc2core.engines.seeding import hellinger_clusters
+from mc2core.engines.seeding import cluster_documents
+from mc2core.families.stacked import StackedContexts
 
 
-def start_assignments(corpus: Corpus, n_clusters: int | None, n_topics: int, rng: np.random.Generator) -> Assignments:
-    """Clusters by :func:`hellinger_clusters` (None: one for each document); topics at random."""
+def start_assignments(
+    corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator
+) -> Assignments:
+    """Clusters by :func:`cluster_documents` (None: one for each document); topics at random."""
     if n_clusters is None:
         cluster = np.arange(corpus.n_documents, dtype=np.int32)
     else:
-        cluster = hellinger_clusters(corpus, n_clusters, rng)
+        cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
     topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
     document_start = np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
     weights = np.full(n_topics, 1.0 / (n_topics + 1))

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.gibbs.engine import Gibbs
-from mc2core.engines.seeding import _sum_by, cluster_rows, unit_rows
+from mc2core.engines.seeding import cluster_documents, cluster_rows, members, unit_rows
 from mc2core.engines.svi import sticks
 from mc2core.engines.svi.state import Globals
 from mc2core.families.stacked import StackedContexts
@@ -192,23 +192,6 @@ def assign_at_random(part: Corpus, engine: Any, rng: np.random.Generator) -> Ass
     )
 
 
-def cluster_documents(part: Corpus, some: StackedContexts, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
-    """(n,) int: documents by their words; those without words by their contexts under the clusters found."""
-    has_words = part.document_lengths > 0
-    cluster = np.full(part.n_documents, -1)
-    if has_words.any():
-        rows = unit_rows(take_rows(part.content, np.flatnonzero(has_words)))
-        cluster[has_words] = cluster_rows(rows, n_clusters, rng)
-    else:
-        seeds = rng.permutation(part.n_documents)[:n_clusters]
-        cluster[seeds] = np.arange(len(seeds))
-    left = np.flatnonzero(cluster < 0)
-    if len(left):
-        scores = some.take(left).log_likelihood(some.expected_parameters(some.natural(cluster, n_clusters)))
-        cluster[left] = scores.argmax(axis=1)
-    return cluster
-
-
 def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.random.Generator) -> Assignments:
     """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
 
@@ -219,7 +202,7 @@ def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.ra
     n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
     cluster = cluster_documents(part, some, n_clusters, rng)
     content = sp.csr_matrix(part.content, dtype=np.float64)
-    cluster_words = np.asarray((_sum_by(cluster, n_clusters) @ content).todense())
+    cluster_words = np.asarray((members(cluster, n_clusters) @ content).todense())
     topic_words = np.zeros((part.n_words, n_topics))
     owner = np.full(n_topics, -1)
     has_common = n_topics != np.count_nonzero(np.bincount(cluster))
@@ -229,11 +212,11 @@ def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.ra
     own = max(n_own // n_clusters, 1)
     m = 0
     for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
-        members = np.flatnonzero(cluster == k)
-        if len(members) and m < n_own:
-            group = cluster_rows(unit_rows(take_rows(content, members)), min(own, n_own - m), rng)
+        own_rows = np.flatnonzero(cluster == k)
+        if len(own_rows) and m < n_own:
+            group = cluster_rows(unit_rows(take_rows(content, own_rows)), min(own, n_own - m), rng)
             for one in np.unique(group):
-                words = np.asarray(content[members[group == one]].sum(axis=0)).ravel()
+                words = np.asarray(content[own_rows[group == one]].sum(axis=0)).ravel()
                 topic_words[:, m] = words * (0.5 if has_common else 1.0)
                 owner[m] = k
                 m += 1
