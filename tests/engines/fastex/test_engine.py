@@ -1,20 +1,30 @@
 """FastEx: exact enumeration, the table against a dict, caches against recomputation, resume, bad settings."""
 
-import itertools
-
 import numba
 import numpy as np
 import pytest
 from compute.test_signatures import signs
-from scipy.special import gammaln
-from scipy.stats import multivariate_t
+from engines.fastex.twin import (
+    STATES,
+    TINY,
+    A,
+    B,
+    G,
+    K,
+    assert_stationary,
+    hashed_vectors,
+    log_joint,
+    posterior,
+    settings_of,
+    small_corpus,
+)
 
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
 from mc2core.engines.fastex import engine as fastex
 from mc2core.engines.fastex import tables
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON, Settings
+from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState, sweep_exact
 from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, workspace
@@ -22,48 +32,6 @@ from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.hashed.sweep import sweep
 from mc2core.engines.fastex.hashed.table import add_to, count_at, count_bits, empty_table, grown
 from mc2core.engines.running.loop import fit
-
-TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
-K, A, G, B = 3, 0.3, 0.7, 0.5
-STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
-
-
-def settings_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1):
-    return Settings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1)
-
-
-def log_joint(cluster, component, corpus=TINY):
-    """The twin, written from the model."""
-    x = corpus.content.toarray()
-    n = np.bincount(cluster, minlength=K)
-    counts = np.array([x[cluster == k].sum(axis=0) for k in range(K)])
-    log_p = gammaln(K * G) - gammaln(K * G + len(x)) + np.sum(gammaln(n + G) - gammaln(G))
-    if component == GAUSSIAN:
-        return log_p + sum(log_multivariate_t(x[cluster == k]) for k in range(K))
-    log_p += np.sum(gammaln(counts + A) - gammaln(A))
-    total = corpus.n_words * A
-    if component == MULTINOMIAL:
-        return log_p + np.sum(gammaln(total) - gammaln(total + counts.sum(axis=1)))
-    return log_p + np.sum(total * np.log(B) - (counts.sum(axis=1) + total) * np.log(B + n))
-
-
-def log_multivariate_t(rows):
-    """Chain rule: each document by Student's t, given those before it (Normal-Gamma, one precision for all words)."""
-    total, shape, rate, strength, mean = 0.0, 1.0, B, A, np.zeros(rows.shape[1])
-    for row in rows:
-        scale = rate * (strength + 1) / (shape * strength)
-        total += multivariate_t.logpdf(row, loc=mean, shape=scale * np.eye(len(row)), df=2 * shape)
-        shape += len(row) / 2
-        rate += strength * np.sum((row - mean) ** 2) / (2 * (strength + 1))
-        mean = (strength * mean + row) / (strength + 1)
-        strength += 1
-    return total
-
-
-def posterior(component):
-    log_p = np.array([log_joint(state, component) for state in STATES])
-    p = np.exp(log_p - log_p.max())
-    return p / p.sum()
 
 
 @numba.njit
@@ -82,19 +50,6 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
     for t in range(n):
         sweep_exact(seed + np.uint64(t), model, log_gamma, cells, tables, clusters, cluster, moves)
         visits[(cluster * place).sum()] += 1
-
-
-def assert_stationary(batches, exact):
-    """Batch means against exact probabilities: no state off by more than 6 standard errors.
-
-    40 batches, 81 states: false-alarm rate below 81 * P(|t_39| > 6) = 5e-5. No error is smaller than that of
-    independent draws, which keeps states apart that were hardly ever visited.
-    """
-    share = batches / batches.sum(axis=1, keepdims=True)
-    error = np.sqrt(share.var(axis=0, ddof=1) / len(share) + exact / batches.sum())
-    assert np.max(np.abs(share.mean(axis=0) - exact) / error) < 6
-    distance = 0.5 * np.abs(share.mean(axis=0) - exact).sum()
-    assert distance < 0.05  # a gross error shows here, too, where 6 errors are wide
 
 
 @pytest.mark.parametrize(
@@ -146,13 +101,6 @@ def test_proposal_does_not_know_where_the_document_is(is_balanced, component):
         # the first state fitted the projection; all others share it
         assert all(np.array_equal(weights, found[1]) for weights in found[1:])
         assert found[1].min() > 0
-
-
-def small_corpus(n_documents=40, n_words=30, seed=0):
-    rng = np.random.default_rng(seed)
-    truth = np.arange(n_documents) % 4
-    words = rng.dirichlet(np.full(n_words, 0.2), size=4)
-    return Corpus(np.array([rng.multinomial(30, words[k]) for k in truth]), labels=truth), truth
 
 
 class TestTable:
@@ -256,13 +204,7 @@ def test_signatures_and_norms_against_their_twin(is_balanced):
     corpus, truth = small_corpus()
     bits = 128
     state = FastExState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
-    x = corpus.content.toarray().astype(float)
-    p = x.sum(axis=0) / x.sum() if is_balanced else np.zeros(corpus.n_words)
-    hashed = (x - x.sum(axis=1, keepdims=True) * p) * state.scale
-    counts = np.array([x[truth == k].sum(axis=0) for k in range(4)])
-    kept = state.scale > 0
-    theta = np.log1p(counts / A)
-    parameters = np.where(kept, (theta - state.centre) / np.where(kept, state.scale, 1.0), 0.0)
+    hashed, parameters = hashed_vectors(corpus, truth, state)
     sign = np.array([signs(word, bits) for word in range(corpus.n_words)])
     for vectors, words, norms in (
         (hashed, state.documents.signature, state.documents.norm),
@@ -272,7 +214,10 @@ def test_signatures_and_norms_against_their_twin(is_balanced):
         assert np.mean(found != (vectors @ sign > 0)) < 0.01
         assert np.allclose(norms, np.linalg.norm(vectors, axis=1), rtol=1e-4)
     if is_balanced:
-        assert np.allclose(state.clusters.overlap / OVERLAP_UNIT, theta @ (p * kept), rtol=1e-6)
+        x = corpus.content.toarray()
+        theta = np.log1p(np.array([x[truth == k].sum(axis=0) for k in range(4)]) / A)
+        frequency = np.where(state.scale > 0, x.sum(axis=0) / x.sum(), 0.0)
+        assert np.allclose(state.clusters.overlap / OVERLAP_UNIT, theta @ frequency, rtol=1e-6)
 
 
 def test_upper_bound_fails_no_more_often_than_it_says():
@@ -283,11 +228,7 @@ def test_upper_bound_fails_no_more_often_than_it_says():
     slack = np.sqrt(np.log(4 / failure) / (2 * bits))
     state = FastExState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
     assert state.constants.slack == pytest.approx(slack)
-    x = corpus.content.toarray().astype(float)
-    hashed = (x - x.sum(axis=1, keepdims=True) * x.sum(axis=0) / x.sum()) * state.scale
-    kept = state.scale > 0
-    theta = np.log1p(np.array([x[truth == k].sum(axis=0) for k in range(4)]) / A)
-    parameters = np.where(kept, (theta - state.centre) / np.where(kept, state.scale, 1.0), 0.0)
+    hashed, parameters = hashed_vectors(corpus, truth, state)
     apart = (
         np.bitwise_count(state.documents.signature[:, None, :] ^ state.clusters.columns.signature.T[:4]).sum(axis=2)
         / bits

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from engines.fastex.test_engine import TINY, settings_of
+from engines.fastex.twin import TINY, settings_of
 
 from mc2core import Corpus, fit
 from mc2core.base import memory

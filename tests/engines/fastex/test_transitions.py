@@ -7,7 +7,7 @@ No sampling error hides a bug here. Of 3 clusters and 4 documents there are 81 s
 import numba
 import numpy as np
 import pytest
-from engines.fastex.test_engine import STATES, TINY, A, K, log_joint, posterior, settings_of
+from engines.fastex.twin import STATES, TINY, A, K, log_joint, posterior, settings_of
 from scipy.special import gammaln
 
 from mc2core import Corpus

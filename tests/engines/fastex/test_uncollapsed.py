@@ -5,7 +5,7 @@ from dataclasses import replace
 import numba
 import numpy as np
 import pytest
-from engines.fastex.test_engine import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
+from engines.fastex.twin import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
 from scipy.special import gammaln
 
 from mc2core import Corpus
