@@ -35,8 +35,6 @@ LONG_FUNCTIONS = {
 }
 #: compiled functions with more positional parameters than that: to be cut
 WIDE_KERNELS = {
-    "engines.fastex.exact.sweep_exact",
-    "engines.fastex.exact.weigh_document",
     "sources.formats.xmlscan._scan",
     "sources.text.wordcount._add_words",
 }

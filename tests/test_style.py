@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 RULE_FILES = [
-    str(path.relative_to(ROOT)) for path in (ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "Snakefile", ROOT / "workflow/Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk")))
 ]
 
 

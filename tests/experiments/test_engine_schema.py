@@ -9,11 +9,11 @@ import pytest
 from workflow_calls import ROOT
 
 from mc2core.engines.registry import ENGINES, engine_class, make_engine, settings_of
-from mc2core.experiments import engine_schema, plan
+from mc2core.experiments import engine_schema, plan, schemas
 from mc2core.families import FAMILIES
 
 STORED = ROOT / "workflow/schemas/engines.schema.yaml"
-SCHEMA = plan.read_schema(STORED)["properties"]
+SCHEMA = schemas.read(STORED)["properties"]
 SETTINGS = [(engine, setting) for engine in ENGINES for setting in settings_of(engine)]
 
 
@@ -70,7 +70,7 @@ def test_the_schema_refuses_what_the_constructor_refuses(engine, setting):
     seen = set()
     for value in candidates(schema):
         refused = refusal(make_engine, engine, {setting: value}, {})
-        by_schema = refusal(plan.check_values, {setting: value}, SCHEMA[engine], "plan")
+        by_schema = refusal(schemas.check_values, {setting: value}, SCHEMA[engine], "plan")
         assert bool(refused) == bool(by_schema), f"{value!r}: {refused or 'accepted'}, but by the schema: {by_schema}"
         seen.add(bool(refused))
     assert seen == {True, False}
@@ -86,7 +86,7 @@ def refusal(function, *arguments):
 
 
 def test_schemas_are_schemas():
-    jsonschema.Draft202012Validator.check_schema(plan.read_schema(ROOT / "workflow/schemas/config.schema.yaml"))
+    jsonschema.Draft202012Validator.check_schema(schemas.read(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
 def test_a_plan_holds_no_default_of_an_engine_or_a_family():
@@ -104,14 +104,14 @@ def test_a_plan_holds_no_default_of_an_engine_or_a_family():
 
 def test_what_a_plan_leaves_out_is_the_constructors_default():
     given = {"gibbs": {"kernel": "blocked"}}
-    filled = plan.fill_defaults(given, {"properties": SCHEMA})
+    filled = schemas.fill_defaults(given, {"properties": SCHEMA})
     assert filled["gibbs"] == settings_of("gibbs") | {"kernel": "blocked"}
     assert filled["svi"] == settings_of("svi")
     assert filled["fastex"] == settings_of("fastex")
 
 
 def test_defaults_of_families_are_those_of_their_constructors():
-    schema = plan.read_schema(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
+    schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")["definitions"]
     described = schema["family"]["properties"]
     for name, family in FAMILIES.items():
         for setting, parameter in inspect.signature(family).parameters.items():

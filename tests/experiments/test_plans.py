@@ -9,19 +9,19 @@ import yaml
 from workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
-from mc2core.experiments import plan
+from mc2core.experiments import plan, schemas
 from mc2core.sources import datasheet
 from mc2core.sources.download import fetch
 
 SCHEMAS = ROOT / "workflow/schemas"
-CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
 LABELLED = ("labelme", "uiucsports", "ohsumed", "stateunion")
 HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
 
 
 def config(**changes):
     whole = plan.read_yaml(ROOT / "config/config.yaml") | changes
-    plan.fill_defaults(whole["engines"], CONFIG_SCHEMA["properties"]["engines"])
+    schemas.fill_defaults(whole["engines"], CONFIG_SCHEMA["properties"]["engines"])
     return whole
 
 
@@ -185,9 +185,9 @@ def test_the_plans_of_the_checkout_are_accepted():
             return old
 
         changes = plan.read_yaml(ROOT / "config" / name)
-        plan.check_keys(changes, CONFIG_SCHEMA, name)
+        schemas.check_keys(changes, CONFIG_SCHEMA, name)
         update(whole, changes)
-        plan.check_values(whole, CONFIG_SCHEMA, name)
+        schemas.check_values(whole, CONFIG_SCHEMA, name)
         path = ROOT / "config/experiments.tsv"
         rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
         runs = plan.read_experiments(path, rows, whole, whole["corpora"])
@@ -245,9 +245,9 @@ def test_all_sheets_are_read_in_one_way(tmp_path):
 # -- the configuration -----------------------------------------------------------------------------------------
 def values(**changes):
     whole = config(**changes)
-    plan.check_keys(whole, CONFIG_SCHEMA, "c")
-    plan.read_numbers(whole, CONFIG_SCHEMA)
-    plan.check_values(whole, CONFIG_SCHEMA, "c")
+    schemas.check_keys(whole, CONFIG_SCHEMA, "c")
+    schemas.read_numbers(whole, CONFIG_SCHEMA)
+    schemas.check_values(whole, CONFIG_SCHEMA, "c")
     return whole
 
 

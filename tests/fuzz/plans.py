@@ -10,11 +10,11 @@ from pathlib import Path
 
 from harness import Parser, main
 
-from mc2core.experiments import plan
+from mc2core.experiments import plan, schemas
 from mc2core.experiments.run_checks import check_runs
 
 CHECKOUT = Path(__file__).parents[2]
-SCHEMAS = {path.name.partition(".")[0]: plan.read_schema(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
+SCHEMAS = {path.name.partition(".")[0]: schemas.read(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}
 TARGETS = ("icml2014_table1", "icml2014_figure3", "uai2016_figure3", "uai2016_table1", "nips2012_table2")
 USUAL = plan.read_yaml(CHECKOUT / "config/config.yaml")
 TOKENS = [
@@ -33,11 +33,11 @@ def read_plan(folder: Path, target: Path) -> None:
     changes = plan.read_yaml(folder / "plan.yaml")
     if not isinstance(changes, dict):
         raise ValueError("Snakemake refuses a plan without keys")
-    plan.check_keys(changes, SCHEMAS["config"], "configuration")
+    schemas.check_keys(changes, SCHEMAS["config"], "configuration")
     _update(whole, changes)
-    plan.read_numbers(whole, SCHEMAS["config"])
-    plan.check_values(whole, SCHEMAS["config"], "configuration")
-    plan.fill_defaults(whole["engines"], SCHEMAS["config"]["properties"]["engines"])
+    schemas.read_numbers(whole, SCHEMAS["config"])
+    schemas.check_values(whole, SCHEMAS["config"], "configuration")
+    schemas.fill_defaults(whole["engines"], SCHEMAS["config"]["properties"]["engines"])
     plan.check_mirror(whole)
     chosen = plan.choose_datasets(whole)
     sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")

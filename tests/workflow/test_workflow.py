@@ -7,13 +7,13 @@ import pytest
 import yaml
 from workflow_calls import ROOT, snakemake
 
-from mc2core.experiments import code_digest, plan
+from mc2core.experiments import code_digest, plan, schemas
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
-CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
+CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
 # the one part of which config.yaml holds only what differs
-plan.fill_defaults(CONFIG["engines"], CONFIG_SCHEMA["properties"]["engines"])
+schemas.fill_defaults(CONFIG["engines"], CONFIG_SCHEMA["properties"]["engines"])
 TARGETS = {
     "icml2014_figure1",
     "icml2014_figure2",
@@ -54,7 +54,7 @@ def fields(schema, path=()):
 
 
 def test_config_names_every_key_of_the_schema_and_no_other():
-    plan.check_keys(CONFIG, CONFIG_SCHEMA, "config.yaml")
+    schemas.check_keys(CONFIG, CONFIG_SCHEMA, "config.yaml")
     for path, _ in fields(CONFIG_SCHEMA):
         value = CONFIG
         for name in path:
@@ -79,7 +79,7 @@ def test_every_key_is_described_closed_and_required():
 @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml"])
 def test_other_plans_hold_only_what_differs(name):
     changes = yaml.safe_load((ROOT / "config" / name).read_text())
-    plan.check_keys(changes, CONFIG_SCHEMA, name)
+    schemas.check_keys(changes, CONFIG_SCHEMA, name)
 
     def same(value, default, path):
         if isinstance(value, dict):
@@ -109,7 +109,7 @@ def test_other_plans_hold_only_what_differs(name):
 )
 def test_unknown_key_is_named_with_the_nearest_one(change, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        plan.check_keys(change, CONFIG_SCHEMA, "c.yaml")
+        schemas.check_keys(change, CONFIG_SCHEMA, "c.yaml")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_unknown_key_is_named_with_the_nearest_one(change, message):
 )
 def test_value_that_is_not_allowed_is_named_in_one_sentence(change, message):
     with pytest.raises(ValueError, match=re.escape(message)) as caught:
-        plan.check_values(CONFIG | change, CONFIG_SCHEMA, "c.yaml")
+        schemas.check_values(CONFIG | change, CONFIG_SCHEMA, "c.yaml")
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 300
 

@@ -1,43 +1,68 @@
 """The plan, checked: configuration, sheets, and what each target needs."""
 
+import copy
 import re
 from functools import partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.io import local
 from snakemake.logging import logger
+from snakemake.utils import update_config
 
-from mc2core.experiments import inputs, plan, targets
+from mc2core.experiments import inputs, plan, schemas, targets
 from mc2core.experiments.code_digest import code_digest
 from mc2core.sources.download.fetch import read_catalogue
 
-SCHEMAS = Path(workflow.basedir) / "workflow" / "schemas"
+
+def own_part(path):
+    """A file of this workflow, wherever it runs. A Path: as a parameter of a rule it is no reason to run it again."""
+    return Path(workflow.source_path(f"../../{path}"))
+
+
+def own_schema(name):
+    return own_part(f"workflow/schemas/{name}")
+
+
+def sheet(path):
+    """A file of config/: that of the working directory, if it is there, or this workflow's own."""
+    return Path(path) if Path(path).is_file() else own_part(path)
+
+
 EXPERIMENTS = "config/experiments.tsv"
-CONFIG_SCHEMA = plan.read_schema(SCHEMAS / "config.schema.yaml")
+CATALOGUE = "config/datasets.tsv"
+CONFIG_SCHEMA, DATASETS_SCHEMA, EXPERIMENTS_SCHEMA = (
+    schemas.read(own_schema(f"{name}.schema.yaml"), own_schema)
+    for name in ("config", "datasets", "experiments")
+)
+DEFAULT_PLAN = plan.read_yaml(own_part("config/config.yaml"))
 
 # datasets that are parts of another one's files
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}
 
 try:
-    if workflow.is_main_process:
+    if workflow.is_main_process and workflow.modifier.is_main_snakefile():
         for file in workflow.configfiles:
             plan.read_yaml(
                 file
             )  # stricter than Snakemake, which overlooks a key that comes twice
-    plan.check_keys(config, CONFIG_SCHEMA, "configuration")
-    plan.read_numbers(config, CONFIG_SCHEMA)
-    plan.check_values(config, CONFIG_SCHEMA, "configuration")
-    plan.fill_defaults(config["engines"], CONFIG_SCHEMA["properties"]["engines"])
+    # a configuration, also one that is passed to a module, holds what differs
+    given, config = config, copy.deepcopy(DEFAULT_PLAN)
+    update_config(config, copy.deepcopy(given))
+    schemas.check_keys(config, CONFIG_SCHEMA, "configuration")
+    schemas.read_numbers(config, CONFIG_SCHEMA)
+    schemas.check_values(config, CONFIG_SCHEMA, "configuration")
+    schemas.fill_defaults(config["engines"], CONFIG_SCHEMA["properties"]["engines"])
     plan.check_mirror(config)
     CHOSEN = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(
-        "config/datasets.tsv",
-        plan.read_yaml(SCHEMAS / "datasets.schema.yaml"),
+        sheet(CATALOGUE),
+        DATASETS_SCHEMA,
         key="file",
     )
     SHEET = plan.read_experiments(
-        EXPERIMENTS,
-        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+        sheet(EXPERIMENTS),
+        EXPERIMENTS_SCHEMA,
         config,
         config["corpora"],
     )
@@ -110,6 +135,14 @@ def fit_code(engine):
     return code_digest(
         "mc2core.engines.running.files", f"mc2core.engines.{engine}.engine"
     )
+
+
+def checkpoint_of(model, name):
+    """The checkpoint of a fit. It is no output: it has to outlive a job that is killed, so that the next goes on from it.
+
+    Found from the model, below which ``results`` a module may have put its files.
+    """
+    return f"{Path(model).parents[3]}/checkpoints/{name}.npz"
 
 
 def corpus_of(wildcards):

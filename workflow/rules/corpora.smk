@@ -14,7 +14,7 @@ rule fetch:
     resources:
         **takes(500),
     params:
-        catalogue="config/datasets.tsv",
+        catalogue=sheet(CATALOGUE),
     message:
         "Fetching {wildcards.file} of {wildcards.dataset}"
     script:
@@ -181,6 +181,7 @@ rule corpus:
         **takes(corpus_memory),
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
+        paper=own_part("workflow/paper/datasets.csv"),
         code=code_digest("mc2core.sources.catalogue"),
     message:
         "Preparing corpus {wildcards.dataset} (source: {params.corpus[source]})"

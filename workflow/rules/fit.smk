@@ -13,6 +13,8 @@ rule warm_kernels:
     resources:
         **takes(2000),
     params:
+        sheet=sheet(EXPERIMENTS),
+        schema=own_part("workflow/schemas/experiments.schema.yaml"),
         code=lambda wildcards: fit_code(wildcards.engine),
     message:
         "Compiling kernels of {wildcards.engine}"
@@ -35,8 +37,9 @@ rule fit:
         **takes(2000),
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
-        # no output: it has to outlive a job that is killed, so that the next one goes on from it
-        checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-{wildcards.seed}.npz",
+        checkpoint=lambda wildcards, output: checkpoint_of(
+            output.model, f"{wildcards.run}-{wildcards.seed}"
+        ),
         checkpoint_every=config["checkpoint_every"],
         follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
             RUNS[wildcards.run]["targets"]
@@ -68,7 +71,9 @@ rule fit_with_snapshots:
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         seeds=list(SEEDS),
-        checkpoint=lambda wildcards: f"results/checkpoints/{wildcards.run}-snapshots-{{seed}}.npz",
+        checkpoint=lambda wildcards, output: checkpoint_of(
+            output.model[0], f"{wildcards.run}-snapshots-{{seed}}"
+        ),
         checkpoint_every=config["checkpoint_every"],
         n_snapshots=config["curves"]["n_snapshots"],
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),

@@ -37,8 +37,9 @@ rule report_html:
     resources:
         **takes(1000),
     params:
+        # of the whole workflow, of which this one may be a module
         snakefile=lambda wildcards: workflow.main_snakefile,
-        plan=config,
+        plan=lambda wildcards: workflow.config,
     message:
         "Writing {output}"
     script:

@@ -96,7 +96,7 @@ def usage_files():
         raise WorkflowError(
             "corpora, aua: the source 'own' needs the folder of your tables"
         )
-    return {"files": [folder]}
+    return {"files": [local(folder)]}
 
 
 def sheet_files(dataset):
@@ -109,10 +109,13 @@ def sheet_files(dataset):
 
 
 def own_files():
+    """Files of the user; local ones: where a module puts its files (its prefix) does not matter for them."""
     mine = config["corpora"]["mine"]
+    example = DEFAULT_PLAN["corpora"]["mine"]["file"]
+    file = sheet(example) if mine["file"] == example else mine["file"]
     return {
-        "files": [mine["file"]],
-        "vocabulary": [mine["vocabulary"]] if mine["vocabulary"] else [],
+        "files": [local(str(file))],
+        "vocabulary": [local(mine["vocabulary"])] if mine["vocabulary"] else [],
     }
 
 

@@ -17,7 +17,7 @@ def main(snakemake):
             test_fraction=corpus.get("test_fraction", 0),
             settings={name: value for name, value in corpus.items() if name in known},
             files={role: list(files) for role, files in snakemake.input.items()},
-            paper="workflow/paper/datasets.csv",
+            paper=snakemake.params.paper,
         )
 
 

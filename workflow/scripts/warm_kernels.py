@@ -4,14 +4,12 @@ from mc2core.base.logs import job
 from mc2core.engines.running.warm import warm_kernels
 from mc2core.experiments import plan
 
-SCHEMA = "workflow/schemas/experiments.schema.yaml"
-
 
 def main(snakemake):
     with job(snakemake.log[0]):
         config, engine = snakemake.config, snakemake.wildcards.engine
         chosen = plan.choose_datasets(config)
-        runs = plan.read_experiments("config/experiments.tsv", plan.read_yaml(SCHEMA), config, chosen)
+        runs = plan.read_experiments(snakemake.params.sheet, plan.read_yaml(snakemake.params.schema), config, chosen)
         warm_kernels(engine, plan.variants(runs, engine), config["contexts"], config["estimators"])
 
 

@@ -10,7 +10,8 @@ from mc2core.base.checks import nearest
 from mc2core.corpus import parts
 from mc2core.engines.base import run_length
 from mc2core.engines.registry import make_engine
-from mc2core.experiments.plan import MISSING, check_keys, check_values
+from mc2core.experiments.plan import MISSING
+from mc2core.experiments.schemas import check_keys, check_values
 from mc2core.sources.catalogue import contexts_of
 
 #: the target that wants the scores of all runs; it makes no table and no figure

@@ -1,0 +1,189 @@
+"""The workflow from other folders and as a module of another one; its checkout's path has a space and an umlaut."""
+
+import shutil
+import subprocess
+
+import pytest
+import yaml
+from workflow_calls import ROOT, copy_checkout, snakemake
+
+import mc2core
+
+pytestmark = pytest.mark.workflow
+#: jobs of the default plan, as a dry run in the checkout itself counts them
+DEFAULT_JOBS = {"fit": 34, "corpus": 6, "warm_kernels": 3, "icml2014_table1": 1, "report_html": 1, "all": 1}
+
+
+@pytest.fixture
+def there(tmp_path):
+    """The checkout."""
+    folder = tmp_path / "mein Ördner é"
+    folder.mkdir()
+    copy_checkout(folder)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path):
+    """Where results should go."""
+    folder = tmp_path / "anderswo ü"
+    folder.mkdir()
+    return folder
+
+
+def planned(output, prefix=""):
+    """``{rule: jobs}`` of a dry run, for the rules of DEFAULT_JOBS."""
+    table = output[output.rindex("\nJob stats:") :]
+    counts = dict(line.split() for line in table.splitlines() if len(line.split()) == 2 and line.split()[1].isdigit())
+    return {rule: int(counts.get(prefix + rule, 0)) for rule in DEFAULT_JOBS}
+
+
+def files_below(folder):
+    return {
+        str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file() and ".snakemake" not in path.parts
+    }
+
+
+def outer(folder, text, config):
+    """Another workflow: its file, its configuration with our plan in it."""
+    (folder / "Snakefile").write_text(text)
+    (folder / "config").mkdir()
+    (folder / "config/config.yaml").write_text(yaml.safe_dump(config))
+
+
+MODULE = """
+configfile: "config/config.yaml"
+
+
+rule first:
+    input:
+        "parts/mc2/results/uai2016/uai2016_figure1.png",
+
+
+module mc2:
+    snakefile:
+        {snakefile}
+    prefix:
+        "parts/mc2"
+    config:
+        config["mc2"]
+
+
+use rule * from mc2 as mc2_*
+"""
+
+
+def test_the_default_profile_is_taken_beside_the_snakefile_and_from_anywhere(there, here):
+    # "quiet: [host]" of the profile leaves out the line that names the host
+    call = ["-n", "uai2016_figure1"]
+    for folder, entry in ((there, []), (here, ["--snakefile", there / "Snakefile"])):
+        code, output = snakemake(folder, *call, *entry)
+        assert code == 0, output
+        assert "workflow specific profile" in output
+        assert "  Host: " not in output
+    code, output = snakemake(there, *call, "--workflow-profile", "none")
+    assert code == 0, output
+    assert "  Host: " in output
+
+
+def test_both_entries_make_the_default_plan(there):
+    for entry in ("Snakefile", "workflow/Snakefile"):
+        code, output = snakemake(there, "-n", "--snakefile", entry)
+        assert code == 0, output
+        assert planned(output) == DEFAULT_JOBS, entry
+
+
+def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path):
+    before = files_below(there)
+    entry = ["--snakefile", there / "Snakefile", "--directory", here]
+    code, output = snakemake(tmp_path, "-n", *entry)
+    assert code == 0, output
+    assert planned(output) == DEFAULT_JOBS
+    # the small table that datasets.tsv, the papers' counts and the example of an own corpus go into, and a drawing
+    code, output = snakemake(tmp_path, "uai2016_figure1", "corpora", *entry, "--config", "datasets=mine")
+    assert code == 0, output
+    made = files_below(here)
+    assert made >= {f"results/uai2016/uai2016_figure1.{kind}" for kind in ("png", "pdf", "csv")}
+    assert len(mc2core.Corpus.load(here / "results/corpora/mine/train").vocabulary) > 10
+    assert all(path.startswith("results/") for path in made)
+    assert files_below(there) == before
+
+
+def test_a_folders_own_plan_and_sheet_count_and_what_they_leave_out_is_as_in_ours(there, here, tmp_path):
+    (here / "config").mkdir()
+    (here / "config/config.yaml").write_text("datasets: [nips]\nseeds: 2\n")
+    (tmp_path / "more.yaml").write_text("seeds: 5\n")
+    entry = ["--snakefile", there / "Snakefile", "--directory", here]
+    (here / "config/experiments.tsv").write_text(
+        "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\nmine\ticml2014_table1\tnips\tMC2\tgibbs\t\t\n"
+    )
+    for further, seeds in (([], 2), (["--configfile", "more.yaml"], 5)):
+        code, output = snakemake(tmp_path, "-n", "icml2014_table1", *entry, *further)
+        assert code == 0, output
+        assert planned(output) == {
+            "fit": seeds, "corpus": 1, "warm_kernels": 1, "icml2014_table1": 1, "report_html": 0, "all": 0
+        }  # fmt: skip
+    (here / "config/config.yaml").write_text("datasets: [nips]\nsedes: 2\n")
+    code, output = snakemake(tmp_path, "-n", *entry)
+    assert code == 1
+    assert "configuration: 'sedes' is not known; did you mean 'seeds'?" in output
+    assert "Traceback" not in output
+
+
+def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
+    table1 = {"n_clusters": [100], "bits": [8]}
+    letters = {"iterations": 3, "burn_in": 1, "thin": 1}
+    ours = {"datasets": ["aua"], "fit": {"letters": letters}, "nips2012": {"table1": table1}}
+    entry = repr(str(there / "workflow/Snakefile"))
+    outer(here, MODULE.format(snakefile=entry), {"samples": 3, "mc2": ours})
+    results = here / "parts/mc2/results"
+
+    code, output = snakemake(here, "-n")
+    assert code == 0, output
+    assert "rule first:" in output  # ours do not push themselves before it
+
+    # times are given, so that the report, which is about the whole workflow, takes seconds
+    (results / "times").mkdir(parents=True)
+    (results / "times/nips2012.csv").write_text(
+        "part,method,clusters,bits,microseconds_per_document\ntotal,FastEx,100,8,10.0\n"
+    )
+    code, output = snakemake(here, "mc2_all")
+    assert code == 0, output
+    page = (results / "report.html").read_text()
+    assert "uai2016_figure2.png" in page
+    assert "nips2012_table1.html" in page
+
+    # settings that are passed reach the job, and no file is left outside the prefix
+    model = "parts/mc2/results/fits/letters/0/model.npz"
+    passed = {"datasets": ["letters"], "seeds": 1, "estimators": ["marginal"]}
+    (here / "config/config.yaml").write_text(yaml.safe_dump({"mc2": ours | passed}))
+    code, output = snakemake(here, model)
+    assert code == 0, output
+    assert mc2core.Model.load(here / model).provenance["iterations"] == 3
+    assert sorted(path.name for path in here.iterdir() if path.name != ".snakemake") == ["Snakefile", "config", "parts"]
+
+
+def test_as_a_module_from_a_repository(there, here):
+    subprocess.run(["git", "init", "-q", "."], cwd=there, check=True)
+    subprocess.run(["git", "add", "."], cwd=there, check=True)
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run(["git", *author, "commit", "-q", "-m", "all"], cwd=there, check=True)
+    for part in ("workflow", "config", "Snakefile"):
+        path = there / part
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    entry = f'gitfile({str(there)!r}, path="workflow/Snakefile", commit="HEAD")'
+    outer(here, MODULE.format(snakefile=entry), {"mc2": {}})
+    # not by way of "first": Snakemake 9.27 trips over scripts of a local repository for all jobs but the target's
+    code, output = snakemake(here, "mc2_uai2016_figure1")
+    assert code == 0, output
+    assert (here / "parts/mc2/results/uai2016/uai2016_figure1.png").stat().st_size > 1000
+
+
+def test_what_the_catalogue_of_workflows_asks_for_is_there():
+    usage = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text())["usage"]
+    assert set(usage) <= {"mandatory-flags", "software-stack-deployment"}
+    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
+    assert set(usage["software-stack-deployment"]) == {"conda", "singularity", "singularity+conda", "report"}
+    for file in ("workflow/Snakefile", "config/README.md", "README.md"):
+        assert (ROOT / file).is_file()
+    assert {"snakemake", "workflow"} <= set((ROOT / "README.md").read_text().lower().split())

@@ -1,0 +1,25 @@
+"""What both entries include, ../../Snakefile and ../Snakefile: the default plan, all rules, the text of the report."""
+
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.0")
+# Rules name no conda file or container: all jobs share the one virtual environment that constraints.txt pins.
+
+
+# the working directory's, if it has one; common.smk fills in what a plan leaves out
+if Path("config/config.yaml").is_file():
+
+    configfile: "config/config.yaml"
+
+
+report: "../report/workflow.rst"
+
+
+include: "common.smk"
+include: "corpora.smk"
+include: "fit.smk"
+include: "score.smk"
+include: "targets.smk"
+include: "report.smk"
