@@ -200,7 +200,8 @@ def read_experiments(
     Returns
     -------
     ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
-    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it.
+    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it. A baseline has no
+    length: it has ``of``, the run whose model it clusters by, or None.
 
     Raises
     ------
@@ -208,19 +209,21 @@ def read_experiments(
         What :func:`read_sheet` refuses; a dataset, engine, context or setting that the plan does not have.
     """
     runs: dict[str, dict[str, Any]] = {}
+    engines = {**config["engines"], **config["baselines"]}
     for row in read_sheet(path, schema, key="run"):
         where = f"{path}, run {row['run']!r}"
         contexts = [name for name in row["contexts"].split("+") if name]
         for kind, name, known in (
             ("dataset", row["dataset"], config["corpora"]),
-            ("engine", row["engine"], config["engines"]),
+            ("engine", row["engine"], engines),
             *(("context", name, config["contexts"]) for name in contexts),
         ):
             if name not in known:
                 raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
         if len(set(contexts)) < len(contexts):
             raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
-        settings, length = dict(config["engines"][row["engine"]]), dict(config["fit"][row["dataset"]])
+        settings = dict(engines[row["engine"]])
+        length = {"of": None} if row["engine"] in config["baselines"] else dict(config["fit"][row["dataset"]])
         for name, value in parse_settings(row["settings"], where).items():
             known = [*settings, *length, MISSING]
             if name not in known:
@@ -249,6 +252,10 @@ def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[st
             choices = {name: value for name, value in settings.items() if isinstance(value, str | bool | list)}
             found.setdefault(json.dumps(choices, sort_keys=True), settings)
     return list(found.values())
+
+
+#: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
+LEAVE_MODELS = ("lda",)
 
 
 @dataclass(frozen=True)
@@ -280,6 +287,16 @@ class Plan:
     def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
         """The entries of those of some datasets that were chosen."""
         return {name: self.config["corpora"][name] for name in names if name in self.chosen}
+
+    @property
+    def baselines(self) -> list[str]:
+        """Runs of methods that the papers compare with, which are no engines."""
+        return [name for name, run in self.runs.items() if run["fit"]["engine"] in self.config["baselines"]]
+
+    def result_of(self, run: str) -> str:
+        """File that a fit of a run leaves: "model.npz" or "assignments.tsv"."""
+        has_model = run not in self.baselines or self.runs[run]["fit"]["engine"] in LEAVE_MODELS
+        return "model.npz" if has_model else "assignments.tsv"
 
     def runs_of(self, target: str) -> list[str]:
         """Runs that feed a target. ValueError where the chosen datasets leave none."""

@@ -56,6 +56,7 @@ def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping
 
 
 def resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema itself, or what it refers to in ``root`` (``$ref: "#/definitions/..."``)."""
     while "$ref" in schema:
         node: Any = root
         for part in str(schema["$ref"]).removeprefix("#/").split("/"):

@@ -22,7 +22,8 @@ class Sample:
     cluster_weights : (K,) float64, sums to 1
         E[pi_k] over the clusters in use.
     new_cluster_weight : float
-        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0.
+        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0; 1 where every
+        document has topic proportions of its own.
     topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
         E[tau_km] over the topics in use. Sparse where every cluster is a topic of its own, thousands of them.
     new_topic_weight : (K,) float64
@@ -69,6 +70,18 @@ class Sample:
     def natural(self) -> np.ndarray:
         """(K, D) float64: posterior natural parameters of the stacked contexts of each cluster."""
         return self.contexts.dense()
+
+    @property
+    def has_own_proportions(self) -> bool:
+        """Whether every document has topic proportions of its own, as in the HDP and LDA, so that none is in a cluster
+        seen before.
+        """
+        return self.new_cluster_weight == 1.0
+
+    @property
+    def documents_are_clusters(self) -> bool:
+        """Whether each training document is a cluster of its own: the HDP."""
+        return self.has_own_proportions and self.n_clusters == len(self.cluster)
 
     @property
     def word_given_topic(self) -> np.ndarray:

@@ -1,14 +1,15 @@
-"""Scores of a model: sizes, held-out perplexity, agreement with labels."""
+"""Scores of a model or of assignments: sizes, held-out perplexity, agreement with labels."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.model import Model, clustering
+from mc2core.model.assignments import Assignments
 
 
 def evaluate(
@@ -16,23 +17,74 @@ def evaluate(
 ) -> dict[str, Any]:
     """Scores of a model: sizes, held-out perplexity (None without a test part), agreement with labels.
 
-    Clusters and topics are those in use, averaged over the samples kept; agreement is that of the last sample's
-    clusters with the labels of the train part, where it has them.
+    Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
+    the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
+    footing. Clusters and topics are those in use, averaged over the samples kept; agreement is that of the last
+    sample's clusters with the labels of the train part, where it has them and clusters hold more than one document.
 
     ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
     """
     model.check_fitted(train)
+    names = estimators_of(model, estimators)
     scores: dict[str, Any] = {
         "clusters": float(np.mean([sample.n_clusters for sample in model.samples])),
         "topics": float(np.mean([sample.n_topics for sample in model.samples])),
         "samples": len(model.samples),
         "train_documents": train.n_documents,
         "test_documents": 0 if test is None else test.n_documents,
-        "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in estimators},
+        "estimator": names[0] if names else None,
+        "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
     }
-    if train.labels is not None and isinstance(train.labels, np.ndarray):
+    if isinstance(train.labels, np.ndarray) and not model.last.documents_are_clusters:
         scores |= agreement(train.labels, model.last.cluster)
     return scores
+
+
+def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
+    """Those of the estimators asked for that suit a model.
+
+    Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
+    of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
+    ``icml14`` takes the topics of a document from the likeliest cluster; it is left out where clusters are topics of
+    such a model (LDA).
+    """
+    if not model.last.has_own_proportions:
+        return list(asked)
+    names = ["left_to_right" if name in ("marginal", "context") else name for name in asked]
+    return [name for name in dict.fromkeys(names) if name != "icml14" or model.last.documents_are_clusters]
+
+
+def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
+    """Scores of assignments in the form of :func:`evaluate`: they have no topics and no perplexity.
+
+    ``solutions`` holds name, clusters found and, where the train part has labels, the agreement of each solution.
+    ValueError: another train part.
+    """
+    if assignments.n_documents != train.n_documents:
+        raise ValueError(
+            f"the corpus has {train.n_documents} documents, but the assignments have {assignments.n_documents}"
+        )
+    solutions: list[dict[str, Any]] = []
+    for name, cluster in assignments.solutions.items():
+        solution: dict[str, Any] = {"solution": name, "clusters": len(np.unique(cluster))}
+        if isinstance(train.labels, np.ndarray):
+            solution |= agreement(train.labels, cluster)
+        solutions.append(solution)
+    return {
+        "clusters": None,
+        "topics": None,
+        "samples": None,
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "estimator": None,
+        "perplexity": {},
+        "solutions": solutions,
+    }
+
+
+def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The clusterings that a file of scores tells of, one or several, each with its agreement as far as it has any."""
+    return scores.get("solutions", [scores])
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:

@@ -1,0 +1,1 @@
+"""Methods that the papers compare with: scikit-learn's, loaded by the jobs that fit them and by no other."""

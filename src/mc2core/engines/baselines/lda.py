@@ -1,0 +1,84 @@
+"""Latent Dirichlet allocation by scikit-learn's variational Bayes."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import prior_count, whole
+from mc2core.corpus import Corpus
+from mc2core.engines.baselines.base import Baseline, Fitted, one_thread, random_state
+from mc2core.model import Model, Sample
+
+
+class LDA(Baseline):
+    """Latent Dirichlet allocation (batch variational Bayes).
+
+    Leaves a :class:`~mc2core.model.Model` whose topics are the posterior means. A document's proportions are its own,
+    Dirichlet(document_prior, ..., document_prior) before its words are seen; ``left_to_right`` scores it so. Clusters
+    are the topics: each document is in its most probable one. ``marginal`` and ``icml14``, which take all words of a
+    document from one cluster, do not suit it and are not used.
+
+    Parameters
+    ----------
+    n_topics : int, default 20
+    document_prior : float > 0, default 0.1
+        Of each topic in a document's proportions.
+    topic_prior : float > 0, default 0.01
+        Of each word in a topic's distribution.
+    iterations : int, default 50
+        Passes over the corpus.
+    starts : int, default 5
+        The start whose end has the highest bound of ln p(words) is kept: from some, topics stay without words.
+    """
+
+    name: ClassVar[str] = "lda"
+    title: ClassVar[str] = "LDA"
+    citation: ClassVar[str] = "Blei, Ng and Jordan (2003), Latent Dirichlet allocation; Hoffman et al. (2010)"
+    leaves_model: ClassVar[bool] = True
+
+    def __init__(
+        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_prior: float = 0.01, iterations: int = 50,
+        starts: int = 5,
+    ) -> None:  # fmt: skip
+        self.n_topics = whole("n_topics", n_topics)
+        self.document_prior = prior_count("document_prior", document_prior)
+        self.topic_prior = prior_count("topic_prior", topic_prior)
+        self.iterations = whole("iterations", iterations)
+        self.starts = whole("starts", starts)
+
+    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+        with one_thread():
+            content = sp.csr_matrix(corpus.content, dtype=np.float64)
+            ends = [self._run(content, random_state(seed, "lda", start)) for start in range(self.starts)]
+            found = max(ends, key=lambda end: end.score(content))
+            shares = found.transform(content)
+        k = self.n_topics
+        sample = Sample(
+            cluster_weights=shares.mean(axis=0) / shares.mean(axis=0).sum(),
+            new_cluster_weight=1.0,  # a document's proportions are drawn for it alone
+            topic_given_cluster=sp.identity(k, format="csr"),
+            new_topic_weight=np.zeros(k),
+            topic_words=np.maximum(found.components_ - self.topic_prior, 0.0),
+            topic_prior=self.topic_prior,
+            topic_weights=np.full(k, 1.0 / k),
+            table_concentration=k * self.document_prior,
+            natural=np.zeros((k, 0)),
+            cluster=np.argmax(shares, axis=1).astype(np.int32),
+        )
+        fitted = Model([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)
+        return Fitted(fitted, sum(end.n_iter_ for end in ends))
+
+    def _run(self, content: sp.csr_matrix, state: int) -> Any:
+        from sklearn import decomposition
+
+        return decomposition.LatentDirichletAllocation(
+            self.n_topics,
+            doc_topic_prior=self.document_prior,
+            topic_word_prior=self.topic_prior,
+            learning_method="batch",
+            max_iter=self.iterations,
+            random_state=state,
+        ).fit(content)

@@ -1,0 +1,26 @@
+"""Baselines by the name configuration files give them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.base.checks import choice
+from mc2core.engines.baselines.affinity import Affinity, HDPAffinity
+from mc2core.engines.baselines.base import Baseline
+from mc2core.engines.baselines.kmeans import KMeans
+from mc2core.engines.baselines.lda import LDA
+from mc2core.engines.baselines.nmf import NMF
+
+#: name in configuration files: class
+BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (LDA, KMeans, NMF, Affinity, HDPAffinity)}
+
+
+def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
+    """A baseline from plain settings. ValueError: unknown name or setting, or a value that the baseline refuses."""
+    kind = BASELINES[choice("baseline", name, BASELINES)]
+    known = [*inspect.signature(kind).parameters]
+    for setting in settings:
+        choice(f"a setting of baseline {name!r}", setting, known)
+    return kind(**settings)

@@ -1,0 +1,61 @@
+"""Assignments: what a method leaves that clusters documents and has no model of their words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mc2core.base import storage
+
+_DOCUMENT = "document"
+
+
+@dataclass(frozen=True)
+class Assignments:
+    """Clusters of the training documents, in one or several solutions.
+
+    Attributes
+    ----------
+    solutions : mapping of names to (J,) int
+        The cluster of each document, at least 0; "k10" for a solution of 10 clusters, "cluster" where the method
+        finds their number itself.
+    """
+
+    solutions: Mapping[str, np.ndarray]
+
+    @property
+    def n_documents(self) -> int:
+        """J."""
+        return len(next(iter(self.solutions.values())))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a tab-separated file, whole or not at all: a row for each document, a column for each solution."""
+        table = np.column_stack([np.arange(self.n_documents), *self.solutions.values()])
+        with storage.replacing(path) as stream:
+            stream.write("\t".join((_DOCUMENT, *self.solutions)) + "\n")
+            np.savetxt(stream, table, fmt="%d", delimiter="\t")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Assignments:
+        """Read what :meth:`save` wrote; ValueError names the line that is not such a row."""
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        header = lines[0].split("\t") if lines else []
+        if header[:1] != [_DOCUMENT] or len(set(header)) < len(header) or len(header) < 2 or len(lines) < 2:
+            raise ValueError(f"{path} holds no assignments: a header 'document', solutions and a row for each document")
+        table = np.empty((len(lines) - 1, len(header)), np.int64)
+        for number, line in enumerate(lines[1:]):
+            fields = line.split("\t")
+            if len(fields) != len(header) or not all(one.isascii() and one.isdigit() for one in fields):
+                raise ValueError(
+                    f"{path}, line {number + 2}: {line!r} is not {len(header)} whole numbers of at least 0"
+                )
+            table[number] = [int(one) for one in fields]
+            if table[number, 0] != number:
+                raise ValueError(
+                    f"{path}, line {number + 2}: document {table[number, 0]} stands where {number} must be"
+                )
+        return cls({name: table[:, column] for column, name in enumerate(header) if column})
