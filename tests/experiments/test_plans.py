@@ -82,6 +82,17 @@ def refused(message):
         ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: ['year', 'author']"),
         ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
         ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
+        ({"engine": "kmeens"}, "run 'a': engine 'kmeens' is not known; did you mean 'kmeans'?"),
+        ({"engine": "kmeans", "settings": "n_clusters=0"}, "run 'a': settings: n_clusters: 0 is less than the minimum"),
+        ({"engine": "kmeans", "settings": "n_clusters=[3,3]"}, "settings: n_clusters: [3, 3] has non-unique elements"),
+        ({"engine": "kmeans", "settings": "iterations=3"}, "setting 'iterations' is not known; did you mean"),
+        ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
+        ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
+        ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
+        (
+            {"engine": "hdp_affinity"},
+            "run 'a': of is None; HDP + AP needs there a run on nips with one_cluster_per_doc",
+        ),
         ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),
         ({"run": '"a\n"'}, "line 3: run 'a\\n' holds the character U+000A"),
     ],
@@ -90,6 +101,20 @@ def test_a_doomed_run_is_refused(tmp_path, fields, message):
     with refused(message) as caught:
         checked(tmp_path, HEADER + row(**fields))
     assert "\n" not in str(caught.value)
+
+
+def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_path):
+    hdp = row(run="hdp", settings="one_cluster_per_document=true") + row(run="mc2")
+    other = row(run="far", dataset="pnas", settings="one_cluster_per_document=true")
+    ap = row(run="ap", engine="hdp_affinity", settings="of={}")
+    runs = checked(tmp_path, HEADER + hdp + other + ap.format("hdp"))
+    assert runs["ap"]["fit"]["of"] == "hdp"
+    assert "iterations" not in runs["ap"]["fit"]
+    for wrong in ("mc2", "far", "ap", "nothing"):
+        with refused(f"run 'ap': of is '{wrong}'; HDP + AP needs there a run on nips"):
+            checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
+    with refused("one_cluster_per_document=true: hdp"):
+        checked(tmp_path, HEADER + hdp + ap.format("mc2"))
 
 
 def test_contexts_of_a_dataset_follow_its_source(tmp_path):

@@ -19,6 +19,7 @@ TARGETS = {
     "icml2014_figure2",
     "icml2014_figure3",
     "icml2014_figure4",
+    "icml2014_figure5",
     "icml2014_figure7",
     "icml2014_table1",
     "nips2012_figure1",
@@ -320,6 +321,7 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     claims = pd.read_csv(results / "claims.csv")
     assert set(claims["target"]) == {
         "icml2014_figure2",
+        "icml2014_figure5",
         "icml2014_figure7",
         "icml2014_table1",
         "uai2016_figure3",
@@ -328,6 +330,10 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
         "nips2012_table1",
         "nips2012_table2",
     }
+    agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
+    assert set(agreement["method"]) == {"MC2", "HDP + AP", "AP", "K-means", "NMF"}
+    assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {4}  # two numbers of clusters, two seeds
+    assert agreement["mean"].between(0, 1).all()
     curves = pd.read_csv(results / "nips2012/nips2012_figure1.csv")
     assert sorted(curves.loc[curves["method"] == "FastEx", "bits"].unique()) == [8, 16, 32, 64, 128]
     assert curves["method"].nunique() == 5

@@ -96,6 +96,11 @@ MACHINE = 1000
 workflow.register_resource("machine", MACHINE)
 
 
+def one_of(names):
+    """Pattern of a wildcard that is one of some names; "none" where there are none."""
+    return "|".join(names) or "none"
+
+
 # a limit on this machine, none on all jobs of a cluster together
 resource_scopes:
     machine="local",
@@ -103,7 +108,7 @@ resource_scopes:
 
 wildcard_constraints:
     dataset="|".join(config["corpora"]),
-    run="|".join(RUNS) or "none",
+    run=one_of(RUNS),
     seed=r"\d+",
     engine="|".join(config["engines"]),
     cell="|".join(PLAN.cells),
@@ -143,6 +148,30 @@ def checkpoint_of(model, name):
     Found from the model, below which ``results`` a module may have put its files.
     """
     return f"{Path(model).parents[3]}/checkpoints/{name}.npz"
+
+
+def fit_files(wildcards):
+    """What the fits of a run left, models or assignments, and how."""
+    stem = f"results/fits/{wildcards.run}/{{seed}}"
+    return {
+        "fits": expand(f"{stem}/{PLAN.result_of(wildcards.run)}", seed=SEEDS),
+        "provenance": expand(f"{stem}/provenance.json", seed=SEEDS),
+    }
+
+
+def baselines_with(result):
+    """Runs of baselines that leave a file of this name."""
+    return [run for run in PLAN.baselines if PLAN.result_of(run) == result]
+
+
+def baseline_files(wildcards):
+    """The corpus of a baseline, and the models of the run that it clusters by, if it does."""
+    files = {"corpus": corpus_of(wildcards)}
+    if of := RUNS[wildcards.run]["fit"]["of"]:
+        files["models"] = expand(
+            "results/fits/{of}/{seed}/model.npz", of=of, seed=SEEDS
+        )
+    return files
 
 
 def corpus_of(wildcards):

@@ -32,6 +32,8 @@ rule fit:
         provenance="results/fits/{run}/{seed}/provenance.json",
     log:
         "results/logs/fits/{run}/{seed}.log",
+    wildcard_constraints:
+        run=one_of(run for run in RUNS if run not in PLAN.baselines),
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -52,6 +54,37 @@ rule fit:
 
 
 # All seeds in one job: most of these fits are shorter than the start of a job.
+rule baseline:
+    input:
+        unpack(baseline_files),
+    output:
+        fits=expand("results/fits/{{run}}/{seed}/assignments.tsv", seed=SEEDS),
+        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
+    log:
+        "results/logs/fits/{run}.log",
+    wildcard_constraints:
+        run=one_of(baselines_with("assignments.tsv")),
+    resources:
+        **takes(2000),
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        seeds=list(SEEDS),
+        code=code_digest("mc2core.engines.baselines.files"),
+    message:
+        "Fitting {wildcards.run}: {params.fit[engine]}"
+    script:
+        "../scripts/baseline.py"
+
+
+use rule baseline as baseline_model with:
+    output:
+        fits=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
+        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
+    wildcard_constraints:
+        run=one_of(baselines_with("model.npz")),
+
+
+# All seeds in one job, as above.
 rule fit_with_snapshots:
     input:
         corpus=corpus_of,

@@ -3,9 +3,8 @@
 
 rule score:
     input:
+        unpack(fit_files),
         corpus=corpus_of,
-        models=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
-        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
     output:
         expand("results/scores/{{run}}/{seed}.json", seed=SEEDS),
     log:

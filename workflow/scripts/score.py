@@ -6,7 +6,8 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.model import Model
-from mc2core.model.scores import evaluate
+from mc2core.model.assignments import Assignments
+from mc2core.model.scores import evaluate, evaluate_assignments
 
 OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
 
@@ -17,11 +18,14 @@ def main(snakemake):
         about = storage.read_json(folder / "source.json")
         train = Corpus.load(folder / "train")
         test = Corpus.load(folder / "test") if about["test_documents"] else None
-        files = zip(snakemake.input.models, snakemake.input.provenance, snakemake.output, strict=True)
-        for model, provenance, output in files:
+        files = zip(snakemake.input.fits, snakemake.input.provenance, snakemake.output, strict=True)
+        for file, provenance, output in files:
             fit = storage.read_json(provenance)
-            kept = {name: fit[name] for name in OF_THE_FIT}
-            scores = evaluate(Model.load(model), train, test, snakemake.params.estimators)
+            kept = {name: fit[name] for name in OF_THE_FIT} | {"converged": fit.get("converged", {})}
+            if file.endswith(".tsv"):
+                scores = evaluate_assignments(Assignments.load(file), train, test)
+            else:
+                scores = evaluate(Model.load(file), train, test, snakemake.params.estimators)
             named = {"run": snakemake.wildcards.run, "method": snakemake.params.method}
             storage.write_json(output, about | kept | named | {"contexts": snakemake.params.contexts} | scores)
 

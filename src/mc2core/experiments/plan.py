@@ -200,8 +200,8 @@ def read_experiments(
     Returns
     -------
     ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
-    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it. A baseline has no
-    length: it has ``of``, the run whose model it clusters by, or None.
+    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it. A baseline has
+    no length: it has ``of``, the run whose model it clusters by, or None.
 
     Raises
     ------

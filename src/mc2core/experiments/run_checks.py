@@ -9,6 +9,7 @@ from typing import Any
 from mc2core.base.checks import nearest
 from mc2core.corpus import parts
 from mc2core.engines.base import run_length
+from mc2core.engines.baselines.registry import make_baseline
 from mc2core.engines.registry import make_engine
 from mc2core.experiments.plan import MISSING
 from mc2core.experiments.schemas import check_keys, check_values
@@ -43,16 +44,46 @@ def check_runs(
         for target in run["targets"]:
             if target not in known:
                 raise ValueError(f"{where}: target {target!r} is not known{nearest(target, known)}")
-        engine_schema = schema["properties"]["engines"]["properties"][fit["engine"]]
+        is_baseline = fit["engine"] in config["baselines"]
+        kind = "baselines" if is_baseline else "engines"
+        engine_schema = schema["properties"][kind]["properties"][fit["engine"]] | {"definitions": schema["definitions"]}
         check_keys(fit["settings"], engine_schema, f"{where}: settings")
         check_values(fit["settings"], engine_schema, f"{where}: settings")
         _check_contexts(where, dataset, config["corpora"][dataset], fit["contexts"])
         try:
-            engine = make_engine(fit["engine"], fit["settings"], fit["contexts"])
-            run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
             parts.check_share(fit.get(MISSING, 0.0))
+            if is_baseline:
+                _check_baseline(run, config["corpora"][dataset], runs)
+            else:
+                engine = make_engine(fit["engine"], fit["settings"], fit["contexts"])
+                run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
+
+
+def _check_baseline(run: Mapping[str, Any], corpus: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> None:
+    fit = run["fit"]
+    baseline = make_baseline(fit["engine"], fit["settings"])
+    if fit["contexts"] and not baseline.takes_contexts:
+        raise ValueError(f"{baseline.title} clusters words only; it cannot use context {next(iter(fit['contexts']))!r}")
+    offered = contexts_of(run["dataset"], corpus)
+    for name in fit["contexts"]:
+        if offered[name] == "number":
+            raise ValueError(f"{baseline.title} takes contexts of counts, but {name!r} is a number for each document")
+    if not baseline.needs_model:
+        if fit["of"] is not None:
+            raise ValueError(f"{baseline.title} uses no model of another run, but of is {fit['of']!r}")
+        return
+    hdp = [
+        name
+        for name, one in runs.items()
+        if one["dataset"] == run["dataset"] and one["fit"]["settings"].get("one_cluster_per_document")
+    ]
+    if fit["of"] not in hdp:
+        raise ValueError(
+            f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} with "
+            f"one_cluster_per_document=true: {', '.join(hdp) or 'the sheet has none'}"
+        )
 
 
 def _check_contexts(

@@ -1,0 +1,67 @@
+"""ICML14 figure 5 on made-up scores."""
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from mc2core.experiments.report import agreement
+
+
+def solution(value, **more):
+    return {"clusters": 5, "purity": value, "nmi": value / 2, "rand_index": 0.9, "f_score": value / 3} | more
+
+
+def fit(method, contexts, *solutions, **more):
+    about = {"run": "a", "method": method, "contexts": contexts, "source": "simulated"} | more
+    return about | ({"solutions": list(solutions)} if len(solutions) > 1 else solutions[0])
+
+
+SCORES = [
+    fit("MC2", ["tag"], solution(0.8)),
+    fit("MC2", ["tag"], solution(0.6)),
+    fit(
+        "K-means",
+        [],
+        solution(0.3, solution="k2", clusters=2),
+        solution(0.5, solution="k4", clusters=4),
+        solution(0.7, solution="k9", clusters=9, rand_index=0.95),
+        converged={"k2": True, "k4": False, "k9": True},
+    ),
+]
+
+
+def test_spread_is_over_seeds_and_numbers_of_clusters():
+    points = agreement.summarise(SCORES).set_index(["method", "contexts", "measure"])
+    row = points.loc[("K-means", "", "purity")]
+    assert (row["min"], row["max"], row["clusterings"], row["clusters"]) == (0.3, 0.7, 3, 5)
+    assert row["mean"] == pytest.approx(0.5)
+    assert row["sd"] == pytest.approx(np.std([0.3, 0.5, 0.7], ddof=1))
+    assert row["not_converged"] == 1
+    assert points.loc[("MC2", "tag", "nmi"), "mean"] == pytest.approx(0.35)
+    alone = agreement.summarise(SCORES[:1])
+    assert (alone["sd"] == 0).all()
+
+
+def test_claims_are_judged_by_the_means_for_each_measure():
+    verdicts = {what: (holds, numbers) for what, holds, numbers in agreement.claims(agreement.summarise(SCORES))}
+    assert verdicts["MC2 with tags best in purity"] == (True, "0.700 ± 0.141 against 0.500 ± 0.200 of K-means")
+    assert verdicts["MC2 with tags best in Rand index"][0] is False
+    for few, text in ((SCORES[:2], "no other method"), (SCORES[2:], "no fit of MC2 with tags")):
+        for _, holds, numbers in agreement.claims(agreement.summarise(few)):
+            assert holds is None
+            assert numbers == text
+
+
+def test_a_corpus_without_labels_is_refused():
+    with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
+        agreement.summarise([fit("MC2", [], {"clusters": 3})])
+
+
+def test_every_method_has_its_line_in_every_panel():
+    figure = agreement.draw(agreement.summarise(SCORES))
+    panels = figure.axes
+    assert [ax.get_title() for ax in panels] == ["purity", "NMI", "Rand index", "F-score"]
+    assert [text.get_text() for text in panels[0].get_yticklabels()] == ["MC2, tags (K 5)", "K-means (K 5)"]
+    span = panels[0].lines[3].get_xdata()  # of K-means: from the smallest to the largest
+    assert sorted(span) == [0.3, 0.7]
+    plt.close(figure)
