@@ -40,6 +40,7 @@ def score(contexts, perplexity, method="MC2", title="NIPS", **changes):
         "documents": 870,
         "method": method,
         "contexts": contexts,
+        "estimator": "marginal",
         "perplexity": {"marginal": perplexity, "icml14": perplexity / 2},
         "clusters": 10.0,
         "topics": 50.0,
@@ -62,13 +63,13 @@ def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
         ("MC2", "words+timestamp"),
     ]
     words = table.iloc[2]
-    assert (words["seeds"], words["marginal"], words["clusters"]) == (2, 2305.0, 11.0)
-    assert words["marginal_sd"] == pytest.approx(np.sqrt(50.0))
+    assert (words["seeds"], words["perplexity"], words["clusters"]) == (2, 2305.0, 11.0)
+    assert words["perplexity_sd"] == pytest.approx(np.sqrt(50.0))
     assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
-    assert table.iloc[0][["marginal", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
+    assert table.iloc[0][["perplexity", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
     shown = table1.format_perplexity_table(table, ESTIMATORS)
     assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
-    assert list(shown["ours, marginal"]) == ["", "", "2,305 ± 7", "2,200"]
+    assert list(shown["perplexity, ours"]) == ["", "", "2,305 ± 7", "2,200"]
     assert "nan" not in shown.to_csv().lower()
 
 
@@ -99,12 +100,25 @@ def test_order_of_methods_is_judged_only_where_all_are_there():
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
 
 
+def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
+    hdp = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0}}
+    lda = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2450.0}}
+    scores = [score([], 2500.0), score([], 0.0, "HDP") | hdp, score([], 0.0, "LDA") | lda]
+    table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+    shown = table1.format_perplexity_table(table, ESTIMATORS).set_index("method")
+    columns = ["perplexity, ours", "estimator", "ours, icml14"]
+    assert list(shown.loc["HDP", columns]) == ["2,400", "left_to_right", "1,500"]
+    assert list(shown.loc["LDA", columns]) == ["2,450", "left_to_right", ""]
+    assert list(shown.loc["npTOT", columns]) == ["", "", ""]
+    assert {one["claim"]: one["numbers"] for one in claims}["timestamp best"] == "words 2,500.0"
+
+
 def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):
     table, claims = table1.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
     shown = table1.format_perplexity_table(table, ESTIMATORS)
     tables.write_table(tmp_path / "t", table, shown, "A < B & C", ["a note"], claims)
     back = pd.read_csv(tmp_path / "t.csv")
-    assert list(back["marginal"].dropna()) == [2300.0, 1700.0]
+    assert list(back["perplexity"].dropna()) == [2300.0, 1700.0]
     for kind in ("md", "tex", "html"):
         text = (tmp_path / f"t.{kind}").read_text()
         assert "2,300" in text
