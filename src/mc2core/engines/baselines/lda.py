@@ -28,9 +28,9 @@ class LDA(Baseline):
         Of each topic in a document's proportions.
     topic_prior : float > 0, default 0.01
         Of each word in a topic's distribution.
-    iterations : int, default 50
+    iterations : int, default 20
         Passes over the corpus.
-    starts : int, default 5
+    starts : int, default 3
         The start whose end has the highest bound of ln p(words) is kept: from some, topics stay without words.
     """
 
@@ -40,8 +40,8 @@ class LDA(Baseline):
     leaves_model: ClassVar[bool] = True
 
     def __init__(
-        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_prior: float = 0.01, iterations: int = 50,
-        starts: int = 5,
+        self, *, n_topics: int = 20, document_prior: float = 0.1, topic_prior: float = 0.01, iterations: int = 20,
+        starts: int = 3,
     ) -> None:  # fmt: skip
         self.n_topics = whole("n_topics", n_topics)
         self.document_prior = prior_count("document_prior", document_prior)

@@ -74,6 +74,9 @@ def claims(points: pd.DataFrame) -> list[tuple[str, bool | None, str]]:
         numbers = (
             f"{own['mean']:.3f} ± {own['sd']:.3f} against {rival['mean']:.3f} ± {rival['sd']:.3f} of {_name(rival)}"
         )
+        spread = max(own["sd"], rival["sd"])
+        if abs(own["mean"] - rival["mean"]) < spread:
+            numbers += f" (no further apart than one sd, {spread:.3f})"
         verdicts.append((text, bool(own["mean"] > rival["mean"]), numbers))
     return verdicts
 
@@ -90,7 +93,7 @@ def draw(points: pd.DataFrame) -> Figure:
             colour = style.COLOURS[1 if is_ours else 0]
             ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
             spread = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
-            ax.plot(spread, [place, place], color=colour, linewidth=3.0, alpha=0.45)
+            ax.plot(spread, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
             ax.plot(row["mean"], place, color=colour, marker="s" if is_ours else "o")
         ax.set(title=label, xlim=(0.0, 1.05), xticks=(0.0, 0.5, 1.0))
         ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
