@@ -101,7 +101,7 @@ def test_order_of_methods_is_judged_only_where_all_are_there():
 
 
 def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
-    hdp = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0}}
+    hdp = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0}, "clusters": None}
     lda = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2450.0}}
     scores = [score([], 2500.0), score([], 0.0, "HDP") | hdp, score([], 0.0, "LDA") | lda]
     table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
@@ -110,6 +110,8 @@ def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
     assert list(shown.loc["HDP", columns]) == ["2,400", "left_to_right", "1,500"]
     assert list(shown.loc["LDA", columns]) == ["2,450", "left_to_right", ""]
     assert list(shown.loc["npTOT", columns]) == ["", "", ""]
+    assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
+    assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
     assert {one["claim"]: one["numbers"] for one in claims}["timestamp best"] == "words 2,500.0"
 
 

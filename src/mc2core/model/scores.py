@@ -19,15 +19,16 @@ def evaluate(
 
     Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
     the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
-    footing. Clusters and topics are those in use, averaged over the samples kept; agreement is that of the last
+    footing. Clusters and topics are those in use, averaged over the samples kept, and clusters None where each document
+    is one (HDP); agreement is that of the last
     sample's clusters with the labels of the train part, where it has them and clusters hold more than one document.
 
     ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
     """
     model.check_fitted(train)
-    names = estimators_of(model, estimators)
+    names, alone = estimators_of(model, estimators), model.last.documents_are_clusters
     scores: dict[str, Any] = {
-        "clusters": float(np.mean([sample.n_clusters for sample in model.samples])),
+        "clusters": None if alone else float(np.mean([sample.n_clusters for sample in model.samples])),
         "topics": float(np.mean([sample.n_topics for sample in model.samples])),
         "samples": len(model.samples),
         "train_documents": train.n_documents,
@@ -35,7 +36,7 @@ def evaluate(
         "estimator": names[0] if names else None,
         "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
     }
-    if isinstance(train.labels, np.ndarray) and not model.last.documents_are_clusters:
+    if isinstance(train.labels, np.ndarray) and not alone:
         scores |= agreement(train.labels, model.last.cluster)
     return scores
 

@@ -69,5 +69,7 @@ def test_each_model_is_scored_by_the_estimators_that_suit_it():
 
 def test_agreement_is_of_clusters_not_of_documents_by_themselves():
     labelled = Corpus(TRAIN.content, labels=np.arange(12) % 2)
-    assert "purity" not in scores.evaluate(hdp(1), labelled, None)
+    found = scores.evaluate(hdp(1), labelled, None)
+    assert "purity" not in found
+    assert found["clusters"] is None
     assert scores.evaluate(LDA(n_topics=2).fit(TRAIN, 0).result, labelled, None)["purity"] > 0.5

@@ -73,7 +73,7 @@ def _flat(score: Mapping[str, Any], estimators: Sequence[str]) -> dict[str, Any]
     return {
         "dataset": score["title"],
         "features": _FEATURES.get(contexts, "+".join(("words", *contexts))),
-        **{name: score[name] for name in names},
+        **{name: np.nan if score[name] is None else score[name] for name in names},
         "perplexity": score["perplexity"][score["estimator"]],
         **{name: score["perplexity"].get(name, np.nan) for name in estimators[1:]},
     }
