@@ -9,7 +9,7 @@ from mc2core import Corpus, Model, fit
 from mc2core.app.cli import main
 from mc2core.corpus import matching
 from mc2core.engines import Gibbs
-from mc2core.experiments.icml2014 import cluster
+from mc2core.experiments.icml2014.parts import cluster
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.model.scores import evaluate
 

@@ -359,7 +359,7 @@ def test_a_setting_that_is_no_yaml_is_refused_by_the_command_line(tmp_path, caps
         (b"seeds: 1\nseeds: 1\n", "the key 'seeds' is in line 1 and again in line 2"),
         (b"seeds: 1 # \xe9\n", "configuration: plan.yaml, line 1 is not UTF-8 text"),
         (b"corpora: {nips: {scale: .nan}}\n", "corpora, nips, scale: nan is not of type 'number'"),
-        (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-words': burn_in 60 and thin 3 leave no sample"),
+        (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-hdp': burn_in 60 and thin 3 leave no sample"),
     ],
 )
 def test_a_doomed_plan_stops_a_dry_run(checkout, content, message):

@@ -10,8 +10,9 @@ from matplotlib import pyplot as plt
 from scipy import stats
 
 from mc2core.engines.running.files import fit_corpus
-from mc2core.experiments.icml2014 import cluster, letters, sizes, table1
-from mc2core.experiments.icml2014.recovery import match_topics
+from mc2core.experiments.icml2014 import table1
+from mc2core.experiments.icml2014.parts import cluster, letters, sizes
+from mc2core.experiments.icml2014.parts.recovery import match_topics
 from mc2core.experiments.report import diagrams, style, tables
 from mc2core.experiments.report.claims import Claim, write_claims
 from mc2core.families import NormalGamma
@@ -112,7 +113,7 @@ def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
     assert list(shown.loc["npTOT", columns]) == ["", "", ""]
     assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
     assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
-    assert {one["claim"]: one["numbers"] for one in claims}["timestamp best"] == "words 2,500.0"
+    assert {one.text: one.numbers for one in claims}["timestamp best"] == "words 2,500.0"
 
 
 def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):

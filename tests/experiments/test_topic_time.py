@@ -11,7 +11,7 @@ from scipy import stats
 
 from mc2core.engines import Gibbs
 from mc2core.engines.running.loop import fit
-from mc2core.experiments.icml2014 import topic_time
+from mc2core.experiments.icml2014.parts import topic_time
 from mc2core.families import NormalGamma
 from mc2core.model import SparseRows
 from mc2core.sources.simulated import shapes

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from mc2core.base.checks import prior_count, whole
 from mc2core.corpus import Corpus
 from mc2core.engines.baselines.base import Baseline, Fitted, one_thread, random_state
-from mc2core.model import Model, Sample
+from mc2core.model import Model, Sample, SparseRows
 
 
 class LDA(Baseline):
@@ -65,7 +65,7 @@ class LDA(Baseline):
             topic_prior=self.topic_prior,
             topic_weights=np.full(k, 1.0 / k),
             table_concentration=k * self.document_prior,
-            natural=np.zeros((k, 0)),
+            contexts=SparseRows.of(np.zeros((k, 0))),
             cluster=np.argmax(shares, axis=1).astype(np.int32),
         )
         fitted = Model([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)

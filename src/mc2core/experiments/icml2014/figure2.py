@@ -14,7 +14,7 @@ def _build(files: Files, options: Options) -> Built:
     from pathlib import Path
 
     from mc2core.corpus import Corpus
-    from mc2core.experiments.icml2014 import letters
+    from mc2core.experiments.icml2014.parts import letters
     from mc2core.experiments.report.claims import Claim
     from mc2core.model import Model
     from mc2core.sources.simulated.shapes import Truth

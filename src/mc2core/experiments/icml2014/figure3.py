@@ -15,7 +15,7 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.experiments.icml2014 import cluster
+    from mc2core.experiments.icml2014.parts import cluster
     from mc2core.model import Model
     from mc2core.sources.catalogue import describe
 

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
 def _build(files: Files, options: Options) -> Built:
     from mc2core.base import storage
     from mc2core.experiments.report import agreement
-    from mc2core.experiments.report.claims import claim
 
     points = agreement.summarise([storage.read_json(path) for path in files["scores"]])
-    claims = [claim("icml2014_figure5", "NUS-WIDE", *verdict) for verdict in agreement.claims(points)]
-    return Built(points, figure=agreement.draw(points), claims=claims)
+    return Built(points, figure=agreement.draw(points), claims=agreement.claims(points, "NUS-WIDE"))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

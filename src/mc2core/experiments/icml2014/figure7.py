@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def _build(files: Files, options: Options) -> Built:
     import pandas as pd
 
-    from mc2core.experiments.icml2014 import sizes
+    from mc2core.experiments.icml2014.parts import sizes
 
     points = sizes.summarise(pd.concat([pd.read_csv(path) for path in files["sizes"]]))
     return Built(points, figure=sizes.draw(points), claims=sizes.judge(points))

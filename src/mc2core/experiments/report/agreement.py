@@ -9,6 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mc2core.experiments.report import style
+from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.tables import spread
 from mc2core.model.scores import solutions_of
 
 MEASURES = {"purity": "purity", "nmi": "NMI", "rand_index": "Rand index", "f_score": "F-score"}
@@ -60,25 +62,23 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     return table.fillna({"sd": 0.0}).reset_index()
 
 
-def claims(points: pd.DataFrame) -> list[tuple[str, bool | None, str]]:
-    """The paper's claim for each measure: MC2 with tags has the highest mean, (what, whether, the numbers)."""
-    verdicts: list[tuple[str, bool | None, str]] = []
+def claims(points: pd.DataFrame, dataset: str) -> list[Claim]:
+    """The paper's claim for each measure: MC2 with tags has the highest mean."""
+    judged = []
     for measure, label in MEASURES.items():
         here = points[points["measure"] == measure]
         ours = (here["method"] == "MC2") & (here["contexts"] == "tag")
         text = f"MC2 with tags best in {label}"
         if not ours.any() or ours.all():
-            verdicts.append((text, None, "no fit of MC2 with tags" if not ours.any() else "no other method"))
+            why = "no fit of MC2 with tags" if not ours.any() else "no other method"
+            judged.append(Claim(dataset, text, None, why))
             continue
         own, rival = here[ours].iloc[0], here[~ours].sort_values("mean", kind="stable").iloc[-1]
-        numbers = (
-            f"{own['mean']:.3f} ± {own['sd']:.3f} against {rival['mean']:.3f} ± {rival['sd']:.3f} of {_name(rival)}"
-        )
-        spread = max(own["sd"], rival["sd"])
-        if abs(own["mean"] - rival["mean"]) < spread:
-            numbers += f" (no further apart than one sd, {spread:.3f})"
-        verdicts.append((text, bool(own["mean"] > rival["mean"]), numbers))
-    return verdicts
+        numbers = f"{_mean_and_sd(own)} against {_mean_and_sd(rival)} of {_name(rival)}"
+        lead = own["mean"] - rival["mean"]
+        numbers += no_further_than_seeds(lead, max(own["sd"], rival["sd"]), "clusterings", 3)
+        judged.append(Claim(dataset, text, bool(lead > 0), numbers))
+    return judged
 
 
 def draw(points: pd.DataFrame) -> Figure:
@@ -92,8 +92,8 @@ def draw(points: pd.DataFrame) -> Figure:
             is_ours = row["method"] == "MC2"
             colour = style.COLOURS[1 if is_ours else 0]
             ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
-            spread = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
-            ax.plot(spread, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
+            reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
+            ax.plot(reach, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
             ax.plot(row["mean"], place, color=colour, marker="s" if is_ours else "o")
         ax.set(title=label, xlim=(0.0, 1.05), xticks=(0.0, 0.5, 1.0))
         ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
@@ -103,6 +103,10 @@ def draw(points: pd.DataFrame) -> Figure:
     sources = set(points["source"]) - {"real"}
     style.mark_source(figure, f"{' and '.join(sorted(sources))} data" if sources else "")
     return figure
+
+
+def _mean_and_sd(row: Any) -> str:
+    return spread({"value": row["mean"], "value_sd": row["sd"]}, "value", 3)
 
 
 def _name(row: Any) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from mc2core.corpus import Corpus
-from mc2core.experiments.icml2014.recovery import FOUND_WITHIN, match_topics
+from mc2core.experiments.icml2014.parts.recovery import FOUND_WITHIN, match_topics
 from mc2core.experiments.report import style
 from mc2core.experiments.report.claims import Claim
 from mc2core.families import NormalGamma
