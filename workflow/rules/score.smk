@@ -59,7 +59,8 @@ rule letters_sizes:
         figure=config["figure7"],
         fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
         code=code_digest(
-            "mc2core.experiments.icml2014.parts.sizes_fits", "mc2core.engines.gibbs.engine"
+            "mc2core.experiments.icml2014.parts.sizes_fits",
+            "mc2core.engines.gibbs.engine",
         ),
     message:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
