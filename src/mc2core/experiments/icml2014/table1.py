@@ -5,91 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2core.experiments.icml2014.parts.perplexity_rows import NOTES, format_perplexity_table, perplexity_rows
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
-from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
 
-PERPLEXITY_NOTES = (
-    "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
-    "perplexity, ours: of p(words of a held-out document) under the method's own model, averaged over samples inside "
-    "the logarithm, by the estimator named: marginal is exact, where documents share the proportions of their cluster; "
-    "left_to_right is unbiased, where each has its own (HDP). icml14: the paper's own estimator (its appendix A.4), in "
-    "which a word helps to choose its topic: optimistic, and not comparable with the other column.",
-    "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
-    "ours, not the levels. Empty cells: not printed there, or not fitted here.",
-    "seconds: sampling only, without compilation and scoring, on the cores given.",
-)
-
-
-_FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
-
 
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Claim]]:
-    """ICML14 table 1: a row for each method and features the paper or we have.
-
-    Parameters
-    ----------
-    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``contexts``, ``perplexity``
-        (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``, ``topics``,
-        ``seconds``, ``threads``.
-    paper : columns method, features, dataset, perplexity, clusters, topics as printed.
-    estimators : of the plan. Column ``perplexity``, by which claims are judged, is of the first one or what stands for
-        it in a row, which column ``estimator`` names; the others are columns of their own.
-
-    Returns
-    -------
-    table : ours as mean and sd over seeds beside the paper's figure; NaN where one side has none.
-    claims : on each dataset.
-    """
-    ours = pd.DataFrame([_flat(one, estimators) for one in scores])
-    datasets = list(dict.fromkeys(ours["dataset"]))
-    rows = []
-    for dataset in datasets:
-        printed = paper[paper["dataset"] == dataset]
-        keys = [*zip(printed["method"], printed["features"], strict=True)]
-        mine = ours[ours["dataset"] == dataset]
-        keys += [key for key in zip(mine["method"], mine["features"], strict=True) if key not in keys]
-        for method, features in dict.fromkeys(keys):
-            fits = mine[(mine["method"] == method) & (mine["features"] == features)]
-            there = printed[(printed["method"] == method) & (printed["features"] == features)]
-            rows.append(_row(dataset, method, features, fits, there, estimators))
-    table = pd.DataFrame(rows)
-    return table, [one for dataset in datasets for one in _claims(dataset, table)]
-
-
-def _flat(score: Mapping[str, Any], estimators: Sequence[str]) -> dict[str, Any]:
-    contexts = tuple(sorted(score["contexts"]))
-    names = ("source", "documents", "method", "clusters", "topics", "seconds", "threads", "estimator")
-    return {
-        "dataset": score["title"],
-        "features": _FEATURES.get(contexts, "+".join(("words", *contexts))),
-        **{name: np.nan if score[name] is None else score[name] for name in names},
-        "perplexity": score["perplexity"][score["estimator"]],
-        **{name: score["perplexity"].get(name, np.nan) for name in estimators[1:]},
-    }
-
-
-def _row(
-    dataset: str, method: str, features: str, fits: pd.DataFrame, there: pd.DataFrame, estimators: Sequence[str]
-) -> dict[str, Any]:
-    row: dict[str, Any] = {"dataset": dataset, "method": method, "features": features, "seeds": len(fits)}
-    for name in ("perplexity", *estimators[1:], "clusters", "topics", "seconds"):
-        row |= mean_and_sd(fits[name], name)
-    for name in ("source", "documents", "threads", "estimator"):
-        row[name] = fits[name].iloc[0] if len(fits) else np.nan
-    for name in ("perplexity", "clusters", "topics"):
-        row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
-    return row
+    """ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
+    table = perplexity_rows(scores, paper, estimators)
+    return table, [one for dataset in table["dataset"].unique() for one in _claims(dataset, table)]
 
 
 def _claims(dataset: str, table: pd.DataFrame) -> list[Claim]:
@@ -116,35 +49,6 @@ def _claims(dataset: str, table: pd.DataFrame) -> list[Claim]:
         else:
             judged.append(Claim(dataset, text, bool(others < one), f"{others:,.0f} against {one:,.0f}"))
     return judged
-
-
-def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
-    """The table of :func:`perplexity_table` as text for people."""
-
-    def sizes(clusters: str, topics: str) -> str:
-        return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""
-
-    return pd.DataFrame(
-        [
-            {
-                "dataset": row["dataset"],
-                "method": row["method"],
-                "features": row["features"],
-                "perplexity, paper": number(row["paper_perplexity"], 1),
-                "perplexity, ours": spread(row, "perplexity"),
-                "estimator": "" if pd.isna(row["estimator"]) else row["estimator"],
-                **{f"ours, {name}": spread(row, name) for name in estimators[1:]},
-                "(K, M), paper": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
-                "(K, M), ours": sizes(number(row["clusters"]), number(row["topics"])),
-                "seeds": number(row["seeds"]) if row["seeds"] else "",
-                "source": "" if pd.isna(row["source"]) else row["source"],
-                "documents": number(row["documents"]),
-                "seconds": spread(row, "seconds", 1),
-                "cores": number(row["threads"]),
-            }
-            for _, row in table.iterrows()
-        ]
-    )
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
@@ -182,7 +86,7 @@ TARGET = Target(
     inputs={"scores": "scores"},
     datasets=("nips", "pnas"),
     options=_options,
-    notes=PERPLEXITY_NOTES,
+    notes=NOTES,
     has_paper=True,
     has_claims=True,
 )
