@@ -7,6 +7,7 @@ import pytest
 import yaml
 from workflow_calls import ROOT, snakemake
 
+from mc2core.base import storage
 from mc2core.experiments import code_digest, plan, schemas
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -22,6 +23,8 @@ TARGETS = {
     "icml2014_figure5",
     "icml2014_figure7",
     "icml2014_table1",
+    "icml2014_table2",
+    "icml2014_table3",
     "nips2012_figure1",
     "nips2012_table1",
     "nips2012_table2",
@@ -323,8 +326,10 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert set(claims["target"]) == {
         "icml2014_figure2",
         "icml2014_figure5",
-        "icml2014_figure7",
+            "icml2014_figure7",
         "icml2014_table1",
+        "icml2014_table2",
+        "icml2014_table3",
         "uai2016_figure3",
         "uai2016_table1",
         "nips2012_figure1",
@@ -335,6 +340,14 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert set(agreement["method"]) == {"MC2", "HDP + AP", "AP", "K-means", "NMF"}
     assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {4}  # two numbers of clusters, two seeds
     assert agreement["mean"].between(0, 1).all()
+    images = pd.read_csv(results / "icml2014/icml2014_table2.csv")
+    assert images[["perplexity", "perplexity_sd", "paper_perplexity"]].notna().all(axis=None)
+    assert images["perplexity"].between(1, 500).all()
+    missing = pd.read_csv(results / "icml2014/icml2014_table3.csv")
+    assert missing["missing_percent"].tolist() == [0, 25, 50, 75, 100]
+    assert (missing["seeds"] == 2).all()
+    fewer = storage.read_json(results / "fits/nuswide-tag-missing50/1/provenance.json")
+    assert fewer["missing"] == 0.5
     curves = pd.read_csv(results / "nips2012/nips2012_figure1.csv")
     assert sorted(curves.loc[curves["method"] == "FastEx", "bits"].unique()) == [8, 16, 32, 64, 128]
     assert curves["method"].nunique() == 5

@@ -21,7 +21,8 @@ def main(snakemake):
         files = zip(snakemake.input.fits, snakemake.input.provenance, snakemake.output, strict=True)
         for file, provenance, output in files:
             fit = storage.read_json(provenance)
-            kept = {name: fit[name] for name in OF_THE_FIT} | {"converged": fit.get("converged", {})}
+            kept = {name: fit[name] for name in OF_THE_FIT}
+            kept |= {"converged": fit.get("converged", {}), "missing": fit.get("missing", 0.0)}
             if file.endswith(".tsv"):
                 scores = evaluate_assignments(Assignments.load(file), train, test)
             else:

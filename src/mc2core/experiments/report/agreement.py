@@ -16,6 +16,14 @@ from mc2core.model.scores import solutions_of
 MEASURES = {"purity": "purity", "nmi": "NMI", "rand_index": "Rand index", "f_score": "F-score"}
 
 
+def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The clusterings of a file of scores; ValueError where its corpus has no label for each document."""
+    solutions = list(solutions_of(fit))
+    if any("purity" not in solution for solution in solutions):
+        raise ValueError(f"run {fit['run']!r} has no agreement: each document of its corpus needs one label")
+    return solutions
+
+
 def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """A row for each method (with the contexts it saw) and measure: mean, sd (n - 1), min, max over its clusterings.
 
@@ -37,9 +45,7 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """
     rows = []
     for fit in scores:
-        for solution in solutions_of(fit):
-            if "purity" not in solution:
-                raise ValueError(f"run {fit['run']!r} has no agreement: each document of its corpus needs one label")
+        for solution in solutions_with_agreement(fit):
             rest = fit.get("converged", {}).get(solution.get("solution"), True)
             rows += [
                 {

@@ -1,0 +1,158 @@
+"""ICML14 tables 2 and 3 on made-up scores, and through the registry."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from paths import ROOT
+
+from mc2core.engines.running.files import fit_corpus
+from mc2core.experiments import targets
+from mc2core.experiments.icml2014 import table2, table3
+from mc2core.model import Model
+from mc2core.sources.simulated import shapes
+
+ESTIMATORS = ["marginal", "icml14"]
+PAPER2 = pd.read_csv(ROOT / "workflow/paper/icml2014_table2.csv")
+PAPER3 = pd.read_csv(ROOT / "workflow/paper/icml2014_table3.csv")
+MEASURES = ("purity", "nmi", "rand_index", "f_score")
+
+
+def score(contexts, value, method="MC2", **changes):
+    name = "left_to_right" if method == "HDP" else "marginal"
+    agreement = {} if method == "HDP" else dict.fromkeys(MEASURES, value / 200)
+    return {
+        "run": "a", "title": "NUS-WIDE", "source": "simulated", "documents": 682, "method": method,
+        "contexts": contexts, "estimator": name, "perplexity": {name: value, "icml14": value / 10}, "clusters": 9.0,
+        "topics": 60.0, "seconds": 2.0, "threads": 1, "missing": 0.0,
+    } | agreement | changes  # fmt: skip
+
+
+def fits(tags, words, hdp):
+    scores = [score(["tag"], one) for one in tags] + [score([], one) for one in words]
+    return scores + [score([], one, "HDP", clusters=None) for one in hdp]
+
+
+# -- table 2 -------------------------------------------------------------------------------------------------------
+def test_perplexities_of_images_stand_beside_the_papers():
+    table, _ = table2.perplexity_table(fits([110.0, 113.0], [115.0], [120.0, 124.0]), PAPER2, ESTIMATORS)
+    keys = list(zip(table["method"], table["features"], strict=True))
+    assert keys == [("HDP", "SIFT"), ("MC2", "SIFT"), ("MC2", "tags+SIFT")]
+    assert table["perplexity"].tolist() == [122.0, 115.0, 111.5]
+    assert table["perplexity_sd"].to_numpy()[[0, 2]] == pytest.approx([np.sqrt(8.0), np.sqrt(4.5)])
+    assert table["paper_perplexity"].tolist() == [175.62, 162.74, 152.32]  # as printed
+    assert table["estimator"].tolist() == ["left_to_right", "marginal", "marginal"]
+    shown = table2.format_perplexity_table(table, ESTIMATORS, digits=1)
+    assert shown["perplexity, ours"].tolist() == ["122.0 ± 2.8", "115.0", "111.5 ± 2.1"]
+    assert shown["(K, M), paper"].tolist() == ["", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdict", "numbers"),
+    [
+        (fits([110.0], [115.0], [120.0]), "holds", "MC2 with tags 110.0, MC2 without 115.0, HDP 120.0"),
+        (fits([110.0], [125.0], [120.0]), "does not hold", "MC2 with tags 110.0, MC2 without 125.0, HDP 120.0"),
+        (fits([116.0], [115.0], [120.0]), "does not hold", "MC2 with tags 116.0, MC2 without 115.0, HDP 120.0"),
+        (fits([110.0], [115.0], []), "not computed", "no fit of HDP"),
+        (fits([], [115.0], []), "not computed", "no fit of MC2 with tags and HDP"),
+        (
+            fits([113.0, 115.0], [115.0, 115.0], [120.0, 121.0]),
+            "holds",
+            "MC2 with tags 114.0, MC2 without 115.0 (no further apart than one sd between seeds, 1.4), HDP 120.5",
+        ),
+    ],
+)
+def test_order_of_the_three_rows_is_judged_by_their_means(scores, verdict, numbers):
+    _, (claim,) = table2.perplexity_table(scores, PAPER2, ESTIMATORS)
+    assert (claim.text, claim.verdict, claim.numbers) == ("MC2 with tags < MC2 without < HDP", verdict, numbers)
+
+
+# -- table 3 -------------------------------------------------------------------------------------------------------
+def decay(*values, **changes):
+    """Two seeds at each share, 0.02 around the value; the last is of fits without contexts."""
+    scores = []
+    for share, value in zip((0.0, 0.25, 0.5, 0.75, 1.0), values, strict=False):
+        contexts = [] if share == 1.0 else ["tag"]
+        missing = 0.0 if share == 1.0 else share
+        for seed in (-1, 1):
+            scores.append(score(contexts, 200 * (value + 0.02 * seed), missing=missing) | changes)
+    return scores
+
+
+def test_agreement_as_contexts_go_missing_stands_beside_the_papers():
+    table = table3.agreement_table(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)
+    assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100]
+    assert table["seeds"].tolist() == [2] * 5
+    assert table["nmi"].to_numpy() == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5])
+    assert table["nmi_sd"].to_numpy() == pytest.approx([0.02 * np.sqrt(2.0)] * 5)
+    assert table["paper_nmi"].tolist() == [0.298, 0.245, 0.236, 0.187, 0.188]  # as printed
+    shown = table3.format_table(table)
+    assert shown.loc[1, ["contexts missing", "F-score, paper", "F-score, ours", "K, ours"]].tolist() == [
+        "25%",
+        "0.149",
+        "0.800 ± 0.028",
+        "9.0 ± 0.0",
+    ]
+    assert {one.verdict for one in table3.judge(table)} == {"holds"}
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "numbers"),
+    [
+        ((0.9, 0.8, 0.82, 0.6, 0.5), "holds", "0.900 at 0%, 0.800 at 25%, 0.820 at 50%, 0.600 at 75%, 0.500 at 100%"),
+        ((0.9, 0.8, 0.83, 0.6, 0.5), "does not hold", "; rises by more than one sd at 50%"),
+        ((0.7, 0.72, 0.6, 0.6, 0.5), "does not hold", "0.500 at 100%; best at 25%"),
+        ((0.9, 0.8), "holds", "0.900 at 0%, 0.800 at 25%"),
+        ((0.9,), "not computed", "no fits with all contexts and with fewer"),
+    ],
+)
+def test_decay_is_graceful_by_its_plain_definition(values, verdict, numbers):
+    for claim in table3.judge(table3.agreement_table(decay(*values), PAPER3)):
+        assert claim.verdict == verdict
+        assert claim.numbers.endswith(numbers)
+
+
+def test_missing_contexts_need_labels():
+    scores = [{key: value for key, value in one.items() if key not in MEASURES} for one in decay(0.9, 0.8)]
+    with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
+        table3.agreement_table(scores, PAPER3)
+
+
+def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(tmp_path):
+    whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
+    models = []
+    for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):
+        files = {name: tmp_path / name for name in ("model", "trace", "provenance", "checkpoint")}
+        length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
+        fit_corpus(whole, engine="gibbs", settings={}, contexts=contexts, **length, **files)
+        models.append(Model.load(files["model"]).last)
+    assert (models[0].cluster == models[1].cluster).all()
+    assert models[0].n_clusters > 1
+    assert (models[0].topic_words != models[1].topic_words).nnz == 0
+
+
+# -- both, through the registry ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "scores", "options", "lines", "n_claims"),
+    [
+        ("icml2014_table2", fits([110.0], [115.0], [120.0]), {"estimators": ESTIMATORS}, 3, 1),
+        ("icml2014_table3", decay(0.9, 0.8, 0.7, 0.6, 0.5), {}, 5, 4),
+    ],
+)
+def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, lines, n_claims):
+    paths = [tmp_path / f"{number}.json" for number in range(len(scores))]
+    for path, one in zip(paths, scores, strict=True):
+        path.write_text(json.dumps(one))
+    files = {"scores": paths, "paper": [ROOT / f"workflow/paper/{name}.csv"]}
+    targets.make(name, files, options, tmp_path / name)
+    assert len(pd.read_csv(tmp_path / f"{name}.csv")) == lines
+    claims = pd.read_csv(tmp_path / f"{name}_claims.csv")
+    assert (len(claims), set(claims["verdict"]), set(claims["target"])) == (n_claims, {"holds"}, {name})
+    page = (tmp_path / f"{name}.html").read_text()
+    assert "nan" not in page.lower()
+    assert ("175.6" if name == "icml2014_table2" else "0.407") in page
+    caption = targets.registry()[name].caption(
+        {"n_seeds": 3, "estimators": ESTIMATORS, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
+    )
+    assert "NUSWIDE: simulated, 0.2 of the paper's size." in caption
