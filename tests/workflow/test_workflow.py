@@ -21,6 +21,7 @@ TARGETS = {
     "icml2014_figure3",
     "icml2014_figure4",
     "icml2014_figure5",
+    "icml2014_figure6",
     "icml2014_figure7",
     "icml2014_table1",
     "icml2014_table2",
@@ -326,7 +327,8 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert set(claims["target"]) == {
         "icml2014_figure2",
         "icml2014_figure5",
-            "icml2014_figure7",
+        "icml2014_figure6",
+        "icml2014_figure7",
         "icml2014_table1",
         "icml2014_table2",
         "icml2014_table3",
@@ -348,6 +350,8 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert (missing["seeds"] == 2).all()
     fewer = storage.read_json(results / "fits/nuswide-tag-missing50/1/provenance.json")
     assert fewer["missing"] == 0.5
+    drawn = pd.read_csv(results / "icml2014/icml2014_figure6.csv")
+    assert set(drawn["cluster"]) == {1, 2, 3}
     curves = pd.read_csv(results / "nips2012/nips2012_figure1.csv")
     assert sorted(curves.loc[curves["method"] == "FastEx", "bits"].unique()) == [8, 16, 32, 64, 128]
     assert curves["method"].nunique() == 5
