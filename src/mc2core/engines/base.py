@@ -83,15 +83,21 @@ class Engine(ABC):
             )
         return values
 
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        """Those of ``contexts`` that clusters of documents emit: what a model knows of them."""
+        return self.contexts
+
     def model(self, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Model:
         """The model of some samples of this engine on ``corpus``."""
+        contexts = self.cluster_contexts
         return Model(
             samples=samples,
-            families=dict(self.contexts),
-            dimensions={name: family.dimension(corpus.contexts[name]) for name, family in self.contexts.items()},
+            families=dict(contexts),
+            dimensions={name: family.dimension(corpus.contexts[name]) for name, family in contexts.items()},
             vocabulary=corpus.vocabulary,
-            context_names={name: names for name, names in corpus.context_names.items() if name in self.contexts},
-            units={name: unit for name, unit in corpus.units.items() if name in self.contexts},
+            context_names={name: names for name, names in corpus.context_names.items() if name in contexts},
+            units={name: unit for name, unit in corpus.units.items() if name in contexts},
             provenance=dict(provenance),
             imported=corpus.imported,
         )

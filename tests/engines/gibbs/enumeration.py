@@ -107,16 +107,20 @@ def posterior(
     s: float,
     log_context: Callable[[list[int]], float] = lambda members: 0.0,
     fixed_clusters: bool = False,
+    log_tokens: Callable[[tuple[int, ...]], float] = lambda topics: 0.0,
 ) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
     """Probability of each (partition of documents, partition of tokens).
 
-    ``log_context``: log marginal likelihood of the contexts of the given documents.
+    ``log_context``: log marginal likelihood of the contexts of the given documents; ``log_tokens``: of what tokens emit
+    beside their words, given their topics.
     """
     document_of = [j for j, words in enumerate(documents) for _ in words]
     words = [word for document in documents for word in document]
     n_documents = len(documents)
     logs: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
-    token_terms = {topics: log_words(topics, words, n_words, s) for topics in partitions(len(words))}
+    token_terms = {
+        topics: log_words(topics, words, n_words, s) + log_tokens(topics) for topics in partitions(len(words))
+    }
     cached: dict[bytes, float] = {}
     for z in [tuple(range(n_documents))] if fixed_clusters else partitions(n_documents):
         log_z = 0.0 if fixed_clusters else log_clusters(z, alpha)

@@ -228,7 +228,7 @@ def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances,
             tokens.sweep_topics(assignments, cells, Concentrations(1.0, v, 1.0), s, np.uint64(0))
             return tuple(assignments.topic.tolist())
 
-        kernels = "_sweep", "_weights", "_count_word", "_weigh", "_find_block", "_find_topic", "_join"
+        kernels = "_sweep", "_weights", "_count_word", "weigh", "find_block", "find_topic", "_join"
         for probability, result in paths(run, tokens, kernels, monkeypatch, TopicDraw):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, log_pi, *tolerances)

@@ -88,6 +88,41 @@ def plain_topic_sweep(assignments, corpus, key):
     return topic, np.array(eps), rest
 
 
+def plain_timed_sweep(assignments, corpus, values, family, key):
+    """Tokens by document; each has the document's value, NaN where missing; float64; weights from scratch."""
+    document, word = tokens_of(corpus)
+    topic = assignments.topic.astype(int)
+    eps, rest = list(assignments.topic_weights), assignments.rest
+    v, s, n_words = CONCENTRATIONS.table, PRIOR, corpus.n_words
+    statistics = family.statistics(values).toarray()[document]
+    state = np.zeros(2, np.uint64)
+    for i in range(len(topic)):
+        if i == 0 or document[i] != document[i - 1]:
+            streams.seek(state, key, document[i])
+        others = np.arange(len(topic)) != i
+        weights = []
+        for m in range(len(eps) + 1):
+            here = others & (topic == m)
+            prior = v * eps[m] if m < len(eps) else v * rest
+            natural = family.prior(4) + statistics[here].sum(axis=0)
+            log_time = family.log_normaliser(natural + statistics[i]) - family.log_normaliser(natural)
+            weights.append(
+                (np.sum(here & (document == document[i])) + prior) * (np.sum(here & (word == word[i])) + s)
+                / (np.sum(here) + n_words * s) * np.exp(log_time)
+            )  # fmt: skip
+        u = streams.uniform(state) * np.sum(weights) - weights[topic[i]]
+        if u < 0:
+            continue
+        weights[topic[i]] = 0
+        chosen = pick(weights, u)
+        if chosen == len(eps):
+            share = 1 - (1 - streams.uniform(state)) ** (1 / CONCENTRATIONS.topic)
+            eps.append(share * rest)
+            rest *= 1 - share
+        topic[i] = chosen
+    return topic, np.array(eps), rest
+
+
 def plain_weigh_counts(counts, row, prior, scale, weights, first):
     here = slice(first, first + LANES)
     weights[here] = (counts.ravel()[row + first : row + first + LANES] + prior[here]) * scale[here]

@@ -229,6 +229,9 @@ def test_first_difference_names_the_place():
     assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
     assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b is 1 there and 2 here"
     assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": 0}) == "c is None there and 0 here"
+    # a switch that is younger than the checkpoint, off and on
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": False}) is None
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": True}) == "c is None there and True here"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

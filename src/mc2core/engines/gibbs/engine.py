@@ -6,6 +6,8 @@ An iteration of each kernel, all of which leave the same posterior invariant:
   (``gibbs_weights``);
 * ``blocked``: the blocked move (``gibbs_blocked``), tables and concentrations;
 * ``interleaved``: the blocked move, then all of ``collapsed``.
+
+With ``token_contexts`` the model is npTOT (Dubey et al. 2013), and its sweep over tokens is ``timed_tokens``.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.start import start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
+from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
-from mc2core.families import Family
+from mc2core.families import Family, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
 
@@ -70,8 +73,9 @@ class GibbsState(State):
         ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
         the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
         marginal likelihood of the contexts (base measures included).
-    cells, contexts
-        The corpus word by word, and its contexts: follow from the corpus, not stored.
+    cells, contexts, times
+        The corpus word by word, its contexts as clusters emit them, and as tokens do (None unless ``token_contexts``):
+        follow from the corpus, not stored.
     """
 
     assignments: Assignments
@@ -79,6 +83,7 @@ class GibbsState(State):
     log_joint: float
     cells: WordCells
     contexts: StackedContexts
+    times: TokenTimes | None
 
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
@@ -155,6 +160,10 @@ class Gibbs(Engine):
     one_cluster_per_document : bool, default False
         Hold every document in a cluster of its own, which makes the model the HDP of Teh et al. (2006). Contexts then
         say nothing of the words, and alpha plays no part.
+    token_contexts : bool, default False
+        Let topics emit the context with every token, which makes the HDP the npTOT of Dubey et al. (2013). Needs
+        one_cluster_per_document, the kernel "collapsed" and exactly one context, of the family normal_gamma: the
+        document's time, which each of its tokens has. A missing one says nothing. The model keeps no context.
     threads : int in [1, inf), default 1
         Threads of the blocked move; the result does not depend on it.
 
@@ -181,6 +190,7 @@ class Gibbs(Engine):
         start_topics: int = 50,
         start_clusters: int = 20,
         one_cluster_per_document: bool = False,
+        token_contexts: bool = False,
         threads: int = 1,
     ) -> None:
         self.group_concentration = prior_count("group_concentration", group_concentration)
@@ -193,17 +203,38 @@ class Gibbs(Engine):
         self.kernel = choice("kernel", kernel, KERNELS)
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
-        if not isinstance(one_cluster_per_document, bool | np.bool_):
-            raise ValueError(f"one_cluster_per_document is {one_cluster_per_document!r}; it must be true or false")
-        self.one_cluster_per_document = bool(one_cluster_per_document)
+        self.one_cluster_per_document = _truth("one_cluster_per_document", one_cluster_per_document)
+        self.token_contexts = _truth("token_contexts", token_contexts)
+        if self.token_contexts:
+            self._check_token_contexts()
         self.threads = whole("threads", threads)
+
+    def _check_token_contexts(self) -> None:
+        """ValueError for settings that do not go with ``token_contexts``."""
+        if not self.one_cluster_per_document:
+            raise ValueError(
+                "token_contexts is true, but one_cluster_per_document false; topics with contexts in clusters of "
+                "several documents are no model of the papers: set both, or contexts alone"
+            )
+        if self.kernel != "collapsed":
+            raise ValueError(f"kernel is {self.kernel!r}; with token_contexts it must be 'collapsed'")
+        families = list(self.contexts.values())
+        if len(families) != 1 or not isinstance(families[0], NormalGamma):
+            found = ", ".join(f"{name!r} ({family.name})" for name, family in self.contexts.items()) or "none"
+            raise ValueError(
+                f"token_contexts takes exactly one context, of the family normal_gamma, but contexts holds {found}"
+            )
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        return {} if self.token_contexts else self.contexts
 
     # -- the protocol --------------------------------------------------------------------------------------
     def init(self, corpus: Corpus, seed: int) -> GibbsState:
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
         n_clusters = None if self.one_cluster_per_document else self.start_clusters
         self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
-        contexts, rng = StackedContexts(corpus, self.contexts), streams.generator(seed, "start")
+        contexts, rng = StackedContexts(corpus, self.cluster_contexts), streams.generator(seed, "start")
         assignments = start_assignments(corpus, contexts, n_clusters, self.start_topics, rng)
         state = self._state(corpus, contexts, assignments, concentrations, 0.0)
         self._update_weights(state, seed, 0)
@@ -223,7 +254,11 @@ class Gibbs(Engine):
                 key = streams.key(seed, "clusters", iteration)
                 sweep_clusters(assignments, state.contexts, state.concentrations, key)
             key = streams.key(seed, "topics", iteration)
-            sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
+            if state.times is None:
+                sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
+            else:
+                concentrations, s = state.concentrations, self.topic_prior
+                sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
         self._update_weights(state, seed, iteration)
         state.log_joint = self.log_joint(corpus, state)
         return {
@@ -272,10 +307,13 @@ class Gibbs(Engine):
         # no number is left out: K and M are those of the clusters and topics in use
         if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
+        if self.token_contexts and (cluster != np.arange(corpus.n_documents)).any():
+            raise ValueError("'cluster' does not hold document j in cluster j, as one_cluster_per_document does")
         assignments = Assignments(cluster, topic, _document_start(corpus), weights, rest)
         assignments.count()
         concentrations = Concentrations(group, table, topic_concentration)
-        return self._state(corpus, StackedContexts(corpus, self.contexts), assignments, concentrations, log_joint)
+        contexts = StackedContexts(corpus, self.cluster_contexts)
+        return self._state(corpus, contexts, assignments, concentrations, log_joint)
 
     # -- inside --------------------------------------------------------------------------------------------
     def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
@@ -285,6 +323,8 @@ class Gibbs(Engine):
             raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
         # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
         n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
+        if self.token_contexts:
+            n_bytes += 4 * corpus.n_words * n_topics
         what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
         memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
 
@@ -298,7 +338,8 @@ class Gibbs(Engine):
     ) -> GibbsState:
         content = corpus.content
         cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
-        return GibbsState(assignments, concentrations, log_joint, cells, contexts)
+        times = TokenTimes(corpus, self.contexts) if self.token_contexts else None
+        return GibbsState(assignments, concentrations, log_joint, cells, contexts, times)
 
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
         learnt = {
@@ -331,8 +372,16 @@ class Gibbs(Engine):
         total = s * corpus.n_words
         result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
         result += _log_words(cells, assignments.topic, assignments.n_topics, s)
+        if state.times is not None:
+            result += state.times.log_marginal(assignments)
         natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
         return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} is {value!r}; it must be true or false")
+    return bool(value)
 
 
 def _document_start(corpus: Corpus) -> np.ndarray:

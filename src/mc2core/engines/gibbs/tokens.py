@@ -129,7 +129,7 @@ def _count_word(topic_of, n_tokens, n_topics, s, inverse, n_w, h):
 
 
 @numba.njit(inline="always")
-def _weigh(n_km, row, prior, h, p, block, n_blocks, new):
+def weigh(n_km, row, prior, h, p, block, n_blocks, new):
     """Weigh all topics for the tokens of one cluster: p, block; returns the total, ``new`` for new topics included."""
     total = new
     for b in range(n_blocks):
@@ -139,7 +139,7 @@ def _weigh(n_km, row, prior, h, p, block, n_blocks, new):
 
 
 @numba.njit(inline="always")
-def _find_block(block, n_blocks, u):
+def find_block(block, n_blocks, u):
     """The first block whose running sum exceeds ``u`` (``n_blocks`` if none does), and the sum before it."""
     running = before = 0.0
     b = 0
@@ -152,7 +152,7 @@ def _find_block(block, n_blocks, u):
 
 
 @numba.njit(inline="always")
-def _find_topic(p, first, u, m):
+def find_topic(p, first, u, m):
     """The topic that ``u`` falls to among the 16 from ``first`` on, of which m, the token's own, is left out."""
     chosen = first + find_lane(p, first, u, m)
     if chosen == first + LANES:  # rounding alone went past the block: its last weight
@@ -180,7 +180,7 @@ def _join(k, m, n_km, n_m, n_w, prior, inverse, h, p, block, s, vs):
 
 
 @kernel(error_model="numpy")
-def _open_topic(m, stream, topics, weights, constants):
+def open_topic(m, stream, topics, weights, constants):
     """Break topic m's weight off the rest, as a stick of GEM(eta)."""
     share = 1.0 - (1.0 - streams.uniform(stream)) ** (1.0 / constants.eta)
     topics.eps[m] = share * topics.rest[0]
@@ -222,7 +222,7 @@ def _sweep(key, stream, position, cells, cluster, topic, topics, constants, foun
                 continue
             n_blocks = (n_topics + LANES - 1) // LANES
             new = v * rest[0] / n_words
-            total = _weigh(n_km, k * capacity, prior, h, p, block, n_blocks, new)
+            total = weigh(n_km, k * capacity, prior, h, p, block, n_blocks, new)
             for t in range(begin, run_end[r]):
                 # stay or move?
                 m = topic_of[t]
@@ -239,12 +239,12 @@ def _sweep(key, stream, position, cells, cluster, topic, topics, constants, foun
                     return _FAILED
                 # draw among the others
                 block[m // LANES] -= old
-                b, before = _find_block(block, n_blocks, u)
+                b, before = find_block(block, n_blocks, u)
                 if b < n_blocks:
-                    chosen = _find_topic(p, b * LANES, u - before, m)
+                    chosen = find_topic(p, b * LANES, u - before, m)
                 elif n_topics < capacity:
                     chosen = n_topics
-                    _open_topic(chosen, stream, topics, weights, constants)
+                    open_topic(chosen, stream, topics, weights, constants)
                     n_topics += 1
                     n_blocks = (n_topics + LANES - 1) // LANES
                     others -= new
@@ -271,7 +271,7 @@ def _sweep(key, stream, position, cells, cluster, topic, topics, constants, foun
     return _DONE
 
 
-def _grown(array: np.ndarray, capacity: int) -> np.ndarray:
+def grown(array: np.ndarray, capacity: int) -> np.ndarray:
     """A copy with ``capacity`` entries along the last axis, zeros after what there was."""
     grown = np.zeros((*array.shape[:-1], capacity), array.dtype)
     grown[..., : array.shape[-1]] = array
@@ -288,8 +288,8 @@ def sweep_topics(
     n_words = len(cells.start) - 1
     n_topics = assignments.n_topics
     capacity = LANES * (n_topics // LANES + 1)
-    n_km = _grown(assignments.n_km, capacity)
-    eps = _grown(assignments.topic_weights, capacity)
+    n_km = grown(assignments.n_km, capacity)
+    eps = grown(assignments.topic_weights, capacity)
     topics = Topics(n_km, n_km.sum(axis=0, dtype=np.int64), eps, np.array([assignments.rest]))
     s, vs = np.float32(topic_prior), np.float32(topic_prior * n_words)
     constants = Constants(float(concentrations.table), float(concentrations.topic), s, vs, n_words)
@@ -308,7 +308,7 @@ def sweep_topics(
         stopped = _sweep(key, stream, position, cells, assignments.cluster, assignments.topic, topics, constants, found)
         if stopped == _FULL:
             capacity += LANES
-            n_km, n_m, eps = (_grown(array, capacity) for array in topics[:3])
+            n_km, n_m, eps = (grown(array, capacity) for array in topics[:3])
             topics = Topics(n_km, n_m, eps, topics.rest)
     if stopped == _FAILED:
         raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)

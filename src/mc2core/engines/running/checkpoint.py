@@ -128,7 +128,10 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
 
 
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
-    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same."""
+    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same.
+
+    A switch that is off here may be absent there: it came after the run was stored.
+    """
     if isinstance(stored, dict) and isinstance(asked, dict):
         # in the order asked: the engine before what only some engines have
         for key in dict.fromkeys((*asked, *stored)):
@@ -136,6 +139,6 @@ def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str 
             if found:
                 return found
         return None
-    if stored == asked:
+    if stored == asked or (stored is None and asked is False):
         return None
     return f"{'.'.join(names)} is {stored!r} there and {asked!r} here"

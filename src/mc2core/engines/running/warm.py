@@ -43,6 +43,9 @@ def warm_kernels(
         corpus.with_contexts(values).save(f"{folder}/corpus")
         stored = Corpus.load(f"{folder}/corpus")
         for settings in variants:
-            model = fit(stored, make_engine(engine, settings, families), iterations=2, burn_in=1, progress=False).model
+            used = families
+            if settings.get("token_contexts"):  # takes only one number
+                used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
+            model = fit(stored, make_engine(engine, settings, used), iterations=2, burn_in=1, progress=False).model
             model.predict(stored)
             evaluate(model, stored, stored, estimators)
