@@ -25,7 +25,9 @@ from mc2core.corpus import Corpus
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.engine import Gibbs, GibbsState
+from mc2core.engines.gibbs.timed_tokens import sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
+from mc2core.families import NormalGamma
 from mc2core.sources.collections import nips
 
 
@@ -78,6 +80,36 @@ def plain(corpus: Corpus, engine: Gibbs, state: GibbsState) -> float:
         plain_sweep(*arguments, uniforms, work)
         times.append(time.perf_counter() - start)
     return min(times[1:])
+
+
+def token_times(corpus: Corpus, n_topics: int, sweeps: int, repeats: int) -> dict[str, object]:
+    """Tokens of npTOT after some sweeps of it, and from the same state those of the HDP, in nanoseconds a token."""
+    engine = Gibbs(
+        kernel="collapsed", one_cluster_per_document=True, token_contexts=True, contexts={"year": NormalGamma()},
+        start_topics=n_topics,
+    )  # fmt: skip
+    corpus = corpus.standardised("year")
+    state = engine.init(corpus, 0)
+    for iteration in range(1, sweeps + 1):
+        engine.step(corpus, state, 0, iteration)
+
+    def timed(state: GibbsState, i: int) -> None:
+        assert state.times is not None
+        concentrations, key = state.concentrations, streams.key(0, "topics", i)
+        sweep_timed_topics(state.assignments, corpus, state.times, concentrations, engine.topic_prior, key)
+
+    def plain(state: GibbsState, i: int) -> None:
+        key = streams.key(0, "topics", i)
+        sweep_topics(state.assignments, state.cells, state.concentrations, engine.topic_prior, key)
+
+    result: dict[str, object] = {"topics": state.assignments.n_topics}
+    for name, move in {"npTOT": timed, "HDP": plain}.items():
+        wall, processor = least(state, move, repeats)
+        result[name] = {
+            "wall": round(wall / corpus.n_tokens * 1e9, 1),
+            "processor": round(processor / corpus.n_tokens * 1e9, 1),
+        }
+    return result
 
 
 def main() -> None:
@@ -136,6 +168,7 @@ def main() -> None:
         result[name] = {"wall": round(wall / tokens * 1e9, 1), "processor": round(processor / tokens * 1e9, 1)}
     result["plain dense float64 loop, tokens only"] = {"wall": round(plain(corpus, engine, state) / tokens * 1e9, 1)}
     del state
+    result["tokens with times"] = token_times(corpus, options.topics, options.sweeps, options.repeats)
     tracemalloc.start()
     state = engine.init(corpus, 0)
     tracemalloc.reset_peak()

@@ -10,6 +10,7 @@ from workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
 from mc2core.experiments import plan, schemas
+from mc2core.experiments.icml2014 import table1
 from mc2core.sources import datasheet
 from mc2core.sources.download import fetch
 
@@ -34,6 +35,20 @@ def sheet(tmp_path, content):
 def row(**fields):
     usual = {"run": "a", "targets": "fits", "dataset": "nips", "method": "MC2", "engine": "gibbs"}
     return "\t".join({**usual, "contexts": "", "settings": "", **fields}.values()) + "\n"
+
+
+def test_rows_of_nptot_meet_those_that_the_paper_prints():
+    path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+    runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))
+    found = {
+        (run["method"], table1._FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
+        for run in runs.values()
+        if run["fit"]["settings"].get("token_contexts")
+    }
+    with open(ROOT / "workflow/paper/icml2014_table1.csv", encoding="utf-8") as stream:
+        printed = {tuple(line.split(",")[:3]) for line in stream}
+    assert found == {one for one in printed if one[0] == "npTOT"}
+    assert len(found) == 2
 
 
 def checked(tmp_path, text, **changes):

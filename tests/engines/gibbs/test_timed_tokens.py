@@ -28,6 +28,8 @@ from mc2core.engines import Gibbs
 from mc2core.engines.gibbs import timed_tokens, tokens
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, log_student, sweep_timed_topics
+from mc2core.engines.registry import make_engine
+from mc2core.engines.running import warm
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 
 NPTOT = {"kernel": "collapsed", "one_cluster_per_document": True, "token_contexts": True}
@@ -264,6 +266,14 @@ def test_priors_at_the_ends_of_their_range(family, more):
     done = fit(corpus, engine, iterations=6, progress=False)
     assert np.isfinite(done.trace.to_numpy(float)).all()
     assert np.isfinite(done.model.perplexity(corpus, "left_to_right"))
+
+
+def test_warming_up_compiles_its_kernels_with_one_of_a_plans_contexts(monkeypatch):
+    used = []
+    monkeypatch.setattr(warm, "make_engine", lambda *given: used.append(given[2]) or make_engine(*given))
+    contexts = {"tag": {"family": "dirichlet"}, "year": {"family": "normal_gamma"}}
+    warm.warm_kernels("gibbs", [NPTOT, {}], contexts, ["left_to_right"])
+    assert [list(one) for one in used] == [["year"], ["tag", "year"]]
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------
