@@ -10,7 +10,7 @@ from workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
 from mc2core.experiments import plan, schemas
-from mc2core.experiments.icml2014 import table1
+from mc2core.experiments.icml2014.parts import perplexity_rows
 from mc2core.sources import datasheet
 from mc2core.sources.download import fetch
 
@@ -41,7 +41,7 @@ def test_rows_of_nptot_meet_those_that_the_paper_prints():
     path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
     runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))
     found = {
-        (run["method"], table1._FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
+        (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
         for run in runs.values()
         if run["fit"]["settings"].get("token_contexts")
     }
