@@ -1,4 +1,4 @@
-"""Engines' constructors, their docstrings and the schema of plans say the same of every setting."""
+"""Constructors of engines and baselines, their docstrings and the schema of plans say the same of every setting."""
 
 import ast
 import inspect
@@ -8,36 +8,49 @@ import jsonschema
 import pytest
 from workflow_calls import ROOT
 
+from mc2core.engines.baselines import registry as baselines
 from mc2core.engines.registry import ENGINES, engine_class, make_engine, settings_of
 from mc2core.experiments import engine_schema, plan, schemas
 from mc2core.families import FAMILIES
 
-STORED = ROOT / "workflow/schemas/engines.schema.yaml"
-SCHEMA = schemas.read(STORED)["properties"]
-SETTINGS = [(engine, setting) for engine in ENGINES for setting in settings_of(engine)]
+STORED = ROOT / "workflow/schemas"
+FILES = ("engines.schema.yaml", "baselines.schema.yaml")
+#: by the part of a plan
+SCHEMAS = {file.partition(".")[0]: schemas.read(STORED / file)["properties"] for file in FILES}
+SCHEMA = SCHEMAS["engines"] | SCHEMAS["baselines"]
+KINDS = {engine: engine_class(engine) for engine in ENGINES} | baselines.BASELINES
+DEFAULTS = {
+    "engines": {engine: settings_of(engine) for engine in ENGINES},
+    "baselines": {name: baselines.settings_of(name) for name in baselines.BASELINES},
+}
+SETTINGS = [(name, setting) for part in DEFAULTS.values() for name, settings in part.items() for setting in settings]
 
 
-def entries(engine):
-    return engine_schema.documented(engine_class(engine).__doc__)
+def make(name, settings, contexts):
+    return make_engine(name, settings, contexts) if name in ENGINES else baselines.make_baseline(name, settings)
 
 
-def test_the_stored_schema_is_current():
-    written = STORED.read_text(encoding="utf-8")
-    assert written == engine_schema.engines_schema(), "python -m mc2core.experiments.engine_schema " + str(STORED)
+def test_the_stored_schemas_are_current():
+    files = engine_schema.schema_files()
+    assert set(files) == set(FILES)
+    for name, text in files.items():
+        written = (STORED / name).read_text(encoding="utf-8")
+        assert written == text, "python -m mc2core.experiments.engine_schema workflow/schemas"
 
 
-def test_the_command_writes_the_schema(tmp_path, capsys):
-    path = tmp_path / "engines.yaml"
-    assert engine_schema.main([str(path)]) == 0
-    assert path.read_bytes() == STORED.read_bytes()
-    assert engine_schema.main([]) == 2
-    assert "usage" in capsys.readouterr().err
+def test_the_command_writes_the_schemas(tmp_path, capsys):
+    assert engine_schema.main([str(tmp_path)]) == 0
+    for name in FILES:
+        assert (tmp_path / name).read_bytes() == (STORED / name).read_bytes()
+    for arguments in ([], [str(tmp_path / FILES[0])]):
+        assert engine_schema.main(arguments) == 2
+        assert "usage" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", KINDS)
 def test_every_argument_is_described_with_its_default(engine):
-    parameters = inspect.signature(engine_class(engine)).parameters
-    found = entries(engine)
+    parameters = inspect.signature(KINDS[engine]).parameters
+    found = engine_schema.documented(KINDS[engine].__doc__)
     assert set(found) == set(parameters)
     for name, entry in found.items():
         assert entry.text.endswith("."), name
@@ -57,7 +70,7 @@ def candidates(schema):
     for one in schema.get("enum", ()):
         found += [one, one.upper(), f"{one} "] if isinstance(one, str) else [one, one + 1, str(one), float(one)]
     if "items" in schema:
-        found += [[one] for one in candidates(schema["items"])] + [schema["items"]["enum"]]
+        found += [[one] for one in candidates(schema["items"])] + [schema["items"].get("enum", [1, 2]), [1, 1.0]]
     for key, inner in schema.get("properties", {}).items():
         for one in candidates(inner["items"]):
             found += [{key: [one, 1.0]}, {key: [1.0, one]}, {key: [one]}, {key: [1.0, 1.0, one]}, {key: one}]
@@ -74,7 +87,7 @@ def test_the_schema_refuses_what_the_constructor_refuses(engine, setting):
     beside, seen = BESIDE.get(setting, {}), set()
     contexts = {"year": {"family": "normal_gamma"}} if beside else {}
     for value in candidates(schema):
-        refused = refusal(make_engine, engine, {setting: value} | beside, contexts)
+        refused = refusal(make, engine, {setting: value} | beside, contexts)
         by_schema = refusal(schemas.check_values, {setting: value}, SCHEMA[engine], "plan")
         assert bool(refused) == bool(by_schema), f"{value!r}: {refused or 'accepted'}, but by the schema: {by_schema}"
         seen.add(bool(refused))
@@ -94,25 +107,34 @@ def test_schemas_are_schemas():
     jsonschema.Draft202012Validator.check_schema(schemas.read(ROOT / "workflow/schemas/config.schema.yaml"))
 
 
-def test_a_plan_holds_no_default_of_an_engine_or_a_family():
+def test_a_plan_holds_no_default_of_an_engine_a_baseline_or_a_family():
     """What a plan repeats would stay behind when the default changes."""
     for path in (ROOT / "config").glob("*.yaml"):
         whole = plan.read_yaml(path)
-        for engine, settings in whole.get("engines", {}).items():
-            for setting, value in settings.items():
-                assert value != settings_of(engine)[setting], f"{path.name}: {engine}: {setting}"
+        for part, defaults in DEFAULTS.items():
+            for engine, settings in whole.get(part, {}).items():
+                for setting, value in settings.items():
+                    assert value != plain(defaults[engine][setting]), f"{path.name}: {engine}: {setting}"
         for context, settings in whole.get("contexts", {}).items():
             defaults = inspect.signature(FAMILIES[settings.pop("family")]).parameters
             for setting, value in settings.items():
                 assert value != defaults[setting].default, f"{path.name}: {context}: {setting}"
 
 
-def test_what_a_plan_leaves_out_is_the_constructors_default():
-    given = {"gibbs": {"kernel": "blocked"}}
-    filled = schemas.fill_defaults(given, {"properties": SCHEMA})
-    assert filled["gibbs"] == settings_of("gibbs") | {"kernel": "blocked"}
-    assert filled["svi"] == settings_of("svi")
-    assert filled["fastex"] == settings_of("fastex")
+def plain(value):
+    """As YAML holds it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize(
+    ("part", "given"), [("engines", {"gibbs": {"kernel": "blocked"}}), ("baselines", {"nmf": {"n_clusters": [3]}})]
+)
+def test_what_a_plan_leaves_out_is_the_constructors_default(part, given):
+    expected = {
+        name: {setting: plain(value) for setting, value in settings.items()} | given.get(name, {})
+        for name, settings in DEFAULTS[part].items()
+    }
+    assert schemas.fill_defaults(given, {"properties": SCHEMAS[part]}) == expected
 
 
 def test_defaults_of_families_are_those_of_their_constructors():
@@ -128,6 +150,8 @@ def test_defaults_of_families_are_those_of_their_constructors():
 @pytest.mark.parametrize(
     ("kind", "schema"),
     [
+        ("list of int", {"type": "array", "items": {"type": "integer"}}),
+        ("list of different int", {"type": "array", "items": {"type": "integer"}, "minItems": 1, "uniqueItems": True}),
         ("bool", {"type": "boolean"}),
         ("float in (0, 1]", {"type": "number", "exclusiveMinimum": 0.0, "maximum": 1.0}),
         ("int in [2, 5) or None", {"type": ["integer", "null"], "minimum": 2, "exclusiveMaximum": 5}),
@@ -152,7 +176,7 @@ def test_an_argument_that_is_not_described_is_refused(monkeypatch):
         engine_class("svi"), "__doc__", "SVI.\n\nParameters\n----------\nn_clusters : int, default 40\n"
     )
     with pytest.raises(ValueError, match="SVI: 'n_tables' is not described"):
-        engine_schema.engine_schema("svi")
+        engine_schema.settings_schema(engine_class("svi"), settings_of("svi"))
     with pytest.raises(ValueError, match="'bits : int' is not of the form"):
         engine_schema.documented("A.\n\nParameters\n----------\nbits : int\n    Length.\n")
 

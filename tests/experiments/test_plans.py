@@ -22,7 +22,7 @@ HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
 
 def config(**changes):
     whole = plan.read_yaml(ROOT / "config/config.yaml") | changes
-    schemas.fill_defaults(whole["engines"], CONFIG_SCHEMA["properties"]["engines"])
+    plan.fill_settings(whole, CONFIG_SCHEMA)
     return whole
 
 

@@ -37,7 +37,7 @@ def read_plan(folder: Path, target: Path) -> None:
     _update(whole, changes)
     schemas.read_numbers(whole, SCHEMAS["config"])
     schemas.check_values(whole, SCHEMAS["config"], "configuration")
-    schemas.fill_defaults(whole["engines"], SCHEMAS["config"]["properties"]["engines"])
+    plan.fill_settings(whole, SCHEMAS["config"])
     plan.check_mirror(whole)
     chosen = plan.choose_datasets(whole)
     sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")

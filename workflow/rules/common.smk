@@ -52,7 +52,7 @@ try:
     schemas.check_keys(config, CONFIG_SCHEMA, "configuration")
     schemas.read_numbers(config, CONFIG_SCHEMA)
     schemas.check_values(config, CONFIG_SCHEMA, "configuration")
-    schemas.fill_defaults(config["engines"], CONFIG_SCHEMA["properties"]["engines"])
+    plan.fill_settings(config, CONFIG_SCHEMA)
     plan.check_mirror(config)
     CHOSEN = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(

@@ -1,4 +1,4 @@
-"""The part of a plan's schema that is on engines, made from their constructors.
+"""The parts of a plan's schema that are on engines and baselines, made from their constructors.
 
 Defaults are those of the signature; types, ranges and descriptions are read from the docstring, whose section
 Parameters holds an entry for each argument:
@@ -6,10 +6,11 @@ Parameters holds an entry for each argument:
     bits : {8, 16, 32, 64, 128, 256}, default 128
         Length of a signature. Only this first sentence is taken.
 
-A type is ``int``, ``float``, ``bool``, ``None``, ``{...}`` with the values allowed, ``list of ...``, ``pair of ...``,
-``dict of {...} to ...``, or some of them with ``or`` between; numbers may have a range, as in ``float in (0, 1]``.
+A type is ``int``, ``float``, ``bool``, ``None``, ``{...}`` with the values allowed, ``list of ...``,
+``list of different ...`` (at least one), ``pair of ...``, ``dict of {...} to ...``, or some of them with ``or``
+between; numbers may have a range, as in ``float in (0, 1]``.
 
-``python -m mc2core.experiments.engine_schema workflow/schemas/engines.schema.yaml`` writes the file anew.
+``python -m mc2core.experiments.engine_schema workflow/schemas`` writes the files of that folder anew.
 """
 
 from __future__ import annotations
@@ -19,19 +20,22 @@ import inspect
 import math
 import re
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
 from mc2core.base import storage
+from mc2core.engines.baselines import registry as baselines
 from mc2core.engines.registry import ENGINES, engine_class, settings_of
 
 _ENTRY = re.compile(r"(\w+) : (.+), default (.+)")
 _NUMBER = re.compile(r"(int|float)(?: in ([\[(])(\S+), (\S+)([\])]))?")
 _YAML_WORDS = {"None": "null", "True": "true", "False": "false"}
 _HEADER = """\
-# Made from the engines' constructors and their docstrings; do not edit. After a change of these:
-# python -m mc2core.experiments.engine_schema workflow/schemas/engines.schema.yaml
+# Made from constructors and their docstrings; do not edit. After a change of these:
+# python -m mc2core.experiments.engine_schema workflow/schemas
 """
 
 
@@ -80,7 +84,9 @@ def _schema_of_part(kind: str) -> dict[str, Any]:
     if re.fullmatch(r"\{.+\}", kind):
         return {"enum": _values(kind)}
     if name == "list":
-        return {"type": "array", "items": schema_of_type(rest)}
+        different = rest.startswith("different ")
+        items = {"type": "array", "items": schema_of_type(rest.removeprefix("different "))}
+        return items | ({"minItems": 1, "uniqueItems": True} if different else {})
     if name == "pair":
         return {"type": "array", "minItems": 2, "maxItems": 2, "items": schema_of_type(rest)}
     if name == "dict" and " to " in rest:
@@ -111,20 +117,19 @@ def first_sentence(text: str) -> str:
     return re.sub(r"\b(None|True|False)\b", lambda match: _YAML_WORDS[match[0]], sentence)
 
 
-def engine_schema(name: str) -> dict[str, Any]:
-    """JSON Schema of the settings of an engine, none of which is required. ValueError for one that is not described."""
-    kind = engine_class(name)
+def settings_schema(kind: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of settings (name: default) of a class, none required. ValueError for one that is not described."""
     docstring = inspect.getdoc(kind) or ""
     entries = documented(docstring)
     properties = {}
-    for setting, default in settings_of(name).items():
+    for setting, default in settings.items():
         if setting not in entries:
             raise ValueError(f"{kind.__name__}: {setting!r} is not described in the docstring")
         entry = entries[setting]
         about, schema = {"description": first_sentence(entry.text)}, schema_of_type(entry.kind)
         if "properties" in schema:
             schema["properties"] = {key: about | inner for key, inner in schema["properties"].items()}
-        properties[setting] = about | schema | {"default": default}
+        properties[setting] = about | schema | {"default": list(default) if isinstance(default, tuple) else default}
     return {
         "description": docstring.partition("\n")[0],
         "type": "object",
@@ -133,15 +138,32 @@ def engine_schema(name: str) -> dict[str, Any]:
     }
 
 
-def engines_schema() -> str:
-    """The schema of all engines, as the stored file holds it."""
+def schema_files() -> dict[str, str]:
+    """Name of each stored file: what it holds."""
+    engines = {name: settings_schema(engine_class(name), settings_of(name)) for name in sorted(ENGINES)}
+    methods = {
+        name: settings_schema(kind, baselines.settings_of(name)) for name, kind in sorted(baselines.BASELINES.items())
+    }
+    return {
+        "engines.schema.yaml": _file("engines", "engine's", "", engines),
+        "baselines.schema.yaml": _file(
+            "baselines",
+            "method's",
+            " They are what the papers compare with, but for HDP: it is gibbs with one_cluster_per_document=true.",
+            methods,
+        ),
+    }
+
+
+def _file(kind: str, whose: str, note: str, properties: Mapping[str, Any]) -> str:
+    about = f"What differs from each {whose} defaults; a row of experiments.tsv may change it for its run.{note}"
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Settings of engines",
-        "description": "What differs from each engine's defaults; a row of experiments.tsv may change it for its run.",
+        "title": f"Settings of {kind}",
+        "description": about,
         "type": "object",
         "additionalProperties": False,
-        "properties": {name: engine_schema(name) for name in sorted(ENGINES)},
+        "properties": properties,
     }
     return _HEADER + yaml.dump(schema, Dumper=_Dumper, sort_keys=False, width=120, allow_unicode=True)
 
@@ -160,12 +182,13 @@ _Dumper.add_representer(list, _Dumper.represent_list)
 
 
 def main(arguments: list[str]) -> int:
-    """Write the schema to the path given."""
-    if len(arguments) != 1:
-        print("usage: python -m mc2core.experiments.engine_schema PATH", file=sys.stderr)
+    """Write the files into the folder given."""
+    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+        print("usage: python -m mc2core.experiments.engine_schema FOLDER", file=sys.stderr)
         return 2
-    with storage.replacing(arguments[0]) as stream:
-        stream.write(engines_schema())
+    for name, text in schema_files().items():
+        with storage.replacing(Path(arguments[0]) / name) as stream:
+            stream.write(text)
     return 0
 
 

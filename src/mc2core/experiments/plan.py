@@ -15,7 +15,7 @@ from typing import Any
 
 from mc2core.base.checks import nearest
 from mc2core.experiments import plain_yaml
-from mc2core.experiments.schemas import control_character, resolved
+from mc2core.experiments.schemas import control_character, fill_defaults, resolved
 from mc2core.sources.formats.records import csv_rows
 
 
@@ -112,6 +112,16 @@ def parse_settings(text: str, where: str) -> dict[str, Any]:
             raise ValueError(f"{where}: {name!r} is set twice")
         settings[name] = plain_yaml.parse(value, f"{where}: the value of {name!r}, {value!r},")
     return settings
+
+
+#: parts of a plan that hold only what differs from the defaults of constructors
+FILLED = ("engines", "baselines")
+
+
+def fill_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Fill in, in place, the settings of engines and baselines that a plan leaves to their constructors' defaults."""
+    for part in FILLED:
+        fill_defaults(config[part], schema["properties"][part])
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:

@@ -67,12 +67,14 @@ class Affinity(_Propagation):
 
     Parameters
     ----------
-    weighting : "counts" or "tfidf", default "tfidf"
+    weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2core.engines.baselines.base.features`.
-    damping : float, at least 0.5 and below 1, default 0.9
-    preference : float, optional, default None
-        Similarity of each document to itself: the larger, the more clusters. None is the median of all similarities.
-    max_iterations : int, default 1000
+    damping : float in [0.5, 1), default 0.9
+        Share of the last messages that is kept.
+    preference : float or None, default None
+        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+    max_iterations : int in [1, inf), default 1000
+        At most.
     """
 
     name: ClassVar[str] = "affinity"
@@ -104,10 +106,12 @@ class HDPAffinity(_Propagation):
 
     Parameters
     ----------
-    damping : float, at least 0.5 and below 1, default 0.9
-    preference : float, optional, default None
-        Similarity of each document to itself: the larger, the more clusters. None is the median of all similarities.
-    max_iterations : int, default 1000
+    damping : float in [0.5, 1), default 0.9
+        Share of the last messages that is kept.
+    preference : float or None, default None
+        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+    max_iterations : int in [1, inf), default 1000
+        At most.
     """
 
     name: ClassVar[str] = "hdp_affinity"

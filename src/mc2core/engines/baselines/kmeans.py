@@ -27,13 +27,13 @@ class KMeans(Baseline):
 
     Parameters
     ----------
-    n_clusters : int or list of int, default [10, 20, 30, 40]
+    n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
         K; a solution for each. ICML14 (section 4.3) has 10 to 40 and reports their spread.
-    weighting : "counts" or "tfidf", default "tfidf"
+    weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2core.engines.baselines.base.features`.
-    starts : int, default 10
+    starts : int in [1, inf), default 10
         The start whose end has the smallest sum of squares is kept.
-    max_iterations : int, default 300
+    max_iterations : int in [1, inf), default 300
         Of each start, at most.
     """
 

@@ -23,14 +23,15 @@ class LDA(Baseline):
 
     Parameters
     ----------
-    n_topics : int, default 20
-    document_prior : float > 0, default 0.1
+    n_topics : int in [1, inf), default 20
+        Topics, which are the clusters too.
+    document_prior : float in [1e-10, 1e10], default 0.1
         Of each topic in a document's proportions.
-    topic_prior : float > 0, default 0.01
+    topic_prior : float in [1e-10, 1e10], default 0.01
         Of each word in a topic's distribution.
-    iterations : int, default 20
+    iterations : int in [1, inf), default 20
         Passes over the corpus.
-    starts : int, default 3
+    starts : int in [1, inf), default 3
         The start whose end has the highest bound of ln p(words) is kept: from some, topics stay without words.
     """
 

@@ -31,13 +31,13 @@ class NMF(Baseline):
 
     Parameters
     ----------
-    n_clusters : int or list of int, default [10, 20, 30, 40]
+    n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
         Factors; a solution for each number. ICML14 (section 4.3) has 10 to 40 and reports their spread.
-    weighting : "counts" or "tfidf", default "tfidf"
+    weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2core.engines.baselines.base.features`.
-    max_iterations : int, default 500
+    max_iterations : int in [1, inf), default 500
         Of coordinate descent, at most.
-    tolerance : float > 0, default 0.001
+    tolerance : float in (0, inf), default 0.001
         It stops where an iteration changes the factors by this share of what the first one did.
     """
 

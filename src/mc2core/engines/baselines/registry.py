@@ -19,8 +19,13 @@ BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (LDA, KMeans, N
 
 def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
     """A baseline from plain settings. ValueError: unknown name or setting, or a value that the baseline refuses."""
-    kind = BASELINES[choice("baseline", name, BASELINES)]
-    known = [*inspect.signature(kind).parameters]
+    known = settings_of(name)
     for setting in settings:
         choice(f"a setting of baseline {name!r}", setting, known)
-    return kind(**settings)
+    return BASELINES[name](**settings)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Settings of a baseline with their defaults. ValueError: unknown name."""
+    parameters = inspect.signature(BASELINES[choice("baseline", name, BASELINES)]).parameters
+    return {one: parameter.default for one, parameter in parameters.items()}
