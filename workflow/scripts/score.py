@@ -9,7 +9,7 @@ from mc2core.model import Model
 from mc2core.model.assignments import Assignments
 from mc2core.model.scores import evaluate, evaluate_assignments
 
-OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "compile_seconds", "threads")
+OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 
 
 def main(snakemake):

@@ -226,6 +226,7 @@ def test_files_of_a_fit(tmp_path, hdp):
         )  # fmt: skip
         assert storage.read_json(provenance) == about
         assert about["engine"] == name
+        assert 0 < about["cpu_seconds"] < 10
         assert about["converged"] == dict.fromkeys(Assignments.load(output).solutions, True)
     assert list(Assignments.load(tmp_path / "kmeans.tsv").solutions) == ["k2", "k3"]
     fit_baseline(

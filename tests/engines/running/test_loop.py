@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,21 @@ def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
     assert joints(part) == joints(whole_run)
     one, parts = (pd.read_csv(tmp_path / name, sep="\t").drop(columns="seconds") for name in ("one.tsv", "t.tsv"))
     pd.testing.assert_frame_equal(one, parts)
+
+
+def test_seconds_of_processors_are_of_steps_and_of_all_parts(tmp_path):
+    class Busy(Walk):
+        def advance(self, corpus, state, seed, iteration):
+            until = time.process_time() + 0.02
+            while time.process_time() < until:
+                pass
+            time.sleep(0.05)
+            return super().advance(corpus, state, seed, iteration)
+
+    for upto in (2, 4):
+        spent = fit(CORPUS, Busy(), iterations=upto, seed=1, burn_in=1, checkpoint=tmp_path / "c.npz").provenance
+        assert upto * 0.02 <= spent["cpu_seconds"] < upto * 0.02 + 0.06
+        assert spent["seconds"] >= upto * 0.07
 
 
 class WalkInParts(Walk):

@@ -205,6 +205,7 @@ def done(**changes):
         ({"iteration": -1}, "it is at iteration -1"),
         ({"iteration": 2.5}, "it is at iteration 2.5"),
         ({"seconds": -1.0}, "it is at iteration 3 after -1.0 seconds"),
+        ({"cpu_seconds": -1.0}, "it took -1.0 seconds of processors"),
         ({"trace": [*ROWS[:2], {"iteration": 3, "log_joint": "x"}]}, "numbers are needed"),
         ({"samples": [sample(cluster=np.array([0, 2, 0]))]}, "sample 0: 'cluster' holds 2; .* below 2"),
         (
@@ -225,6 +226,17 @@ def test_forged_checkpoints_are_refused_in_one_sentence(tmp_path, changes, messa
     with pytest.raises(ValueError, match=message) as caught:
         checkpoint.read(path, RUN, {"J": 3, "V": 4})
     assert "\n" not in str(caught.value)
+
+
+def test_a_checkpoint_from_before_processors_were_timed_is_read(tmp_path):
+    path = tmp_path / "c.npz"
+    checkpoint.write(path, done(cpu_seconds=1.25))
+    assert checkpoint.load(path).cpu_seconds == 1.25
+    arrays = storage.read_arrays(path)
+    meta = json.loads(str(arrays["meta"]))
+    del meta["cpu_seconds"]
+    storage.write_arrays(path, arrays | {"meta": np.array(json.dumps(meta))})
+    assert checkpoint.load(path).cpu_seconds == 1.5  # those of the clock
 
 
 def test_the_checkpoint_of_another_engine_is_told_by_the_engine(tmp_path):

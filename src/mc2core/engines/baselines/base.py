@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -126,6 +127,12 @@ def refuse_few_documents(corpus: Corpus, n_clusters: Sequence[int]) -> None:
 def random_state(seed: int, purpose: str, start: int = 0) -> int:
     """A seed as scikit-learn takes it, of 32 bits. ValueError for a seed that is none."""
     return int(streams.key(seed, purpose, start)) & 0xFFFFFFFF
+
+
+def load_libraries() -> None:
+    """Load what methods import when they fit: it takes a second or two, which are not of the fit."""
+    for name in ("sklearn.cluster", "sklearn.decomposition", "sklearn.feature_extraction.text", "sklearn.metrics"):
+        importlib.import_module(name)
 
 
 @contextmanager

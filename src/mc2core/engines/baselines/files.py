@@ -11,7 +11,7 @@ from typing import Any
 from mc2core.base import storage
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
-from mc2core.engines.baselines.base import Fitted
+from mc2core.engines.baselines.base import Fitted, load_libraries
 from mc2core.engines.baselines.registry import make_baseline
 from mc2core.model import Model
 
@@ -43,8 +43,10 @@ def fit_baseline(
         raise ValueError(f"{baseline.title} clusters words only; it cannot use context {contexts[0]!r}")
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     by = None if model is None else Model.load(model)
-    started = time.perf_counter()
+    load_libraries()
+    started, cpu_started = time.perf_counter(), time.process_time()
     fitted = baseline.fit(part, seed, by)
+    spent = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
     about = {
         "engine": engine,
         "settings": baseline.settings(),
@@ -55,7 +57,7 @@ def fit_baseline(
         "citation": baseline.citation,
     }
     _save(fitted, about, output)
-    timing = {"seconds": time.perf_counter() - started, "compile_seconds": 0.0, "threads": 1}
+    timing = spent | {"compile_seconds": 0.0, "threads": 1}
     complete = about | timing | environment()
     storage.write_json(provenance, complete)
     return complete

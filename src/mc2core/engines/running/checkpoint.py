@@ -27,7 +27,7 @@ class Checkpoint:
     run : JSON-able
         What must be the same for the run to go on: engine, settings, seed, corpus digest, burn-in, thinning.
     iteration : int
-    seconds : float, spent so far
+    seconds, cpu_seconds : float, spent so far by the clock and of processors
     state : named arrays of the engine's state
     samples : kept so far
     trace : rows so far, one dict for each iteration
@@ -42,6 +42,7 @@ class Checkpoint:
     trace: list[dict[str, float]] = field(default_factory=list)
     snapshots: list[Sample] = field(default_factory=list)
     snapshot_times: list[dict[str, float]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -51,6 +52,7 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
         "run": checkpoint.run,
         "iteration": checkpoint.iteration,
         "seconds": checkpoint.seconds,
+        "cpu_seconds": checkpoint.cpu_seconds,
         "n_samples": len(checkpoint.samples),
         "trace": checkpoint.trace,
         "snapshot_times": checkpoint.snapshot_times,
@@ -102,6 +104,7 @@ def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -
                 unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["snapshot_times"]))
             ],
             snapshot_times=meta["snapshot_times"],
+            cpu_seconds=float(meta.get("cpu_seconds", meta["seconds"])),  # older files have those of the clock only
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint: {error}") from error
@@ -115,6 +118,8 @@ def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
 def _check_meta(meta: Mapping[str, Any]) -> None:
     """ValueError unless progress, trace and numbers of samples belong together."""
     run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
+    if not meta.get("cpu_seconds", 0.0) >= 0:
+        raise ValueError(f"it took {meta['cpu_seconds']!r} seconds of processors")
     if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
         raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
     if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):

@@ -47,7 +47,8 @@ class Fit:
         A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
         what the engine reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
-        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds.
+        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
+        processors: cpu_seconds, all threads together).
     snapshots : Model, or None where none were asked for
         A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
         fraction) and the seconds.
@@ -93,9 +94,10 @@ class _Run:
 
     def advance(self) -> dict[str, float] | None:
         """Do the next part of an iteration: what the engine reports once the iteration is done, None before."""
-        done, before = self.done, time.perf_counter()
+        done, before, cpu_before = self.done, time.perf_counter(), time.process_time()
         report = self.engine.advance(self.corpus, self.state, done.run["seed"], done.iteration + 1)
         done.seconds += time.perf_counter() - before
+        done.cpu_seconds += time.process_time() - cpu_before
         return report
 
     def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
@@ -158,11 +160,12 @@ def _begin(
     path: str | os.PathLike[str] | None,
 ) -> _Run:
     """Start the run, or take it up where it was stored."""
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     ahead = asked.get("snapshots", [])
     if stored is None:
         state = engine.init(corpus, asked["seed"])
-        done = checkpoints.Checkpoint(asked, 0, time.perf_counter() - started, state={})
+        spent, cpu_spent = time.perf_counter() - started, time.process_time() - cpu_started
+        done = checkpoints.Checkpoint(asked, 0, spent, state={}, cpu_seconds=cpu_spent)
     else:
         try:
             state, done = engine.restore(corpus, stored.state), stored
@@ -270,7 +273,8 @@ def fit(
     samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
     provenance = asked | {"iterations": iterations}
     model = engine.model(corpus, samples, provenance)
-    timing = {"seconds": done.seconds, "compile_seconds": compile_seconds, "threads": engine.threads}
+    timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
+    timing |= {"compile_seconds": compile_seconds, "threads": engine.threads}
     shown = None
     if done.snapshots:
         shown = engine.model(corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
