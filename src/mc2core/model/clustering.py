@@ -79,6 +79,16 @@ def rand_index(truth: Any, clusters: Any) -> float:
     return 1.0 - (in_truth + in_clusters - 2 * in_both) / every if every > 0 else 1.0
 
 
+def adjusted_rand_index(truth: Any, clusters: Any) -> float:
+    """Rand index adjusted for chance: 1 for equal partitions, 0 on average for random ones of the same sizes, at times
+    below (Hubert and Arabie, 1985, Comparing partitions, eq. 5). 1 where both put all documents together, or none.
+    """
+    every, in_truth, in_clusters, in_both = _pairs(truth, clusters)
+    expected = in_truth * in_clusters / every if every > 0 else 0.0
+    most = (in_truth + in_clusters) / 2
+    return (in_both - expected) / (most - expected) if most > expected else 1.0
+
+
 def f_score(truth: Any, clusters: Any) -> float:
     """F-score of pairs in [0, 1]: harmonic mean of precision and recall of "together in one cluster".
 

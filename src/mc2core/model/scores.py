@@ -95,4 +95,6 @@ def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
         "nmi": clustering.nmi(labels, cluster),
         "rand_index": clustering.rand_index(labels, cluster),
         "f_score": clustering.f_score(labels, cluster),
+        "ari": clustering.adjusted_rand_index(labels, cluster),
+        "vi_bits": clustering.variation_of_information(labels, cluster),
     }
