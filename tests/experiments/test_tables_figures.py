@@ -9,6 +9,7 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy import stats
 
+from mc2core.engines.baselines.lda import LDA
 from mc2core.engines.running.files import fit_corpus
 from mc2core.experiments.icml2014 import table1
 from mc2core.experiments.icml2014.parts import cluster, letters, sizes
@@ -199,10 +200,15 @@ def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
     corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
     corpus = corpus.standardised("number")
     model = fitted(corpus, {"number": {"family": "normal_gamma"}})
-    figure, drawn = letters.draw(corpus, truth, {"MC2": model}, 3)
+    lda = LDA(n_topics=3, iterations=2, starts=1).fit(corpus.with_contexts({}), 0).result
+    figure, drawn = letters.draw(corpus, truth, {"MC2": model, "LDA": lda}, 3)
     text = all_text(figure)
     assert "first of 3 fits" in text
-    assert f"K = {len(model.cluster_weights)}" in text
+    k, large = letters.sizes(model)
+    assert k == len(model.cluster_weights)
+    assert f"clusters: MC2, K = {k} ({large} of at least 3%)" in text
+    found = drawn.loc[drawn["panel"] == "topics: LDA, M = 3", "value"].dropna()
+    assert np.allclose(np.sort(found), np.sort(lda.word_given_topic.ravel()))
     rows = drawn[drawn["panel"] == "topics: truth"]
     assert np.allclose(rows["value"].to_numpy().reshape(13, 35), truth.word_given_topic)
     assert rows["item"].unique().tolist() == [f"{i + 1} {name}" for i, name in enumerate(letters_source.bitmaps())]
@@ -221,9 +227,12 @@ def test_letters_are_judged_over_all_fits(fitted):
 
         class last:
             n_clusters, n_topics = 4, 13
+            cluster = np.repeat([0, 1, 2, 3], [50, 30, 18, 2])  # the last is smaller than 3 % of 100
 
     clusters, found = letters.judge(truth, [Good, Good, bad], 100)
     assert clusters[1:3] == ("100 sweeps recover K = 4", True)
+    assert clusters.numbers.startswith("2 of 3 fits; K 4, 4, ")
+    assert "; clusters with at least 3% of the documents 3, 3, " in clusters.numbers
     assert found[1:3] == ("100 sweeps recover all 13 letters", True)
     assert found.numbers.startswith("letters found 13, 13, ")
 

@@ -23,6 +23,10 @@ from mc2core.sources.simulated.truth import Truth
 CONTEXT = "number"
 _MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
 _MOST_CLUSTERS = 6
+#: a cluster is large if it has at least this share of the documents; the others are strays of a few
+LARGE = 0.03
+#: letters that the paper says LDA and HDP take for each other: their images share most pixels
+PAIRS = (("M", "N"), ("I", "T"))
 
 
 def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
@@ -31,13 +35,13 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     Parameters
     ----------
     corpus : the letters that were fitted; numeric context ``number``, labels are the words.
-    models : ``{row title: model}``, one row of letters each below the truth; the first one's clusters are drawn.
+    models : ``{method: model}``, one row of letters each below the truth; the first one's clusters are drawn.
     seeds : how many fits there are in all, of which these show the first.
     """
     for model in models.values():
         model.check_corpus(corpus)
     names = list(bitmaps())
-    height = 0.3 + 0.95 * (1 + len(models))
+    height = 0.35 + 0.73 * (1 + len(models))
     figure = style.new_figure(7.4, height + 2.7)
     parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.7])
     images, below = parts
@@ -45,14 +49,21 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
     axes = images.subplots(1 + len(models), n_columns, squeeze=False)
     drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
+    for ax, name in zip(axes[0], names, strict=False):
+        ax.xaxis.label.set_fontweight("bold" if any(name in pair for pair in PAIRS) else "normal")
     for row, (title, model) in zip(axes[1:], models.items(), strict=True):
         order, distances = orders[title]
         labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
         hidden = len(order) - n_columns
-        count = f"M = {len(order)}" + (f"\n({hidden} not drawn)" if hidden > 0 else "")
-        drawn.append(_draw_row(row, f"{title}, {count}", _pick(model.word_given_topic, order), labels))
+        drawn.append(_draw_row(row, f"{title}, M = {len(order)}", _pick(model.word_given_topic, order), labels))
+        if hidden > 0:
+            row[-1].set_title(f"{hidden} not drawn", fontsize=7, loc="right", pad=2)
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
-    images.suptitle(f"topics, and the L1 distance of each found one from its letter ({which})", fontsize=9)
+    images.suptitle(
+        f"topics, and the L1 distance of each found one from its letter, which below {FOUND_WITHIN} counts as found "
+        f"({which})\nbold: pairs of letters that share most pixels, {' and '.join('/'.join(pair) for pair in PAIRS)}",
+        fontsize=8,
+    )
 
     title, model = next(iter(models.items()))
     order, _ = orders[title]
@@ -65,8 +76,11 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
     drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
     rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
+    k, large = sizes(model)
     drawn.append(
-        _draw_shares(middle, f"clusters: {title}, K = {len(model.cluster_weights)}", shares, rows, [*names, "+"])
+        _draw_shares(
+            middle, f"clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
+        )
     )
     drawn.append(_draw_densities(right, corpus, truth, model, clusters))
     style.mark_source(below, f"simulated letters data, {corpus.n_documents} documents")
@@ -103,7 +117,7 @@ def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequ
         ax.set_xlabel(label, fontsize=8, labelpad=2)
         for spine in ax.spines.values():
             spine.set(visible=True, linewidth=0.4, color="#999999")
-    axes[0].set_ylabel(title, fontsize=9)
+    axes[0].set_ylabel(title.replace(", ", "\n"), fontsize=8, rotation=0, ha="right", va="center", labelpad=4)
     pixels = N_ROWS * N_COLUMNS
     items = [f"{i + 1} {label}" for i, label in enumerate(labels)]
     return _long(f"topics: {title}", np.repeat(items, pixels), np.tile(np.arange(pixels), len(topics)), topics.ravel())
@@ -137,10 +151,64 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
 
 
+def sizes(model: Model) -> tuple[int, int]:
+    """Clusters of the last sample: all, and those with at least LARGE of the documents."""
+    counts = np.bincount(model.last.cluster, minlength=model.last.n_clusters)
+    return len(counts), int((counts >= LARGE * counts.sum()).sum())
+
+
+def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) -> tuple[str, float]:
+    """Whether topics tell two letters apart, and how near any topic is to either letter or to their average (L1).
+
+    "apart": each letter is matched, one to one with all letters, by a topic within FOUND_WITHIN that is nearer to it
+    than to the average of the two. "mixed up": they are not apart, and a topic within FOUND_WITHIN of the average is
+    nearer to it than to either. "not found": neither.
+
+    Parameters
+    ----------
+    truth : (13, V), found : (M, V) float64, rows sum to 1
+    """
+    two = [list(bitmaps()).index(letter) for letter in pair]
+    targets = np.vstack([truth[two], truth[two].mean(axis=0)])
+    distance = np.abs(targets[:, None, :] - found[None, :, :]).sum(axis=2)
+    match, away = match_topics(truth, found)
+    own = [
+        match[letter] >= 0 and distance[i, match[letter]] < distance[2, match[letter]] for i, letter in enumerate(two)
+    ]
+    if all(own) and (away[two] < FOUND_WITHIN).all():
+        return "apart", float(distance.min())
+    is_average = (distance[2] < FOUND_WITHIN) & (distance[2] < distance[:2].min(axis=0))
+    return ("mixed up" if is_average.any() else "not found"), float(distance.min())
+
+
+def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
+    """The paper's claim on PAIRS: it holds where most fits of LDA, and most of HDP, mix up both pairs.
+
+    models : the fits of each method; those of MC2 are in the numbers only.
+    """
+    text = "LDA and HDP mix up M and N, I and T"
+    absent = [method for method in ("LDA", "HDP") if not models.get(method)]
+    if absent:
+        return Claim("letters", text, None, f"no fit of {' and '.join(absent)}")
+    holds, numbers = True, []
+    for pair in PAIRS:
+        parts = []
+        for method, fits in models.items():
+            ends = [what_became_of(pair, truth.word_given_topic, model.word_given_topic) for model in fits]
+            found = [end for end, _ in ends]
+            counts = ", ".join(f"{end} in {found.count(end)}" for end in dict.fromkeys(found))
+            parts.append(
+                f"{method} {counts} of {len(fits)} fits (nearest topic at {min(near for _, near in ends):.2f})"
+            )
+            holds = holds and (method not in ("LDA", "HDP") or found.count("mixed up") > len(fits) / 2)
+        numbers.append(f"{'/'.join(pair)}: {', '.join(parts)}")
+    return Claim("letters", text, holds, "; ".join(numbers))
+
+
 def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
-    """The paper's claims, which hold where they do for most fits: the clusters, and the letters."""
+    """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters."""
     n_clusters = len(truth.cluster_weights)
-    clusters = [model.last.n_clusters for model in models]
+    clusters, large = zip(*(sizes(model) for model in models), strict=True)
     found = [
         int((match_topics(truth.word_given_topic, model.word_given_topic)[1] < FOUND_WITHIN).sum()) for model in models
     ]
@@ -150,7 +218,8 @@ def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
             "letters",
             f"{sweeps} sweeps recover K = {n_clusters}",
             clusters.count(n_clusters) > len(models) / 2,
-            f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}",
+            f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}; clusters with at "
+            f"least {LARGE:.0%} of the documents {', '.join(map(str, large))}",
         ),
         Claim(
             "letters",

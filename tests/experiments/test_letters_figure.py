@@ -1,0 +1,79 @@
+"""ICML14 figure 2: which letters a fit tells apart, by topics made by hand."""
+
+import numpy as np
+import pytest
+
+from mc2core.experiments.icml2014.parts import letters
+from mc2core.sources.simulated import letters as source
+
+NAMES = list(source.bitmaps())
+TRUTH = source.simulate(0, n_documents=4, n_tokens=4)[1]
+LETTERS = TRUTH.word_given_topic
+M, N, I, T = (NAMES.index(letter) for letter in "MNIT")  # noqa: E741
+
+
+class Made:
+    """A model of these topics."""
+
+    def __init__(self, topics):
+        self.word_given_topic = topics
+
+
+def mixed(*pairs):
+    """The letters, but those of each pair have their average in place of each."""
+    topics = LETTERS.copy()
+    for one, other in pairs:
+        topics[[one, other]] = (LETTERS[one] + LETTERS[other]) / 2
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("pair", "topics", "outcome"),
+    [
+        ("MN", LETTERS[::-1], "apart"),
+        ("IT", LETTERS, "apart"),
+        ("MN", mixed((M, N)), "mixed up"),
+        ("MN", mixed((M, N))[[M, I]], "mixed up"),  # one topic for both
+        ("IT", mixed((M, N)), "apart"),
+        ("IT", mixed((I, T)), "mixed up"),
+        ("MN", np.full((13, 35), 1 / 35), "not found"),
+        ("MN", np.delete(LETTERS, N, axis=0), "not found"),  # M alone
+        ("MN", np.vstack([LETTERS, mixed((M, N))[M]]), "apart"),  # an average beside both
+    ],
+)
+def test_a_pair_of_letters(pair, topics, outcome):
+    assert letters.what_became_of(pair, LETTERS, topics)[0] == outcome
+
+
+def test_how_near_a_topic_is():
+    assert letters.what_became_of("MN", LETTERS, LETTERS)[1] == 0.0
+    uniform = np.full((1, 35), 1 / 35)
+    own = np.abs(LETTERS[[M, N]] - 1 / 35).sum(axis=1)
+    average = np.abs((LETTERS[M] + LETTERS[N]) / 2 - 1 / 35).sum()
+    assert letters.what_became_of("MN", LETTERS, uniform)[1] == pytest.approx(min(*own, average))
+
+
+def test_the_claim_is_judged_by_most_fits_of_lda_and_of_hdp():
+    both, one, none = Made(mixed((M, N), (I, T))), Made(mixed((M, N))), Made(LETTERS)
+    claim = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both, both, none], "HDP": [both, both, one]})
+    assert claim.holds
+    assert claim.numbers == (
+        "M/N: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
+        "LDA mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00), "
+        "HDP mixed up in 3 of 3 fits (nearest topic at 0.00); "
+        "I/T: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
+        "LDA mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00), "
+        "HDP mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00)"
+    )
+    assert letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both], "HDP": [one]}).holds is False
+    missing = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both]})
+    assert (missing.holds, missing.numbers) == (None, "no fit of HDP")
+
+
+def test_large_clusters_have_three_in_a_hundred_documents():
+    class Strays:
+        class last:
+            n_clusters = 5
+            cluster = np.repeat([0, 1, 2, 3, 4], [40, 30, 25, 3, 2])
+
+    assert letters.sizes(Strays) == (5, 4)
