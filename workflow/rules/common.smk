@@ -54,7 +54,7 @@ try:
     schemas.check_values(config, CONFIG_SCHEMA, "configuration")
     plan.fill_settings(config, CONFIG_SCHEMA)
     plan.check_mirror(config)
-    CHOSEN = plan.choose_datasets(config)
+    ASKED = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(
         sheet(CATALOGUE),
         DATASETS_SCHEMA,
@@ -71,8 +71,8 @@ try:
         from mc2core.experiments.run_checks import check_runs
 
         check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, targets.registry())
-    plan.check_files(config, SOURCES, CHOSEN, FILES_OF)
-    CHOSEN, LEFT_OUT = plan.leave_out(config, CONFIG_SCHEMA, SOURCES, CHOSEN)
+    plan.check_files(config, SOURCES, ASKED, FILES_OF)
+    CHOSEN, LEFT_OUT = plan.leave_out(config, CONFIG_SCHEMA, SOURCES, ASKED)
 except ValueError as error:
     # one sentence instead of a traceback
     raise WorkflowError(str(error)) from None

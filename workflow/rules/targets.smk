@@ -8,6 +8,14 @@ POSSIBLE = [
 ]
 
 
+if workflow.is_main_process:
+    for target in targets.registry().values():
+        if target not in POSSIBLE and set(target.datasets) & set(ASKED):
+            logger.warning(
+                f"{target.name} is left out: it needs one of {', '.join(target.datasets)}"
+            )
+
+
 def target_files(paper=None):
     """The file that stands for each target: the one that the report shows."""
     return [
@@ -76,10 +84,16 @@ for target in targets.registry().values():
             "../scripts/target.py"
 
 
+def files_of_paper(paper, wildcards):
+    if files := target_files(paper):
+        return files
+    raise WorkflowError(f"{paper} has no target on the datasets of this plan")
+
+
 for paper in targets.PAPERS:
 
     rule:
         name:
             paper
         input:
-            target_files(paper),
+            partial(files_of_paper, paper),

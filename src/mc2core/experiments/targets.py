@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from mc2core.experiments.report.claims import Claim
 
 #: packages of targets, and what the report calls them, in its order
-PAPERS = {"icml2014": "ICML 2014", "uai2016": "UAI 2016", "nips2012": "NIPS 2012"}
+PAPERS = {
+    "icml2014": "ICML 2014",
+    "uai2016": "UAI 2016",
+    "nips2012": "NIPS 2012",
+    "labelled": "Real labelled corpora (ours)",
+}
 _ITEM = re.compile(r"(table|figure)([0-9]+)")
 
 #: paths by the names of ``Target.inputs``; "paper" is the table of printed figures

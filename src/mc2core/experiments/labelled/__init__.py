@@ -1,0 +1,1 @@
+"""Targets on real corpora with known classes, of no paper."""
