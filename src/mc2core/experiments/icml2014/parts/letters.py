@@ -55,7 +55,9 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
         order, distances = orders[title]
         labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
         hidden = len(order) - n_columns
-        drawn.append(_draw_row(row, f"{title}, M = {len(order)}", _pick(model.word_given_topic, order), labels))
+        drawn.append(
+            _draw_row(row, f"{title}, M = {model.last.n_topics}", _pick(model.word_given_topic, order), labels)
+        )
         if hidden > 0:
             row[-1].set_title(f"{hidden} not drawn", fontsize=7, loc="right", pad=2)
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
