@@ -62,14 +62,14 @@ def run(options: argparse.Namespace) -> None:
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
     from mc2core.base import storage
+    from mc2core.corpus.files import CORPUS_FILES
     from mc2core.sources import datasheet
 
-    if options.out.exists() and not (options.out / "corpus.json").is_file():
-        raise ValueError(f"--out {options.out} exists and is no saved corpus; it will not be replaced")
+    storage.refuse_foreign(options.out, CORPUS_FILES)
     like = None if options.like is None else _load(options.like)
     corpus, dropped = read_own(options.input, {setting: getattr(options, setting) for setting in LAYOUT}, like)
     source = f"imported from {options.input.name}" + (f", like {options.like}" if like else "")
-    with storage.replacing_folder(options.out) as new:
+    with storage.replacing_folder(options.out, CORPUS_FILES) as new:
         corpus.save(new)
         datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")

@@ -67,13 +67,31 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
         temporary.unlink(missing_ok=True)
 
 
-@contextlib.contextmanager
-def replacing_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new folder; on success it takes ``path``'s place, on an error ``path`` stays.
+def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
+    """ValueError where ``path`` is there and no folder, or holds an entry that is not ``known``.
 
-    What a killed process left is handled as by :func:`replacing`.
+    ``known``: regular expression of the paths, relative to the folder, of all that is written to such a folder.
     """
     path = Path(path)
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{path} is no folder; it will not be replaced")
+    for entry in sorted(path.rglob("*")):
+        if not re.fullmatch(known, entry.relative_to(path).as_posix()):
+            raise ValueError(
+                f"{path} holds {entry.relative_to(path)}, which is not of what is written there; "
+                "the folder will not be replaced"
+            )
+
+
+@contextlib.contextmanager
+def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterator[Path]:
+    """Yield a new folder; on success it takes ``path``'s place, on an error ``path`` stays.
+
+    What a killed process left is handled as by :func:`replacing`. ValueError where what would be replaced holds
+    something else than ``known`` names (:func:`refuse_foreign`).
+    """
+    path = Path(path)
+    refuse_foreign(path, known)
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(path)
     with naming(path):

@@ -17,6 +17,7 @@ from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.corpus.checks import check_context, check_documents, check_names, whole_counts
 from mc2core.corpus.files import (
+    CORPUS_FILES,
     FORMAT,
     Context,
     check_files,
@@ -317,7 +318,8 @@ class Corpus:
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write the corpus to ``folder`` (arrays as .npy, tables as text); the folder is replaced as a whole.
 
-        corpus.json holds the digest of every file, for ``Corpus.load(folder, verify=True)``.
+        ValueError where it holds anything else than a corpus. corpus.json holds the digest of every file, for
+        ``Corpus.load(folder, verify=True)``.
         """
         meta: dict[str, Any] = {
             "format": FORMAT,
@@ -336,7 +338,7 @@ class Corpus:
         documents = self.documents
         meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
         vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
-        with storage.replacing_folder(folder) as new:
+        with storage.replacing_folder(folder, CORPUS_FILES) as new:
             save_context(new, "content", self.content)
             for name, context in self.contexts.items():
                 save_context(new, f"context.{name}", context)

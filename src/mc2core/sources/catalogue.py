@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from mc2core.base import storage
 from mc2core.base.checks import nearest
 from mc2core.corpus import Corpus, parts
+from mc2core.corpus.files import CORPUS_FILES
 from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.dumps import corpora
@@ -32,6 +33,8 @@ Reader = Callable[..., Reading]
 
 #: what a corpus can be made from: drawn; the dataset's own files, all of them or a part; files of a user
 SOURCES = ("simulated", "real", "real excerpt", "own")
+#: paths of what is written to the folder of a dataset, by :func:`prepare` and Snakemake
+DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|datasheet\.md|\.snakemake_timestamp"
 
 
 @dataclass(frozen=True)
@@ -203,9 +206,11 @@ def prepare(
     Raises
     ------
     ValueError
-        Unknown dataset, source or setting, no reader or simulator for the source, or whatever the reader finds wrong.
+        Unknown dataset, source or setting, a folder that holds anything else than a dataset,
+        no reader or simulator for the source, or whatever the reader finds wrong.
     """
     dataset = _dataset(name)
+    storage.refuse_foreign(folder, DATASET_FILES)
     if source not in SOURCES:
         raise ValueError(f"source of dataset {name!r} is {source!r}; it must be one of {', '.join(SOURCES)}")
     paths = {role: [Path(file) for file in listed] for role, listed in (files or {}).items()}
@@ -244,7 +249,7 @@ def prepare(
         "contexts": sorted(whole.contexts),
         "files": names,
     }
-    with storage.replacing_folder(folder) as new:
+    with storage.replacing_folder(folder, DATASET_FILES) as new:
         train.save(new / "train")
         if test is not None:
             test.save(new / "test")

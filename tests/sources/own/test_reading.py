@@ -96,8 +96,30 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
     (tmp_path / "home").mkdir()
     (tmp_path / "home/letter.txt").write_text("dear")
     assert main(["import", str(table), "--text", "text", "--out", str(tmp_path / "home")]) == 2
-    assert "exists and is no saved corpus; it will not be replaced" in capsys.readouterr().err
+    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    assert main(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
+    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="will not be replaced"):
+        Corpus([[1]]).save(tmp_path / "home")
+    with pytest.raises(ValueError, match="no folder"):
+        Corpus([[1]]).save(tmp_path / "home/letter.txt")
     assert (tmp_path / "home/letter.txt").read_text() == "dear"
+
+
+def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
+    again = ["import", str(table), "--text", "text", "--out", str(tmp_path / "own")]
+    assert main(again) == main(again) == 0
+    (tmp_path / "own/notes.txt").write_text("mine")
+    assert main(again) == 2
+    assert "own holds notes.txt" in capsys.readouterr().err
+    (tmp_path / "own/notes.txt").unlink()
+    letters = ["corpus", "letters", "--out"]
+    assert main([*letters, str(tmp_path / "own")]) == 2  # a corpus is no dataset, with its train and test parts
+    assert "own holds " in capsys.readouterr().err
+    assert main([*letters, str(tmp_path / "letters")]) == main([*letters, str(tmp_path / "letters")]) == 0
+    (tmp_path / "letters/train/notes.txt").write_text("mine")
+    assert main([*letters, str(tmp_path / "letters")]) == 2
+    assert "letters holds train/notes.txt" in capsys.readouterr().err
 
 
 def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypatch):
