@@ -19,10 +19,14 @@ import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.engines import seeding
-from mc2core.engines.svi import local, statistics, sticks
+from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi.engine import SVI
-from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
-from mc2core.engines.svi.state import GROUP, TABLE, TOPIC, Expectations, Globals, divergence, topic_shares
+from mc2core.engines.svi.state import GROUP, TABLE, TOPIC, divergence, step_concentrations
+from mc2core.engines.svi.tables import statistics
+from mc2core.engines.svi.tables.state import TableGlobals as Globals
+from mc2core.engines.svi.tables.state import topic_shares
+from mc2core.engines.svi.tables.step import step_tables, step_topics
+from mc2core.engines.svi.tables.words import word_tables
 from mc2core.sources.collections import nips
 
 _CANDIDATES = 6
@@ -65,7 +69,7 @@ class Memoised(SVI):
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         if iteration == 1:
-            concentrations, expected = self.concentrations(state).mean, Expectations.of(state)
+            concentrations, expected = self.concentrations(state).mean, state.expectations()
             self.total = {
                 "n_k": group_counts(state.group_sticks, concentrations[GROUP]),
                 "n_kt": group_counts(state.table_sticks, concentrations[TABLE]),
@@ -84,9 +88,9 @@ class Memoised(SVI):
         return {"clusters": in_use[0], "topics": in_use[1], "elbo": state.elbo}
 
     def visit(self, corpus: Corpus, state: Globals, number: int, rows: np.ndarray) -> float:
-        concentrations, expected = self.concentrations(state), Expectations.of(state)
+        concentrations, expected = self.concentrations(state), state.expectations()
         batch = local.take_batch(corpus, state.contexts, rows)
-        tables = local.word_tables(state, expected, batch.words, None)
+        tables = word_tables(state, expected, batch.words, None)
         shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
         state.cluster[rows] = shares.argmax(axis=1)
         mass = statistics.table_mass(tables, documents.word_mass, None)
@@ -154,8 +158,8 @@ def reorder(engine: SVI, state: Globals) -> None:
 def bound(engine: SVI, corpus: Corpus, state: Globals) -> float:
     """Exact ELBO of ``state`` with the best local posteriors, in nats."""
     batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-    expected = Expectations.of(state)
-    tables = local.word_tables(state, expected, batch.words, None)
+    expected = state.expectations()
+    tables = word_tables(state, expected, batch.words, None)
     _, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
     return documents.log_evidence - divergence(state, engine.concentrations(state))
 
@@ -214,8 +218,8 @@ def merge_clusters(engine: SVI, state: Globals, keep: int, drop: int) -> Globals
 def topics_of_clusters(state: Globals, corpus: Corpus) -> tuple[np.ndarray, np.ndarray]:
     """(K, M) expected tokens of every cluster's topics, and (K, M, V) by word, each table under its likeliest topic."""
     batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-    expected = Expectations.of(state)
-    tables = local.word_tables(state, expected, batch.words, None)
+    expected = state.expectations()
+    tables = word_tables(state, expected, batch.words, None)
     _, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
     mass = statistics.table_mass(tables, documents.word_mass, None)
     by_topic = np.zeros((*state.table_topic.shape[::2], corpus.n_words), np.float32)

@@ -35,8 +35,8 @@ def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
     ("engine", "n_bytes"),
     [
         (Gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
-        (SVI(n_clusters=2**31 - 1), 24 * 2.0**31 * 20 * 120),
-        (SVI(n_topics=2**31 - 1), 24 * 2.0**31 * (40 * 20 + 3)),
+        (SVI(n_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
+        (SVI(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
         (FastEx(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
     ],
 )

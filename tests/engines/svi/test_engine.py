@@ -16,7 +16,7 @@ from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi import start as svi_init
 from mc2core.engines.svi.engine import SVI
-from mc2core.engines.svi.state import Expectations
+from mc2core.engines.svi.tables.words import word_tables
 from mc2core.families import NormalGamma
 from mc2core.families.stacked import StackedContexts
 
@@ -317,12 +317,12 @@ def test_parts_of_a_batch_add_up():
     """What a distributed runner does: documents in any parts, each needing the words' likelihoods only."""
     corpus = small_corpus(15, n_documents=50)
     state = engine_of().init(corpus, 0)
-    expected = Expectations.of(state)
+    expected = state.expectations()
     words = np.arange(corpus.n_words)
     whole = local.Batch(
         words, corpus.content.indptr.astype(np.int64), corpus.content.indices, corpus.content.data, state.contexts
     )
-    tables = local.word_tables(state, expected, words, None)
+    tables = word_tables(state, expected, words, None)
     _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
     parts = None
     with ThreadPoolExecutor(2) as pool:

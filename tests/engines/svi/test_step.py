@@ -9,9 +9,11 @@ from scipy import integrate, stats
 from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 
 from mc2core.engines.running.loop import fit
-from mc2core.engines.svi import local, statistics
-from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
-from mc2core.engines.svi.state import Concentrations, Expectations, divergence, topic_shares
+from mc2core.engines.svi.state import Concentrations, divergence, step_concentrations
+from mc2core.engines.svi.tables import statistics
+from mc2core.engines.svi.tables.state import topic_shares
+from mc2core.engines.svi.tables.step import step_tables, step_topics
+from mc2core.engines.svi.tables.words import word_tables
 
 
 def test_a_word_that_no_table_of_a_cluster_expects():
@@ -21,8 +23,8 @@ def test_a_word_that_no_table_of_a_cluster_expects():
     state.topic_words[1] = [0.0, 0.0, 5.0]
     state.fold()
     state.table_topic[:] = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]])[:, None] * 50.0
-    expected = Expectations.of(state)
-    tables = local.word_tables(state, expected, np.arange(corpus.n_words), None)
+    expected = state.expectations()
+    tables = word_tables(state, expected, np.arange(corpus.n_words), None)
     dirichlet = state.topic_words + 1e-3
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     assert log_psi[1, 0] < log_psi[1, 2] - 900
@@ -40,8 +42,8 @@ def test_tokens_of_such_a_word_are_seated_all_the_same():
     state.table_topic[:] = np.array([[0, 1.0, 0], [1.0, 0, 0], [0, 0, 1.0]])[:, None] * 50.0
     state.table_topic[1, 0] = [0.5, 0.2, -60.0]
     state.natural[:] = state.contexts.prior + np.eye(3, state.natural.shape[1]) * 300.0
-    expected = Expectations.of(state)
-    tables = local.word_tables(state, expected, np.arange(corpus.n_words), None)
+    expected = state.expectations()
+    tables = word_tables(state, expected, np.arange(corpus.n_words), None)
     mass = statistics.table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
     assert mass.lost.tolist() == [[1, 1], [0, 1]]
     moved = np.random.default_rng(0).dirichlet(np.ones(3), (3, 2))
@@ -124,7 +126,7 @@ def at_a_point():
     state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
     known = engine.concentrations(state)
     _, documents, n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)
-    target, expected = copy.deepcopy(state), Expectations.of(state)
+    target, expected = copy.deepcopy(state), state.expectations()
     step_tables(target, expected, known, documents, n_kt, log_likelihood, 1.0, 1.0)
     words = np.arange(corpus.n_words)
     step_topics(target, expected.table_topic, known, words, topic_words, 1.0, 1.0)

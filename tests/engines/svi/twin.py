@@ -5,9 +5,10 @@ import scipy.sparse as sp
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
-from mc2core.engines.svi import local, statistics
+from mc2core.engines.svi import local
 from mc2core.engines.svi.engine import SVI
-from mc2core.engines.svi.state import Expectations
+from mc2core.engines.svi.tables import statistics
+from mc2core.engines.svi.tables.words import word_tables
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 
 FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
@@ -32,9 +33,9 @@ def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
 
 def local_and_statistics(corpus, state, rows=None):
     rows = np.arange(corpus.n_documents) if rows is None else rows
-    expected = Expectations.of(state)
+    expected = state.expectations()
     batch = local.take_batch(corpus, state.contexts, rows)
-    tables = local.word_tables(state, expected, batch.words, None)
+    tables = word_tables(state, expected, batch.words, None)
     shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
     mass = statistics.table_mass(tables, documents.word_mass, None)
     n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
@@ -98,4 +99,56 @@ def naive_elbo(corpus, state, concentrations):
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     total -= np.sum((dirichlet - s) * log_psi - gammaln(dirichlet) + gammaln(s))
     total -= np.sum(gammaln(dirichlet.sum(axis=0)) - gammaln(s * len(dirichlet)))
+    return total - state.contexts.kl(state.natural).sum()
+
+
+# -- the same for direct assignment -------------------------------------------------------------------------------
+def dirichlet_logs(state):
+    """E ln tau (K, M + 1, the rest last), and E ln psi (M, V)."""
+    v, weights = state.table_concentration, np.append(state.topic_weights, state.rest)
+    tau = v * weights + np.append(state.n_km, np.zeros((len(state.n_km), 1)), axis=1)
+    psi = state.topic_words.T * state.shrink + state.topic_prior
+    log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))
+    return log_tau, digamma(psi) - digamma(psi.sum(axis=1, keepdims=True))
+
+
+def naive_direct(corpus, state, word_mass=None):
+    """(mu_jk, ln Z_j, n_km, topic words, lse (V, K)); ``word_mass`` puts that mass on each word in each cluster."""
+    log_tau, log_psi = dirichlet_logs(state)
+    by_topic = log_tau[:, :-1] + log_psi.T[:, None]
+    lse = logsumexp(by_topic, axis=-1)
+    score = log_weights(state.group_sticks)[:-1] + state.contexts.log_likelihood(
+        state.contexts.expected_parameters(state.natural)
+    )
+    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
+    for j, words in enumerate(tokens):
+        for w in words:
+            score[j] += lse[w]
+    log_evidence = logsumexp(score, axis=1)
+    shares = np.exp(score - log_evidence[:, None])
+    n_km, topic_words = np.zeros(state.n_km.shape), np.zeros(state.topic_words.shape)
+    places = [(w, shares[j]) for j, words in enumerate(tokens) for w in words]
+    if word_mass is not None:
+        places = [(w, np.full(len(n_km), word_mass)) for w in range(corpus.n_words)]
+    for w, share in places:
+        at = share[:, None] * softmax(by_topic[w], axis=-1)
+        n_km += at
+        topic_words[w] += at.sum(axis=0)
+    return shares, log_evidence, n_km, topic_words, lse
+
+
+def naive_direct_elbo(corpus, state, alpha):
+    """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
+    total = naive_direct(corpus, state)[1].sum() + state.eta * np.log(state.rest)
+    a, b = state.group_sticks
+    log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+    total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
+    log_tau, log_psi = dirichlet_logs(state)
+    prior = state.table_concentration * np.append(state.topic_weights, state.rest)
+    s = np.full(len(state.topic_words), state.topic_prior)
+    for counts, p, logs in [(state.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
+        for n, log_x in zip(counts, logs, strict=True):
+            q = p.copy()
+            q[: len(n)] += n
+            total -= (q - p) @ log_x + gammaln(q.sum()) - gammaln(q).sum() - gammaln(p.sum()) + gammaln(p).sum()
     return total - state.contexts.kl(state.natural).sum()

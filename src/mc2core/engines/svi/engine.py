@@ -1,16 +1,16 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-One mini-batch is a local step, its statistics and a global step. The global step has two halves: sticks, tables and
-contexts first and then, given the tables' new topics, the topics. q(c_kt) and q(psi_m) enter each other's
-targets, so moving both at once could lower the ELBO even with the whole corpus and rate 1.
+One mini-batch is a local step, its statistics and a global step. Batches, local step, contexts, sticks of clusters,
+start and loop are shared; what a cluster knows of topics is the global part's (:mod:`mc2core.engines.svi.part`).
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,17 +21,18 @@ from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, context_families
 from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
 from mc2core.engines.svi import local, start, sticks
-from mc2core.engines.svi import statistics as svi_statistics
-from mc2core.engines.svi.global_step import step_concentrations, step_tables, step_topics
+from mc2core.engines.svi.direct.part import DirectPart
+from mc2core.engines.svi.part import BatchSums, GlobalPart
 from mc2core.engines.svi.state import (
-    TABLE,
     Concentrations,
     ConcentrationSettings,
-    Expectations,
     Globals,
+    clusters_in_use,
     divergence,
-    topic_shares,
+    step_concentrations,
+    topics_in_use,
 )
+from mc2core.engines.svi.tables.part import TablePart
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
 
@@ -40,8 +41,6 @@ SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # parts of an epoch, at most
 _PARTS = 32
-# a topic is in use when half a token is expected in it
-_LEAST_TOKENS = 0.5
 
 
 class SVI(Engine):
@@ -49,12 +48,12 @@ class SVI(Engine):
 
     Parameters
     ----------
-    n_clusters : int in [1, 2147483647], default 40
-        K, a truncation. What is in use of each truncation is reported by trace and model.
-    n_tables : int in [1, 2147483647], default 20
-        T, tables of each cluster, a truncation.
-    n_topics : int in [1, 2147483647], default 120
-        M, a truncation.
+    n_clusters : int in [1, 2147483647] or None, default None
+        K, a truncation; None is one by rule, 40 with tables. What is in use is reported by trace and model.
+    n_tables : int in [1, 2147483647] or None, default None
+        T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
+    n_topics : int in [1, 2147483647] or None, default None
+        M, a truncation; None is one by rule, 120 with tables.
     batch_size : int in [1, inf) or None, default 50
         Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
@@ -98,9 +97,9 @@ class SVI(Engine):
     def __init__(
         self,
         *,
-        n_clusters: int = 40,
-        n_tables: int = 20,
-        n_topics: int = 120,
+        n_clusters: int | None = None,
+        n_tables: int | None = None,
+        n_topics: int | None = None,
         batch_size: int | None = 50,
         schedule: str = "default",
         delay: float | None = None,
@@ -115,9 +114,9 @@ class SVI(Engine):
         initialisation: str = "seeded",
         threads: int = 1,
     ) -> None:
-        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
-        self.n_tables = whole("n_tables", n_tables, most=MOST_LABELS)
-        self.n_topics = whole("n_topics", n_topics, most=MOST_LABELS)
+        self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.n_tables = None if n_tables is None else whole("n_tables", n_tables, most=MOST_LABELS)
+        self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
         self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
         usual_delay, usual_forgetting = SCHEDULES[self.schedule]
@@ -140,13 +139,16 @@ class SVI(Engine):
     # -- the contract --------------------------------------------------------------------------------------
     def init(self, corpus: Corpus, seed: int) -> Globals:
         contexts = StackedContexts(corpus, self.contexts)
-        n_clusters, n_tables, n_topics = self.n_clusters, self.n_tables, self.n_topics
+        n_clusters, n_topics = self.part.truncations(corpus)
+        own, clusters = self.part.n_numbers(corpus, n_clusters, n_topics)
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = n_clusters * (n_tables * n_topics + contexts.dimension) + corpus.n_words * n_topics
-        what = f"an SVI run of {n_clusters} clusters of {n_tables} tables, {n_topics} topics and {corpus.n_words} words"
+        n_numbers = own + n_clusters * contexts.dimension + corpus.n_words * n_topics
+        what = f"an SVI run of {clusters}, {n_topics} topics and {corpus.n_words} words"
         memory.need(24 * n_numbers, what, "n_clusters, n_tables and n_topics may be lower")
+        known = copy.copy(self)
+        known.n_clusters, known.n_topics = n_clusters, n_topics
         with thread_budget(self.threads):
-            return start.start(self, corpus, contexts, seed)
+            return self.part.begin(start.start(known, corpus, contexts, seed), corpus, contexts)
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         row = None
@@ -170,21 +172,16 @@ class SVI(Engine):
                 if state.n_visited < corpus.n_documents:
                     return None
                 state.fold()
+                self.part.tidy(state, is_full=False)
                 state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
                 state.n_visited, state.evidence = 0, 0.0
         return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts = StackedContexts(corpus, self.contexts)
-        sizes = {
-            "J": corpus.n_documents,
-            "V": corpus.n_words,
-            "K": self.n_clusters,
-            "T": self.n_tables,
-            "M": self.n_topics,
-            "D": contexts.dimension,
-        }
-        state = Globals.from_arrays(arrays, sizes, self.topic_prior, contexts)
+        n_clusters, n_topics = self.part.truncations(corpus)
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "D": contexts.dimension, "K": n_clusters, "M": n_topics}
+        state = self.part.restore(arrays, sizes, contexts)
         if state.n_visited % (self.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
         return state
@@ -192,23 +189,22 @@ class SVI(Engine):
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
-        expected = Expectations.of(state)
         weights = sticks.expected_weights(state.group_sticks)[clusters]
-        tables = sticks.expected_weights(state.table_sticks)[clusters]
-        proportions = np.einsum("kt,ktm->km", tables, expected.table_topic[clusters][:, :, topics])
+        proportions, topic_weights, v = self.part.proportions(state, state.expectations(), clusters, topics)
         in_use = proportions.sum(axis=1)
-        number = np.full(self.n_clusters, -1, np.int32)
+        has_new = len(clusters) < len(sticks.expected_weights(state.group_sticks))
+        number = np.full(len(state.natural), -1, np.int32)
         number[clusters] = np.arange(len(clusters), dtype=np.int32)
         known = in_use[:, None] > 0
         return Sample(
             cluster_weights=weights / weights.sum(),
-            new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if len(clusters) < self.n_clusters else 0.0,
+            new_cluster_weight=max(0.0, 1.0 - float(weights.sum())) if has_new else 0.0,
             topic_given_cluster=np.divide(proportions, in_use[:, None], where=known, out=np.zeros_like(proportions)),
             new_topic_weight=np.clip(1.0 - in_use, 0.0, 1.0),
             topic_words=np.ascontiguousarray(state.topic_words[:, topics].T) * state.shrink,
-            topic_prior=self.topic_prior,
-            topic_weights=sticks.expected_weights(state.topic_sticks)[topics],
-            table_concentration=float(self.concentrations(state).mean[TABLE]),
+            topic_prior=state.topic_prior,
+            topic_weights=topic_weights,
+            table_concentration=v,
             contexts=SparseRows.of(state.natural[clusters]),
             cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
@@ -216,18 +212,24 @@ class SVI(Engine):
 
     # -- one mini-batch ------------------------------------------------------------------------------------
     @property
+    def part(self) -> GlobalPart:
+        """Tables or direct assignment."""
+        return DirectPart(self) if self.n_tables is None else TablePart(self)
+
+    @property
     def concentration_settings(self) -> ConcentrationSettings:
-        """The settings of alpha, v, eta side by side."""
+        """The settings of the concentrations with sticks behind them, side by side."""
         priors = np.array([self.concentration_priors[role] for role in ROLES])
-        return ConcentrationSettings(
+        every = ConcentrationSettings(
             start=np.array([self.group_concentration, self.table_concentration, self.topic_concentration]),
             is_learnt=np.array([role in self.learn_concentrations for role in ROLES]),
             shape=priors[:, 0],
             rate=priors[:, 1],
         )
+        return self.part.concentration_settings(every)
 
     def concentrations(self, state: Globals) -> Concentrations:
-        """alpha, v, eta as they are used now."""
+        """Those with sticks behind them as they are used now."""
         return Concentrations.of(state, self.concentration_settings)
 
     def batch_step(
@@ -235,10 +237,10 @@ class SVI(Engine):
     ) -> BatchSums:
         """One natural-gradient step on the documents ``rows``, in place."""
         scale = corpus.n_documents / len(rows)
-        concentrations, expected = self.concentrations(state), Expectations.of(state)
+        concentrations, expected = self.concentrations(state), state.expectations()
         batch = local.take_batch(corpus, state.contexts, rows)
-        tables = local.word_tables(state, expected, batch.words, pool)
-        shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, pool)
+        likelihoods = self.part.word_likelihoods(state, expected, batch.words, pool)
+        shares, documents = local.assign_documents(batch, likelihoods.log_likelihood, expected, pool)
         without = ~np.isfinite(shares).all(axis=1)
         if without.any():
             raise ValueError(
@@ -246,15 +248,10 @@ class SVI(Engine):
                 f"contexts, their priors ({self.contexts}), topic_prior ({self.topic_prior:g}) and the concentrations"
             )
         state.cluster[rows] = shares.argmax(axis=1)
-        mass = svi_statistics.table_mass(tables, documents.word_mass, pool)
-        n_kt, log_likelihood = svi_statistics.table_statistics(tables, mass, pool)
-        step_tables(state, expected, concentrations, documents, n_kt, log_likelihood, scale, rate)
-        _, table_topic = topic_shares(state.table_topic)
-        topic_words = svi_statistics.topic_statistics(tables, mass, table_topic, pool)
-        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
+        sums = self.part.step(state, expected, likelihoods, batch, documents, concentrations, scale, rate, pool)
         step_concentrations(state, self.concentration_settings)
         state.n_updates += 1
-        return BatchSums(documents, n_kt, log_likelihood, batch.words, topic_words)
+        return sums
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
@@ -262,34 +259,13 @@ class SVI(Engine):
         The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
         new globals change in it is linear in the statistics.
         """
-        before = Expectations.of(state)
+        before = state.expectations()
         sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
-        after = Expectations.of(state)
-        words_before = float(np.sum(before.table_topic * sums.table_log_likelihood))
-        words_after = svi_statistics.expected_topic_words(state, after, sums.words, sums.topic_words, pool)
-        change = words_after - words_before
+        after = state.expectations()
+        change, own = self.part.changes(state, before, after, sums, pool)
         change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
-        change += float(np.sum(sums.n_kt * (after.log_table - before.log_table)))
+        change += own
         change += float(np.sum(sums.documents.contexts * (after.contexts - before.contexts)))
-        return sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
-
-
-class BatchSums(NamedTuple):
-    """Statistics of a mini-batch, not scaled: see :mod:`mc2core.engines.svi.local`."""
-
-    documents: local.DocumentStatistics
-    n_kt: np.ndarray
-    table_log_likelihood: np.ndarray
-    words: np.ndarray
-    topic_words: np.ndarray
-
-
-def clusters_in_use(state: Globals) -> np.ndarray:
-    """Clusters that are the likeliest one of some document (visited, or seated at the start), ascending."""
-    return np.unique(state.cluster[state.cluster >= 0])
-
-
-def topics_in_use(state: Globals) -> np.ndarray:
-    """Topics in which at least half a token is expected, ascending; the largest one if there is none."""
-    largest = state.n_m.max()
-    return np.flatnonzero(state.n_m >= min(_LEAST_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)
+        elbo = sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
+        self.part.tidy(state, is_full=True)
+        return elbo

@@ -1,20 +1,14 @@
 """Local step of SVI-MC2 and its statistics: exact tree inference of q(z_j, t_j) (UAI16, eq. 1).
 
-For a word w, S_kt(w) = sum_m mu_ktm E ln psi_mw + E ln tau_kt is the same in every document, and so are
-lse_k(w) = ln sum_t exp S_kt(w) and the tables' shares r_kt(w) = exp(S_kt(w) - lse_k(w)). They are computed once for
-each distinct word of a mini-batch (:func:`word_tables`); a document needs lse only (:func:`assign_documents`),
+lse_k(w), the logarithm of the expected likelihood of a word w in cluster k with the token's table or topic summed out,
+is the same in every document. It is computed once for each distinct word of a mini-batch
+(:mod:`mc2core.engines.svi.tables.words`, :mod:`mc2core.engines.svi.direct.words`); a document needs lse only
+(:func:`assign_documents`),
 
     ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
 
 and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w) = sum_j mu_jk x_jw, the contexts'
-statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere. The
-tables' mass is N_kt(w) = R_k(w) r_kt(w), most of it zero in a small batch; it is never stored, but made from three
-small factors where it is summed (:mod:`mc2core.engines.svi.statistics`).
-
-**Hard tables.** After the first steps nearly every q(c_kt) is a single topic up to rounding. Such a table's row
-sum_m mu_ktm E ln psi_mw is a column of E ln psi, and all tables that serve a topic share it, so the K T rows of the
-product shrink to M and a few dozen of *soft* tables (:class:`TableRows`). exp is taken of these, and a product with
-the tables' weights exp(E ln tau_kt) sums over tables. The result is the same either way; only the cost follows.
+statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere.
 
 Sums over documents and words are taken in fixed blocks, in their order: bits do not depend on the threads.
 """
@@ -38,7 +32,7 @@ from mc2core.families.stacked import StackedContexts
 WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 16
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
-_LEAST_SHARE = 1e-18
+LEAST_SHARE = 1e-18
 LEAST_SUM = 1e-250
 
 
@@ -70,61 +64,6 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     words = np.flatnonzero(number)
     number[words] = np.arange(len(words), dtype=np.int32)
     return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
-
-
-@kernel(error_model="numpy")
-def find_rows(shares):
-    """(rows,) int64: the one topic of a hard row of ``shares`` (rows, M); M, M + 1, ... for the soft rows in order."""
-    row = np.empty(shares.shape[0], np.int64)
-    n_soft = 0
-    for i in range(shares.shape[0]):
-        n_known = 0
-        for m in range(shares.shape[1]):
-            if shares[i, m] > _LEAST_SHARE:
-                n_known += 1
-                row[i] = m
-        if n_known > 1:
-            row[i] = shares.shape[1] + n_soft
-            n_soft += 1
-    return row
-
-
-class TableRows(NamedTuple):
-    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have rows of their own behind.
-
-    row : (K, T) int64
-    soft : (rows - M, M) float64
-    """
-
-    row: np.ndarray
-    soft: np.ndarray
-
-    @classmethod
-    def of(cls, table_topic: np.ndarray) -> TableRows:
-        """The rows of (K, T, M) mu."""
-        n_topics = table_topic.shape[-1]
-        row = find_rows(table_topic.reshape(-1, n_topics))
-        soft = table_topic.reshape(-1, n_topics)[row >= n_topics]
-        return cls(row.reshape(table_topic.shape[:-1]), np.where(soft > _LEAST_SHARE, soft, 0.0))
-
-
-class WordTables(NamedTuple):
-    """What the documents of a batch share, over its U distinct words.
-
-    scores : (U, rows) float64, sum_m mu_m E ln psi_mw of every row of ``rows``: the first M columns are E ln psi
-    weights : (U, rows) float64, exp(scores - the word's highest score)
-    sums : (U, K) float64, sum_t exp(E ln tau_kt) weights[row[k, t]]; may vanish
-    log_likelihood : (U, K) float64, lse_k(w)
-    rows : TableRows
-    log_table : (K, T) float64, E ln tau
-    """
-
-    scores: np.ndarray
-    weights: np.ndarray
-    sums: np.ndarray
-    log_likelihood: np.ndarray
-    rows: TableRows
-    log_table: np.ndarray
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
@@ -170,31 +109,6 @@ def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
                 for t in range(row.shape[1]):
                     total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
                 log_likelihood[u, k] = highest + log(total)
-
-
-def word_tables(state: Globals, expected: Expectations, words: np.ndarray, pool: Executor | None) -> WordTables:
-    """E ln psi and lse of the given words under the current globals."""
-    rows = TableRows.of(expected.table_topic)
-    n_clusters, _, n_topics = expected.table_topic.shape
-    n_rows = n_topics + len(rows.soft)
-    weight = np.zeros((n_rows, n_clusters))
-    np.add.at(weight, (rows.row, np.arange(n_clusters)[:, None]), np.exp(expected.log_table))
-    soft = np.ascontiguousarray(rows.soft.T)  # the layout that BLAS is fastest with
-    scores, weights = np.empty((2, len(words), n_rows))
-    sums, log_likelihood = np.empty((2, len(words), n_clusters))
-    top = np.empty(len(words))
-
-    def work(first: int, last: int) -> None:
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
-        np.matmul(scores[first:last, :n_topics], soft, out=scores[first:last, n_topics:])
-        row_maxima(scores, first, last, top)
-        exponentiate(scores, top, first, last, weights)
-        np.matmul(weights[first:last], weight, out=sums[first:last])
-        take_logs(sums, top, scores, rows.row, expected.log_table, first, last, log_likelihood)
-
-    in_blocks(pool, work, len(words), WORD_BLOCK)
-    return WordTables(scores, weights, sums, log_likelihood, rows, expected.log_table)
 
 
 @dataclass
@@ -282,7 +196,7 @@ def assign_documents(
     in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
     counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(word_mass)))
     by_word = counts.tocsc()
-    document, cluster = np.nonzero(shares > _LEAST_SHARE)
+    document, cluster = np.nonzero(shares > LEAST_SHARE)
     start = np.searchsorted(document, np.arange(batch.n_documents + 1))
     share = shares[document, cluster]
 
@@ -295,3 +209,18 @@ def assign_documents(
     return shares, DocumentStatistics(
         batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
     )
+
+
+def expected_topic_words(
+    state: Globals, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
+) -> float:
+    """sum_wm counts_wm E ln psi_mw under the current globals, nats; ``counts`` (U, M) at ``words`` (U,)."""
+
+    def work(first: int, last: int) -> float:
+        log_psi = np.empty((last - first, counts.shape[1]))
+        own = words[first:last]
+        total = expected.log_topic_total
+        fill_log_psi(state.topic_words, state.shrink, own, state.topic_prior, total, 0, len(own), log_psi)
+        return float(np.sum(counts[first:last] * log_psi))
+
+    return sum(in_blocks(pool, work, len(words), WORD_BLOCK))

@@ -1,7 +1,8 @@
 """Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
 
 Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
-of each cluster - turned into posteriors as if those were the statistics of the whole corpus.
+of each cluster - turned into posteriors as if those were the statistics of the whole corpus. Direct assignment reads a
+table as the tokens of its topic.
 """
 
 from __future__ import annotations
@@ -16,15 +17,13 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.engines.seeding import cluster_documents, cluster_rows, members, unit_rows
-from mc2core.engines.svi import sticks
-from mc2core.engines.svi.state import Globals
 from mc2core.families.stacked import StackedContexts
 
 # documents that seeding looks at
 _SAMPLE = 10_000
 _GIBBS_SWEEPS = 20
-# nats between a table's own topic and any other at the start: a hard table, which costs least
-_TABLE_CONTRAST = 50.0
+# topics of a cluster at the start where there are no tables
+_NEAREST_TOPICS = 20
 # tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
 _OTHER_SHARE = 0.05
 
@@ -45,8 +44,28 @@ class Assignments:
     n_kt: np.ndarray
 
 
-def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Globals:
-    """The starting state of the SVI engine ``engine`` on ``corpus``.
+@dataclass
+class Start:
+    """Assignments as statistics of the whole corpus, clusters in order of size, as sticks prefer them.
+
+    scale : float, documents of the corpus for each that was looked at
+    order : (K,) int, the assignments' number of each cluster
+    n_k : (K,) float64, documents of each cluster, scaled
+    natural : (K, D) float64, natural parameters of q(phi_k)
+    cluster : (J,) int32, -1 where a document has none
+    assignments : Assignments, neither scaled nor ordered
+    """
+
+    scale: float
+    order: np.ndarray
+    n_k: np.ndarray
+    natural: np.ndarray
+    cluster: np.ndarray
+    assignments: Assignments
+
+
+def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Start:
+    """Where the SVI engine ``engine``, whose truncations are numbers, starts on ``corpus``.
 
     At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
     """
@@ -61,57 +80,29 @@ def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> 
         assignments = assign_by_gibbs(part, engine, seed)
     else:
         assignments = assign_by_seeds(part, some, engine, rng)
-    return _globals(engine, corpus, contexts, some, chosen, assignments)
-
-
-def _globals(
-    engine: Any,
-    corpus: Corpus,
-    contexts: StackedContexts,
-    some: StackedContexts,
-    chosen: np.ndarray,
-    assignments: Assignments,
-) -> Globals:
-    """Posteriors given assignments of the documents ``chosen`` (n,) of the corpus.
-
-    Clusters, tables and topics are put in order of size, as sticks prefer them.
-    """
-    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    n_clusters = engine.n_clusters
     scale = corpus.n_documents / len(assignments.cluster)
     n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
     clusters = np.argsort(-n_k, kind="stable")
     natural = some.natural(assignments.cluster, n_clusters)[clusters]
-    tables = np.argsort(-assignments.n_kt[clusters], axis=1, kind="stable")
-    n_kt = np.take_along_axis(assignments.n_kt[clusters], tables, axis=1)
-    topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
-    table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[clusters], tables, axis=1)]
-    topic_sticks = sticks.stick_posterior(
-        np.bincount(table_topic.ravel(), minlength=n_topics), engine.topic_concentration
-    )
-    scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
-    np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-    group_sticks = sticks.stick_posterior(scale * n_k[clusters], engine.group_concentration)
-    table_sticks = sticks.stick_posterior(scale * n_kt, engine.table_concentration)
-    topic_words = np.ascontiguousarray(scale * assignments.topic_words[:, topics])
     cluster = np.full(corpus.n_documents, -1, np.int32)
     assigned = assignments.cluster >= 0
     cluster[chosen[assigned]] = np.argsort(clusters)[assignments.cluster[assigned]]
-    settings = engine.concentration_settings
-    n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
-    return Globals(
-        group_sticks=group_sticks,
-        topic_sticks=topic_sticks,
-        table_sticks=table_sticks,
-        table_topic=scores,
-        topic_words=topic_words,
+    return Start(
+        scale=scale,
+        order=clusters,
+        n_k=scale * n_k[clusters],
         natural=contexts.prior + scale * (natural - contexts.prior),
-        # Gamma posteriors whose means are the starting values
-        concentration_rates=(settings.shape + n_sticks) / settings.start,
         cluster=cluster,
-        topic_prior=engine.topic_prior,
-        contexts=contexts,
-        n_m=topic_words.sum(axis=0),
+        assignments=assignments,
     )
+
+
+def tables_at_start(engine: Any) -> int:
+    """Topics that each cluster sits on at the start."""
+    if engine.n_tables is not None:
+        return int(engine.n_tables)
+    return int(engine.n_topics if engine.initialisation == "gibbs" else min(_NEAREST_TOPICS, engine.n_topics))
 
 
 def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
@@ -140,13 +131,15 @@ def assignments_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine:
     Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
     every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
     """
-    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
     cluster = _largest(cluster, n_clusters)
     topic = _largest(topic, n_topics)
     word = np.repeat(part.content.indices, part.content.data)
     token_cluster = np.repeat(cluster, part.document_lengths)
     table_topic = _largest_topics(token_cluster, topic, engine)
-    if n_tables > 1 and n_topics > 1:
+    if engine.n_tables is None:
+        topic = np.where(topic >= 0, topic, n_topics - 1)
+    elif n_tables > 1 and n_topics > 1:
         common = n_topics - 1
         table_topic[:, n_tables - 1] = common
         is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)  # the last ones stand for "none", which is -1
@@ -169,7 +162,7 @@ def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -
     known = (topic >= 0) & (token_cluster >= 0)
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
-    return order[:, np.arange(engine.n_tables) % n_topics]
+    return order[:, np.arange(tables_at_start(engine)) % n_topics]
 
 
 def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
@@ -182,7 +175,7 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
 
 def assign_at_random(part: Corpus, engine: Any, rng: np.random.Generator) -> Assignments:
     """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
-    shape = engine.n_clusters, engine.n_tables
+    shape = engine.n_clusters, tables_at_start(engine)
     words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
     return Assignments(
         cluster=rng.integers(engine.n_clusters, size=part.n_documents),
@@ -199,7 +192,7 @@ def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.ra
     Topics that just suffice for one to each cluster are those: with a common one, some cluster would have none of its
     own.
     """
-    n_clusters, n_tables, n_topics = engine.n_clusters, engine.n_tables, engine.n_topics
+    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
     cluster = cluster_documents(part, some, n_clusters, rng)
     content = sp.csr_matrix(part.content, dtype=np.float64)
     cluster_words = np.asarray((members(cluster, n_clusters) @ content).todense())

@@ -1,16 +1,17 @@
-"""What SVI-MC2 knows between mini-batches: parameters of q(global variables), their expectations and divergences.
+"""What SVI-MC2 knows between mini-batches, with tables or without: parameters of q(global variables), divergences.
 
-UAI16: q(beta), q(epsilon) and q(tau_k) are truncated sticks, q(c_kt) categorical, q(psi_m) Dirichlet and q(phi_k)
-conjugate. K, T, M are truncations: clusters, tables in each, topics. Concentrations that are learnt have Gamma
-posteriors.
+q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Tables (:mod:`mc2core.engines.svi.tables.state`) and
+direct assignment (:mod:`mc2core.engines.svi.direct.state`) add what they know of clusters and topics. Concentrations
+that are learnt have Gamma posteriors.
 """
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma as array_digamma
@@ -18,7 +19,7 @@ from scipy.special import gammaln
 
 from mc2core.base.described import Stored, check
 from mc2core.compute.kernels import kernel
-from mc2core.compute.special import digamma, exp, log, log_gamma
+from mc2core.compute.special import digamma, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.base import State
 from mc2core.engines.svi import sticks
@@ -27,42 +28,39 @@ from mc2core.families.stacked import StackedContexts
 GROUP, TABLE, TOPIC = range(3)
 _SMALLEST_SHRINK = 1e-60
 _WORD_BLOCK = 1024
-_DESCRIBED = {
-    "group_sticks": Stored("f", "2 K-1", above=0),
-    "topic_sticks": Stored("f", "2 M-1", above=0),
-    "table_sticks": Stored("f", "2 K T-1", above=0),
-    "table_topic": Stored("f", "K T M"),
-    "topic_words": Stored("f", "V M", least=0),
-    "natural": Stored("f", "K D"),
-    "concentration_rates": Stored("f", "3", above=0),
-    "cluster": Stored("i", "J", least=-1, below="K"),
-    "n_m": Stored("f", "M", least=0),
-}
-_DESCRIBED_NUMBERS = {
-    "shrink": Stored("f", "", above=0, most=1),
-    "n_updates": Stored("i", "", least=0),
-    "n_visited": Stored("i", "", least=0, below="J"),
-    "evidence": Stored("f", ""),
-    "elbo": Stored("f", "", is_finite=False),
-}
+# a topic is in use when half a token is expected in it
+_LEAST_TOKENS = 0.5
 
 
-@dataclass
+@dataclass(kw_only=True)
+class Expectations:
+    """Expectations under q of what the local step multiplies; all float64.
+
+    log_group (K,) : E ln beta
+    log_topic_total (M,) : digamma(sum_w lambda_mw)
+    contexts (K, D) : E[t(phi_k)]
+    """
+
+    log_group: np.ndarray
+    log_topic_total: np.ndarray
+    contexts: np.ndarray
+
+
+@dataclass(kw_only=True)
 class Globals(State):
     """Parameters of the global posteriors, and the latest cluster of every document.
 
     Attributes
     ----------
-    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
-        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.engines.svi.sticks`.
-    table_topic : (K, T, M) float64
-        Natural parameters of q(c_kt), up to a constant in each row.
+    group_sticks : (2, sticks) float64
+        q(beta): see :mod:`mc2core.engines.svi.sticks`.
     topic_words : (V, M) float64, >= 0
         Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
     natural : (K, D) float64
         Natural parameters of q(phi_k), contexts side by side.
-    concentration_rates : (3,) float64
-        Rates of the Gamma posteriors of alpha, v, eta; of no effect where a concentration is fixed.
+    concentration_rates : (concentrations,) float64
+        Rates of the Gamma posteriors of the concentrations behind :meth:`stick_arrays`; of no effect where one is
+        fixed.
     cluster : (J,) int32
         Likeliest cluster of each document when it was last visited, or where it was seated at the start; -1 where
         neither was.
@@ -84,10 +82,22 @@ class Globals(State):
         Nats; NaN before the first step.
     """
 
+    #: arrays and numbers of a checkpoint
+    described: ClassVar[dict[str, Stored]] = {
+        "topic_words": Stored("f", "V M", least=0),
+        "natural": Stored("f", "K D"),
+        "cluster": Stored("i", "J", least=-1, below="K"),
+        "n_m": Stored("f", "M", least=0),
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {
+        "shrink": Stored("f", "", above=0, most=1),
+        "n_updates": Stored("i", "", least=0),
+        "n_visited": Stored("i", "", least=0, below="J"),
+        "evidence": Stored("f", ""),
+        "elbo": Stored("f", "", is_finite=False),
+    }
+
     group_sticks: np.ndarray
-    topic_sticks: np.ndarray
-    table_sticks: np.ndarray
-    table_topic: np.ndarray
     topic_words: np.ndarray
     natural: np.ndarray
     concentration_rates: np.ndarray
@@ -107,22 +117,45 @@ class Globals(State):
 
     def arrays(self) -> dict[str, np.ndarray]:
         # the shrinkage as it is: folding it in would change bits
-        return {name: np.asarray(getattr(self, name)) for name in (*_DESCRIBED, *_DESCRIBED_NUMBERS)}
+        return {name: np.asarray(getattr(self, name)) for name in (*self.described, *self.described_numbers)}
 
     @classmethod
     def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], topic_prior: float, contexts: StackedContexts
-    ) -> Globals:
-        """The inverse of :meth:`arrays`; ValueError where they lack their ``sizes`` (J, V, K, T, M, D) or range."""
-        check(arrays, _DESCRIBED | _DESCRIBED_NUMBERS, sizes)
+        cls, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts, **more: Any
+    ) -> Self:
+        """The inverse of :meth:`arrays`; ValueError where they lack their ``sizes`` (J, V, D, ...) or range.
+
+        ``more`` are the fields that checkpoints do not hold.
+        """
+        check(arrays, cls.described | cls.described_numbers, sizes)
         types = {"i": np.int32, "f": np.float64}
-        fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in _DESCRIBED.items()}
-        fields |= {name: arrays[name].item() for name in _DESCRIBED_NUMBERS}
-        state = cls(**fields, topic_prior=topic_prior, contexts=contexts)
+        fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
+        fields |= {name: arrays[name].item() for name in cls.described_numbers}
+        state = cls(**fields, contexts=contexts, **more)
         with np.errstate(all="ignore"):
             if not np.isfinite(contexts.kl(state.natural)).all():
                 raise ValueError("'natural' holds parameters of no distribution")
         return state
+
+    # -- what tables and direct assignment say each for itself ------------------------------------------------------
+    @abstractmethod
+    def stick_arrays(self) -> tuple[np.ndarray, ...]:
+        """Sticks behind the concentrations that have Gamma posteriors, in the order of alpha, v, eta."""
+
+    @abstractmethod
+    def expectations(self) -> Expectations:
+        """Under the posteriors of this state."""
+
+    @abstractmethod
+    def own_divergence(self) -> float:
+        """Nats that the ELBO pays for what tables or direct assignment add, sticks not counted."""
+
+    def shared_expectations(self) -> dict[str, np.ndarray]:
+        """Fields of :class:`Expectations` that are the same with tables and without, but for ``log_group``."""
+        return {
+            "log_topic_total": array_digamma(self.n_m + self.topic_prior * len(self.topic_words)),
+            "contexts": self.contexts.expected_parameters(self.natural),
+        }
 
     def fold(self) -> None:
         """Multiply ``shrink`` into the counts and take their totals anew."""
@@ -165,7 +198,10 @@ def add_rows(table, rows, values, factor, first, last):
 
 @dataclass(frozen=True)
 class ConcentrationSettings:
-    """alpha, v and eta (in this order): where they start, which are learnt, and their Gamma(shape, rate) priors."""
+    """alpha, v and eta (in this order): where they start, which are learnt, and their Gamma(shape, rate) priors.
+
+    Fewer where some have no sticks behind them (direct assignment: alpha alone).
+    """
 
     start: np.ndarray
     is_learnt: np.ndarray
@@ -189,77 +225,13 @@ class Concentrations:
     def of(cls, state: Globals, settings: ConcentrationSettings) -> Concentrations:
         """Under the posteriors of ``state``; those that are not learnt as they were set."""
         learnt, a0, b0 = settings.is_learnt, settings.shape, settings.rate
-        a = a0 + [one[0].size for one in stick_arrays(state)]
+        a = a0 + [one[0].size for one in state.stick_arrays()]
         b = state.concentration_rates
         kl = (a - a0) * array_digamma(a) - gammaln(a) + gammaln(a0) + a0 * (np.log(b) - np.log(b0)) + a * (b0 / b - 1.0)
         return cls(
             mean=np.where(learnt, a / b, settings.start),
             mean_log=np.where(learnt, array_digamma(a) - np.log(b), np.log(settings.start)),
             divergence=float(kl[learnt].sum()),
-        )
-
-
-def stick_arrays(state: Globals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Sticks behind alpha, v, eta."""
-    return state.group_sticks, state.table_sticks, state.topic_sticks
-
-
-@kernel(error_model="numpy")
-def fill_shares(scores, log_shares, shares):
-    """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
-    for i in range(scores.shape[0]):
-        highest = -np.inf
-        for m in range(scores.shape[1]):
-            highest = max(highest, scores[i, m])
-        for m in range(scores.shape[1]):
-            shares[i, m] = exp(scores[i, m] - highest)
-        total = 0.0
-        for m in range(scores.shape[1]):
-            total += shares[i, m]
-        log_total = highest + log(total)
-        for m in range(scores.shape[1]):
-            shares[i, m] /= total
-            log_shares[i, m] = scores[i, m] - log_total
-
-
-def topic_shares(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ln mu, mu), both (K, T, M), of natural parameters of q(c): log_softmax and softmax of the last axis."""
-    log_shares, shares = np.empty((2, *scores.shape))
-    rows = -1, scores.shape[-1]
-    fill_shares(scores.reshape(rows), log_shares.reshape(rows), shares.reshape(rows))
-    return log_shares, shares
-
-
-@dataclass
-class Expectations:
-    """Expectations under q of what the local step multiplies; all float64.
-
-    log_group (K,), log_table (K, T), log_topic (M,) : E ln beta, E ln tau, E ln epsilon
-    log_table_topic, table_topic (K, T, M) : ln mu_ktm and mu_ktm
-    log_topic_total (M,) : digamma(sum_w lambda_mw)
-    contexts (K, D) : E[t(phi_k)]
-    """
-
-    log_group: np.ndarray
-    log_table: np.ndarray
-    log_topic: np.ndarray
-    log_table_topic: np.ndarray
-    table_topic: np.ndarray
-    log_topic_total: np.ndarray
-    contexts: np.ndarray
-
-    @classmethod
-    def of(cls, state: Globals) -> Expectations:
-        """Under the posteriors of ``state``."""
-        log_table_topic, table_topic = topic_shares(state.table_topic)
-        return cls(
-            log_group=sticks.expected_log_weights(state.group_sticks),
-            log_table=sticks.expected_log_weights(state.table_sticks),
-            log_topic=sticks.expected_log_weights(state.topic_sticks),
-            log_table_topic=log_table_topic,
-            table_topic=table_topic,
-            log_topic_total=array_digamma(state.n_m + state.topic_prior * len(state.topic_words)),
-            contexts=state.contexts.expected_parameters(state.natural),
         )
 
 
@@ -290,9 +262,31 @@ def topic_divergence(state: Globals, pool: Executor | None) -> float:
 
 def divergence(state: Globals, concentrations: Concentrations, pool: Executor | None = None) -> float:
     """KL of all global posteriors from their priors, in nats: what the ELBO pays for its globals."""
-    expected = Expectations.of(state)
     total = concentrations.divergence
-    for one, mean, mean_log in zip(stick_arrays(state), concentrations.mean, concentrations.mean_log, strict=True):
+    for one, mean, mean_log in zip(state.stick_arrays(), concentrations.mean, concentrations.mean_log, strict=True):
         total += sticks.divergence(one, mean, mean_log)
-    total += float(np.sum(expected.table_topic * (expected.log_table_topic - expected.log_topic)))
+    total += state.own_divergence()
     return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)
+
+
+def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
+    """old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
+    old *= 1.0 - rate
+    old += rate * new
+
+
+def step_concentrations(state: Globals, settings: ConcentrationSettings) -> None:
+    """q of the concentrations given the sticks behind them, in place: exact, since they depend on globals only."""
+    for i, one in enumerate(state.stick_arrays()):
+        state.concentration_rates[i] = settings.rate[i] - np.sum(sticks.expected_logs(one)[1])
+
+
+def clusters_in_use(state: Globals) -> np.ndarray:
+    """Clusters that are the likeliest one of some document (visited, or seated at the start), ascending."""
+    return np.unique(state.cluster[state.cluster >= 0])
+
+
+def topics_in_use(state: Globals) -> np.ndarray:
+    """Topics in which at least half a token is expected, ascending; the largest one if there is none."""
+    largest = state.n_m.max()
+    return np.flatnonzero(state.n_m >= min(_LEAST_TOKENS, largest)) if largest > 0 else np.zeros(0, np.int64)

@@ -13,8 +13,8 @@ import numpy as np
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
-from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK, TableRows, WordTables, fill_log_psi
-from mc2core.engines.svi.state import Expectations, Globals
+from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK
+from mc2core.engines.svi.tables.words import TableRows, WordTables
 
 # the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
 _SHARES = 8
@@ -178,18 +178,3 @@ def topic_statistics(tables: WordTables, mass: TableMass, table_topic: np.ndarra
     for n, word, k in zip(lost_mass(tables, mass).T, *mass.lost, strict=True):
         topic_words[word] += n @ table_topic[k]
     return topic_words
-
-
-def expected_topic_words(
-    state: Globals, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
-) -> float:
-    """sum_wm counts_wm E ln psi_mw under the current globals, nats; ``counts`` (U, M) at ``words`` (U,)."""
-
-    def work(first: int, last: int) -> float:
-        log_psi = np.empty((last - first, counts.shape[1]))
-        own = words[first:last]
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, own, state.topic_prior, total, 0, len(own), log_psi)
-        return float(np.sum(counts[first:last] * log_psi))
-
-    return sum(in_blocks(pool, work, len(words), WORD_BLOCK))

@@ -1,4 +1,4 @@
-"""Global step of SVI-MC2: natural-gradient updates of q(global variables) (UAI16, eq. 2-5, mended)."""
+"""Global step with tables: natural-gradient updates of q(global variables) (UAI16, eq. 2-5, mended)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,13 @@ from concurrent.futures import Executor
 import numpy as np
 
 from mc2core.engines.svi import local, sticks
-from mc2core.engines.svi.state import (
-    GROUP,
-    TABLE,
-    TOPIC,
-    Concentrations,
-    ConcentrationSettings,
-    Expectations,
-    Globals,
-    stick_arrays,
-)
-
-
-def _blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
-    """old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
-    old *= 1.0 - rate
-    old += rate * new
+from mc2core.engines.svi.state import GROUP, TABLE, TOPIC, Concentrations, blend
+from mc2core.engines.svi.tables.state import TableExpectations, TableGlobals
 
 
 def step_tables(
-    state: Globals,
-    expected: Expectations,
+    state: TableGlobals,
+    expected: TableExpectations,
     concentrations: Concentrations,
     statistics: local.DocumentStatistics,
     n_kt: np.ndarray,
@@ -40,14 +26,14 @@ def step_tables(
     ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`.statistics.table_statistics`;
     ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
     """
-    _blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
-    _blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
-    _blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
-    _blend(state.natural, state.contexts.prior + scale * statistics.contexts, rate)
+    blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
+    blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
+    blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
+    blend(state.natural, state.contexts.prior + scale * statistics.contexts, rate)
 
 
 def step_topics(
-    state: Globals,
+    state: TableGlobals,
     table_topic: np.ndarray,
     concentrations: Concentrations,
     words: np.ndarray,
@@ -64,10 +50,4 @@ def step_topics(
     """
     state.blend_topic_words(words, counts, scale, rate, pool)
     target = sticks.stick_posterior(table_topic.sum(axis=(0, 1)), concentrations.mean[TOPIC])
-    _blend(state.topic_sticks, target, rate)
-
-
-def step_concentrations(state: Globals, settings: ConcentrationSettings) -> None:
-    """q(alpha), q(v), q(eta) given the sticks behind them, in place: exact, since they depend on globals only."""
-    for i, one in enumerate(stick_arrays(state)):
-        state.concentration_rates[i] = settings.rate[i] - np.sum(sticks.expected_logs(one)[1])
+    blend(state.topic_sticks, target, rate)

@@ -1,0 +1,183 @@
+"""SVI-MC2 with direct assignment of tokens to topics, as the engine asks for it.
+
+The ELBO is (a bound of ln p(w, x | eps, v)) + eta ln eps_rest + (the prior of v relative to its mode): both added terms
+are at most 0, so it bounds the largest ln p(w, x | eps, v) over eps and v from below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.corpus import Corpus
+from mc2core.engines.svi import sticks
+from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
+from mc2core.engines.svi.direct.weights import step_weights
+from mc2core.engines.svi.direct.words import WordTopics, topic_statistics, word_topics
+from mc2core.engines.svi.local import Batch, DocumentStatistics, expected_topic_words
+from mc2core.engines.svi.part import BatchSums, GlobalPart
+from mc2core.engines.svi.start import Start
+from mc2core.engines.svi.state import (
+    GROUP,
+    Concentrations,
+    ConcentrationSettings,
+    Expectations,
+    blend,
+    clusters_in_use,
+    step_concentrations,
+    topics_in_use,
+)
+from mc2core.families.stacked import StackedContexts
+
+# steps of epsilon and v at the start, after a full step and after a mini-batch
+_STEPS_AT_START, _STEPS_OF_FULL, _STEPS_OF_BATCH = 30, 5, 1
+# documents or tokens below which leaving a component out changes no full batch's bound
+_NOTHING = 1e-9
+
+
+class DirectSums(NamedTuple):
+    """n_km (K, M) of a mini-batch, and E ln psi (U, M) that it was made with."""
+
+    n_km: np.ndarray
+    log_psi: np.ndarray
+
+
+class DirectPart(GlobalPart):
+    """q(tau_k) over topics, epsilon and v by points."""
+
+    def truncations(self, corpus: Corpus) -> tuple[int, int]:
+        n_clusters = self.engine.n_clusters or 40
+        return n_clusters, self.engine.n_topics or 120
+
+    def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
+        return n_clusters * n_topics, f"{n_clusters} clusters"
+
+    def concentration_settings(self, every: ConcentrationSettings) -> ConcentrationSettings:
+        return ConcentrationSettings(every.start[:1], every.is_learnt[:1], every.shape[:1], every.rate[:1])
+
+    @property
+    def v_prior(self) -> tuple[float, float] | None:
+        """(shape, rate), None where v is fixed."""
+        if "table" not in self.engine.learn_concentrations:
+            return None
+        shape, rate = self.engine.concentration_priors["table"]
+        return shape, rate
+
+    def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
+        engine, assignments = self.engine, start.assignments
+        n_topics = assignments.topic_words.shape[1]
+        n_km = np.zeros((len(start.order), n_topics))
+        np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
+        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), engine.group_concentration)
+        settings = engine.concentration_settings
+        topic_words = start.scale * assignments.topic_words
+        state = DirectGlobals(
+            group_sticks=group_sticks,
+            n_km=start.scale * n_km[start.order],
+            topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
+            rest=1.0 / (n_topics + 1),
+            table_concentration=engine.table_concentration,
+            eta=engine.topic_concentration,
+            v_prior=self.v_prior,
+            topic_words=topic_words,
+            natural=start.natural,
+            # a Gamma posterior whose mean is the starting value
+            concentration_rates=(settings.shape + len(start.n_k)) / settings.start,
+            cluster=start.cluster,
+            topic_prior=engine.topic_prior,
+            contexts=contexts,
+            n_m=topic_words.sum(axis=0),
+        )
+        self.tidy(state, is_full=True)
+        state.weights = step_weights(state.objective, state.weights, _STEPS_AT_START)
+        return state
+
+    def restore(
+        self, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts
+    ) -> DirectGlobals:
+        found = np.shape(arrays.get("n_km", ()))
+        if len(found) == 2 and not (0 < found[0] <= sizes["K"] and 0 < found[1] <= sizes["M"]):
+            raise ValueError(
+                f"'n_km' has the shape {found}; at most {(sizes['K'], sizes['M'])} is needed, at least (1, 1)"
+            )
+        sizes = {name: size for name, size in sizes.items() if name not in ("K", "M")}
+        return DirectGlobals.from_arrays(
+            arrays, sizes, contexts, eta=self.engine.topic_concentration, v_prior=self.v_prior
+        )
+
+    def word_likelihoods(
+        self, state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
+    ) -> WordTopics:
+        return word_topics(state, expected, words, pool)
+
+    def step(
+        self,
+        state: DirectGlobals,
+        expected: DirectExpectations,
+        likelihoods: WordTopics,
+        batch: Batch,
+        documents: DocumentStatistics,
+        concentrations: Concentrations,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+    ) -> BatchSums:
+        n_km, topic_words = topic_statistics(likelihoods, documents.word_mass, pool)
+        n_k = np.append(scale * documents.n_k, 0.0)
+        blend(state.group_sticks, sticks.stick_posterior(n_k, concentrations.mean[GROUP]), rate)
+        blend(state.natural, state.contexts.prior + scale * documents.contexts, rate)
+        blend(state.n_km, scale * n_km, rate)
+        state.blend_topic_words(batch.words, topic_words, scale, rate, pool)
+        n_steps = _STEPS_OF_FULL if rate == 1.0 else _STEPS_OF_BATCH
+        state.weights = step_weights(state.objective, state.weights, n_steps)
+        return BatchSums(documents, DirectSums(n_km, likelihoods.scores), batch.words, topic_words)
+
+    def changes(
+        self,
+        state: DirectGlobals,
+        before: DirectExpectations,
+        after: DirectExpectations,
+        sums: BatchSums,
+        pool: Executor | None,
+    ) -> tuple[float, float]:
+        words_before = float(np.sum(sums.topic_words * sums.own.log_psi))
+        words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
+        return words_after - words_before, float(np.sum(sums.own.n_km * (after.log_tau - before.log_tau)))
+
+    def tidy(self, state: DirectGlobals, is_full: bool) -> None:
+        """Clusters in order of size; those not in use, and topics not in use, become part of the rest.
+
+        Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
+        document likes best and topics with less than half a token.
+        """
+        n_k = state.n_k
+        clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(state)
+        topics = np.flatnonzero(state.n_m > _NOTHING) if is_full else topics_in_use(state)
+        clusters = clusters if len(clusters) else np.zeros(1, np.int64)
+        topics = topics if len(topics) else np.zeros(1, np.int64)
+        clusters = clusters[np.argsort(-n_k[clusters], kind="stable")]
+        number = np.full(len(n_k), -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        state.cluster = np.where(state.cluster >= 0, number[state.cluster], np.int32(-1))
+        alpha = self.engine.concentrations(state).mean[GROUP]
+        state.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
+        state.natural = state.natural[clusters]
+        state.n_km = state.n_km[np.ix_(clusters, topics)]
+        if len(topics) < len(state.n_m):
+            left = state.topic_weights[topics]
+            state.rest += float(state.topic_weights.sum() - left.sum())
+            state.topic_weights = left
+            state.topic_words = np.ascontiguousarray(state.topic_words[:, topics])
+            state.n_m = state.n_m[topics]
+        step_concentrations(state, self.engine.concentration_settings)
+
+    def proportions(
+        self, state: DirectGlobals, expected: Expectations, clusters: np.ndarray, topics: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        v = state.table_concentration
+        n_km = state.n_km[clusters]
+        known = (v * state.topic_weights + n_km) / (v + n_km.sum(axis=1, keepdims=True))
+        return known[:, topics], state.topic_weights[topics], v

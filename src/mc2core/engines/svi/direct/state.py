@@ -1,0 +1,110 @@
+"""What SVI-MC2 with direct assignment knows between mini-batches.
+
+q(tau_k) = Dir(v eps_1 + n_k1, ..., v eps_M + n_kM, v eps_rest) with point estimates of epsilon and v; tokens never go
+to the rest. Clusters and topics that are not in use are part of the rest: K and M are what is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import digamma
+
+from mc2core.base.described import Stored
+from mc2core.engines.svi import sticks
+from mc2core.engines.svi.direct.weights import Objective, Weights
+from mc2core.engines.svi.state import Expectations, Globals
+
+
+@dataclass(kw_only=True)
+class DirectExpectations(Expectations):
+    """With E ln tau: ``log_tau`` (K, M)."""
+
+    log_tau: np.ndarray
+
+
+@dataclass(kw_only=True)
+class DirectGlobals(Globals):
+    """With the parameters of direct assignment.
+
+    Attributes
+    ----------
+    group_sticks : (2, K) float64
+        q(beta); the last weight, behind the last stick, is that of all clusters not in use.
+    n_km : (K, M) float64, >= 0
+        Expected tokens of topic m in cluster k.
+    topic_weights : (M,) float64, > 0
+        epsilon.
+    rest : float
+        eps_rest: 1 less their sum.
+    table_concentration : float
+        v.
+    eta : float
+        Of topics; fixed.
+    v_prior : pair of float or None
+        (shape, rate) of v's Gamma prior; None where v is fixed.
+    """
+
+    described: ClassVar[dict[str, Stored]] = {
+        "group_sticks": Stored("f", "2 K", above=0),
+        "n_km": Stored("f", "K M", least=0),
+        "topic_weights": Stored("f", "M", above=0, most=1),
+        "concentration_rates": Stored("f", "1", above=0),
+        **Globals.described,
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {
+        "rest": Stored("f", "", above=0, most=1),
+        "table_concentration": Stored("f", "", above=0),
+        "topic_prior": Stored("f", "", above=0),
+        **Globals.described_numbers,
+    }
+
+    n_km: np.ndarray
+    topic_weights: np.ndarray
+    rest: float
+    table_concentration: float
+    eta: float
+    v_prior: tuple[float, float] | None
+
+    @property
+    def n_k(self) -> np.ndarray:
+        """(K,) float64: expected documents of each cluster."""
+        return self.group_sticks[0] - 1.0
+
+    @property
+    def weights(self) -> Weights:
+        """epsilon and v."""
+        return Weights(self.topic_weights, self.rest, self.table_concentration)
+
+    @weights.setter
+    def weights(self, new: Weights) -> None:
+        self.topic_weights, self.rest, self.table_concentration = new
+
+    @property
+    def objective(self) -> Objective:
+        """What epsilon and v raise."""
+        return Objective(self.n_km, self.eta, self.v_prior)
+
+    def stick_arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.group_sticks,)
+
+    def expectations(self) -> DirectExpectations:
+        return DirectExpectations(
+            log_group=sticks.expected_log_weights(self.group_sticks)[:-1],
+            log_tau=self.expected_log_tau(),
+            **self.shared_expectations(),
+        )
+
+    def expected_log_tau(self) -> np.ndarray:
+        """(K, M): E ln tau_km."""
+        v = self.table_concentration
+        total = digamma(v + self.n_km.sum(axis=1, keepdims=True))
+        return digamma(v * self.topic_weights + self.n_km) - total
+
+    def own_divergence(self) -> float:
+        """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the prior of v add to the bound."""
+        f, penalty, _ = self.objective.terms(self.weights)
+        used = self.n_km > 0
+        return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - penalty

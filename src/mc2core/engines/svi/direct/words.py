@@ -1,0 +1,93 @@
+"""Words under direct assignment: two dense products forward, two back.
+
+With P_m(w) = exp(E ln psi_mw) and W_km = exp(E ln tau_km), the likelihoods are lse_k(w) = ln sum_m W_km P_m(w), and the
+documents' masses R_k(w) say, by Q = R / (P W^T),
+
+    n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
+
+P is divided by its largest value of each word and W by that of each cluster, since exp(digamma(.001)) is 0 in float64.
+Pairs of a word and a cluster whose sum vanishes all the same are done one by one in logarithms.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.compute.threads import in_blocks
+from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
+from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK, exponentiate, fill_log_psi, row_maxima, take_logs
+
+
+class WordTopics(NamedTuple):
+    """What the documents of a batch share, over its U distinct words.
+
+    scores : (U, M) float64, E ln psi
+    weights : (U, M) float64, exp(scores - the word's highest score)
+    sums : (U, K) float64, sum_m tau_km weights_m; may vanish
+    log_likelihood : (U, K) float64, lse_k(w)
+    log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the cluster's largest
+    """
+
+    scores: np.ndarray
+    weights: np.ndarray
+    sums: np.ndarray
+    log_likelihood: np.ndarray
+    log_tau: np.ndarray
+    tau: np.ndarray
+
+
+def word_topics(
+    state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
+) -> WordTopics:
+    """E ln psi and lse of the given words under the current globals."""
+    n_clusters, n_topics = expected.log_tau.shape
+    highest = expected.log_tau.max(axis=1)
+    log_share = expected.log_tau - highest[:, None]
+    tau = np.exp(log_share)
+    by_topic = np.ascontiguousarray(tau.T)
+    row = np.broadcast_to(np.arange(n_topics), (n_clusters, n_topics)).copy()
+    scores, weights = np.empty((2, len(words), n_topics))
+    sums, log_likelihood = np.empty((2, len(words), n_clusters))
+    top = np.empty(len(words))
+
+    def work(first: int, last: int) -> None:
+        total = expected.log_topic_total
+        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
+        row_maxima(scores, first, last, top)
+        exponentiate(scores, top, first, last, weights)
+        np.matmul(weights[first:last], by_topic, out=sums[first:last])
+        take_logs(sums, top, scores, row, log_share, first, last, log_likelihood)
+        log_likelihood[first:last] += highest
+
+    in_blocks(pool, work, len(words), WORD_BLOCK)
+    return WordTopics(scores, weights, sums, log_likelihood, expected.log_tau, tau)
+
+
+def topic_statistics(
+    likelihoods: WordTopics, word_mass: np.ndarray, pool: Executor | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """(K, M) float64 expected tokens of each topic in each cluster, and (U, M) of each word, given R (U, K)."""
+    n_words, n_topics = likelihoods.scores.shape
+    topic_words = np.empty((n_words, n_topics))
+
+    def work(first: int, last: int) -> np.ndarray:
+        part, sums = word_mass[first:last], likelihoods.sums[first:last]
+        ratio = np.divide(part, sums, where=sums >= LEAST_SUM, out=np.zeros_like(part))
+        out, weights = topic_words[first:last], likelihoods.weights[first:last]
+        np.matmul(ratio, likelihoods.tau, out=out)
+        out *= weights
+        return ratio.T @ weights
+
+    n_km = np.zeros_like(likelihoods.tau)
+    for part in in_blocks(pool, work, n_words, WORD_BLOCK):
+        n_km += part
+    n_km *= likelihoods.tau
+    for word, k in zip(*np.nonzero((word_mass > 0) & (likelihoods.sums < LEAST_SUM)), strict=True):
+        share = likelihoods.scores[word] + likelihoods.log_tau[k] - likelihoods.log_likelihood[word, k]
+        n = word_mass[word, k] * np.exp(share)
+        n_km[k] += n
+        topic_words[word] += n
+    return n_km, topic_words

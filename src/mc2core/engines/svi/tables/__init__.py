@@ -1,0 +1,1 @@
+"""SVI-MC2 with tables, as UAI16 prints it."""
