@@ -13,22 +13,28 @@ from mc2core.base.checks import choice, prior_count
 ROLES = ("group", "table", "topic")
 
 
-def learnt_roles(learn: Any) -> list[str]:
-    """Checked copy of a ``learn_concentrations`` argument: true, false or a list of some of ``ROLES``."""
+def learnt_roles(learn: Any, more: tuple[str, ...] = ()) -> list[str]:
+    """Checked copy of a ``learn_concentrations`` argument: true, false or a list of some of ``ROLES`` and ``more``.
+
+    True is all of ``ROLES`` and none of ``more``.
+    """
     if isinstance(learn, bool | np.bool_):
         return list(ROLES) if learn else []
     if isinstance(learn, str | Mapping) or not isinstance(learn, Iterable):
         raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
-    return [choice("learn_concentrations", role, ROLES) for role in learn]
+    return [choice("learn_concentrations", role, (*ROLES, *more)) for role in learn]
 
 
-def concentration_priors_of(priors: Any) -> dict[str, list[float]]:
-    """[shape, rate] of each of ``ROLES`` from a ``concentration_priors`` argument; (1, 1) where it has none."""
+def concentration_priors_of(priors: Any, more: tuple[str, ...] = ()) -> dict[str, list[float]]:
+    """[shape, rate] of each of ``ROLES`` from a ``concentration_priors`` argument; (1, 1) where it has none.
+
+    Those of ``more`` are there where the argument names them.
+    """
     if priors is not None and not isinstance(priors, Mapping):
         raise ValueError(f"concentration_priors is {priors!r}; it must map some of {', '.join(ROLES)} to (shape, rate)")
     known: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
     for role, prior in (priors or {}).items():
-        choice("concentration_priors", role, ROLES)
+        choice("concentration_priors", role, (*ROLES, *more))
         if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
             raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
         known[role] = [

@@ -12,8 +12,9 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import local, sticks
+from mc2core.engines.svi.direct.topic_prior import prior_terms, step_topic_prior
 from mc2core.engines.svi.direct.weights import Objective, Weights, expected_tables, step_topics, step_v, step_weights
-from mc2core.engines.svi.direct.words import topic_statistics, word_topics
+from mc2core.engines.svi.direct.words import assign_documents, lost_pairs, make_exact, topic_statistics, word_topics
 from mc2core.engines.svi.engine import SVI
 from mc2core.engines.svi.state import divergence
 from mc2core.families.stacked import StackedContexts
@@ -38,7 +39,7 @@ def test_a_local_step_equals_the_per_token_twin(topic_prior):
         expected = state.expectations()
         batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
         words = word_topics(state, expected, batch.words, None)
-        shares, documents = local.assign_documents(batch, words.log_likelihood, expected, None)
+        shares, documents = assign_documents(batch, words, expected, None)
         n_km, topic_words = topic_statistics(words, documents.word_mass, None)
         twin = naive_direct(corpus, state)
         np.testing.assert_allclose(shares, twin[0], rtol=1e-10, atol=1e-12)
@@ -57,12 +58,31 @@ def test_words_that_no_topic_of_a_cluster_expects_are_seated_all_the_same():
     state.topic_weights, state.rest = np.full(3, 1e-4), 1 - 3e-4
     words = word_topics(state, state.expectations(), np.arange(corpus.n_words), None)
     assert (words.sums == 0).sum() == 5
-    n_km, topic_words = topic_statistics(words, np.full(words.sums.shape, 0.5), None)
+    mass = np.full(words.sums.shape, 0.5)
+    assert make_exact(words, lost_pairs(words, mass))
+    assert not make_exact(words, lost_pairs(words, mass))
+    n_km, topic_words = topic_statistics(words, mass, None)
     twin = naive_direct(corpus, state, word_mass=0.5)
     np.testing.assert_allclose(words.log_likelihood, twin[4], rtol=1e-10)
     np.testing.assert_allclose(n_km, twin[2], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(topic_words, twin[3], rtol=1e-9, atol=1e-12)
     assert topic_words.sum() == pytest.approx(0.5 * words.sums.size)
+
+
+def test_a_document_that_fits_nowhere_has_the_shares_of_exact_likelihoods():
+    """Its words are lost in every cluster: bounds from above alone would give it any shares."""
+    corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
+    state = direct(2, 3, contexts={}, topic_prior=1e-3, initialisation="seeded").init(corpus, 0)
+    state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
+    state.fold()
+    state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+    state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
+    expected = state.expectations()
+    batch = local.take_batch(corpus, state.contexts, np.arange(3))
+    words = word_topics(state, expected, batch.words, None)
+    shares, _ = assign_documents(batch, words, expected, None)
+    assert words.exact
+    np.testing.assert_allclose(shares, naive_direct(corpus, state)[0], rtol=1e-9, atol=1e-18)
 
 
 def test_divergence_equals_the_written_out_one():
@@ -124,8 +144,40 @@ def test_steps_towards_expected_tables_lower_nothing_below_one_token():
         assert objective.value(step_v(objective, once)) >= objective.value(once)
 
 
+@pytest.mark.parametrize("s", [0.003, 0.05, 2.0])
+def test_derivatives_of_the_topic_prior(s):
+    rng = np.random.default_rng(3)
+    topic_words = rng.gamma(0.1, 20.0, (40, 5)) * (rng.random((40, 5)) < 0.6)
+    _, slope, curve = prior_terms(topic_words, s, (1.5, 0.7), None)
+    h = 1e-5
+    above, below = (prior_terms(topic_words, s * np.exp(step), (1.5, 0.7), None) for step in (h, -h))
+    assert slope == pytest.approx((above[0] - below[0]) / (2 * h), rel=1e-5, abs=1e-4)
+    assert curve == pytest.approx((above[1] - below[1]) / (2 * h), rel=1e-5, abs=1e-4)
+
+
+def test_the_topic_prior_is_found_where_topics_were_drawn_from_it():
+    rng = np.random.default_rng(4)
+    topic_words = np.stack([rng.multinomial(3000, rng.dirichlet(np.full(300, 0.2))) for _ in range(20)], axis=1)
+    state = direct(1, 1, contexts={}, learn_concentrations=["words"]).init(small_corpus(0), 0)
+    for start in (1e-3, 0.2, 30.0):
+        state.topic_words, state.topic_prior = topic_words.astype(float), start
+        step_topic_prior(state, None)
+        # the estimate's sd is 1.6 %, from the curvature
+        assert state.topic_prior == pytest.approx(0.2, rel=0.08)
+        assert abs(prior_terms(state.topic_words, state.topic_prior, (1.0, 1.0), None)[1]) < 1.0
+
+
+def test_the_topic_prior_is_learnt_only_where_it_is_named():
+    corpus = small_corpus(1, n_documents=12, n_words=8, mean_count=1.5)
+    for learn, is_learnt in ((True, False), (["table"], False), (["words"], True)):
+        model = fit(corpus, direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False).model
+        assert (model.last.topic_prior != 0.3) == is_learnt
+    with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs n_tables None"):
+        SVI(n_tables=3, learn_concentrations=["words"])
+
+
 # -- the bound --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("learn", [False, True, ["table"], ["group", "topic"]])
+@pytest.mark.parametrize("learn", [False, True, ["table"], ["group", "words"]])
 @pytest.mark.parametrize("initialisation", ["random", "seeded"])
 def test_full_batch_never_lowers_the_elbo(learn, initialisation):
     for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):

@@ -38,6 +38,8 @@ from mc2core.model import Sample, SparseRows
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
+#: name of s among the concentrations that may be learnt
+WORDS = "words"
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # parts of an epoch, at most
 _PARTS = 32
@@ -70,12 +72,14 @@ class SVI(Engine):
         v, within a cluster; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"group", "table", "topic"}, default True
-        Which concentrations have Gamma posteriors; True is all three.
-    concentration_priors : dict of {"group", "table", "topic"} to pair of float in [1e-10, 1e10] or None, default None
+    learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
+        Which concentrations are learnt; True is the first three. Words is topic_prior. Without tables group has a Gamma
+        posterior, table and words have point estimates and topic stays as set: a point estimate of epsilon bounds it by
+        nothing.
+    concentration_priors : dict of {"group", "table", "topic", "words"} to pair of float or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words.
+        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.engines.svi.start`).
     threads : int in [1, inf), default 1
@@ -131,8 +135,10 @@ class SVI(Engine):
         self.group_concentration = prior_count("group_concentration", group_concentration)
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
-        self.learn_concentrations = learnt_roles(learn_concentrations)
-        self.concentration_priors = concentration_priors_of(concentration_priors)
+        self.learn_concentrations = learnt_roles(learn_concentrations, more=(WORDS,))
+        self.concentration_priors = concentration_priors_of(concentration_priors, more=(WORDS,))
+        if self.n_tables is not None and WORDS in self.learn_concentrations:
+            raise ValueError(f"learn_concentrations names {WORDS!r}, which needs n_tables None; n_tables is {n_tables}")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.threads = whole("threads", threads)
 
@@ -172,7 +178,7 @@ class SVI(Engine):
                 if state.n_visited < corpus.n_documents:
                     return None
                 state.fold()
-                self.part.tidy(state, is_full=False)
+                self.part.tidy(state, pool, is_full=False)
                 state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
                 state.n_visited, state.evidence = 0, 0.0
         return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
@@ -240,7 +246,7 @@ class SVI(Engine):
         concentrations, expected = self.concentrations(state), state.expectations()
         batch = local.take_batch(corpus, state.contexts, rows)
         likelihoods = self.part.word_likelihoods(state, expected, batch.words, pool)
-        shares, documents = local.assign_documents(batch, likelihoods.log_likelihood, expected, pool)
+        shares, documents = self.part.assign(batch, likelihoods, expected, pool)
         without = ~np.isfinite(shares).all(axis=1)
         if without.any():
             raise ValueError(
@@ -267,5 +273,5 @@ class SVI(Engine):
         change += own
         change += float(np.sum(sums.documents.contexts * (after.contexts - before.contexts)))
         elbo = sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
-        self.part.tidy(state, is_full=True)
+        self.part.tidy(state, pool, is_full=True)
         return elbo

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.engines.svi.local import Batch, DocumentStatistics
+from mc2core.engines.svi.local import Batch, DocumentStatistics, assign_documents
 from mc2core.engines.svi.start import Start
 from mc2core.engines.svi.state import Concentrations, ConcentrationSettings, Expectations, Globals
 from mc2core.families.stacked import StackedContexts
@@ -61,6 +61,12 @@ class GlobalPart(ABC):
     def word_likelihoods(self, state: Any, expected: Any, words: np.ndarray, pool: Executor | None) -> Any:
         """lse of the given words: has ``log_likelihood`` (U, K)."""
 
+    def assign(
+        self, batch: Batch, likelihoods: Any, expected: Any, pool: Executor | None
+    ) -> tuple[np.ndarray, DocumentStatistics]:
+        """q(z_j) of every document and their statistics (:func:`.local.assign_documents`)."""
+        return assign_documents(batch, likelihoods.log_likelihood, expected, pool)
+
     @abstractmethod
     def step(
         self,
@@ -83,8 +89,8 @@ class GlobalPart(ABC):
         """How expectations of words, and of tables or proportions, changed under fixed statistics, in nats."""
 
     @abstractmethod
-    def tidy(self, state: Any, is_full: bool) -> np.ndarray | None:
-        """Order the state and take out what is not in use: (K',) the old number of each cluster, None for no change."""
+    def tidy(self, state: Any, pool: Executor | None, is_full: bool) -> None:
+        """What is done at the end of an epoch, in place: it may order the state and take out what is not in use."""
 
     @abstractmethod
     def proportions(

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
+from mc2core.engines.concentrations import ROLES
 from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.engines.seeding import cluster_documents, cluster_rows, members, unit_rows
 from mc2core.families.stacked import StackedContexts
@@ -113,8 +114,8 @@ def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
         group_concentration=engine.group_concentration,
         table_concentration=engine.table_concentration,
         topic_concentration=engine.topic_concentration,
-        learn_concentrations=engine.learn_concentrations,
-        concentration_priors=engine.concentration_priors,
+        learn_concentrations=[role for role in engine.learn_concentrations if role in ROLES],
+        concentration_priors={role: engine.concentration_priors[role] for role in ROLES},
         start_clusters=engine.n_clusters,
         start_topics=engine.n_topics,
         threads=engine.threads,

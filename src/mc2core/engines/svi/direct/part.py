@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.engines.svi import sticks
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
+from mc2core.engines.svi.direct.topic_prior import step_topic_prior
 from mc2core.engines.svi.direct.weights import step_weights
-from mc2core.engines.svi.direct.words import WordTopics, topic_statistics, word_topics
+from mc2core.engines.svi.direct.words import WordTopics, assign_documents, topic_statistics, word_topics
 from mc2core.engines.svi.local import Batch, DocumentStatistics, expected_topic_words
 from mc2core.engines.svi.part import BatchSums, GlobalPart
 from mc2core.engines.svi.start import Start
@@ -58,13 +59,20 @@ class DirectPart(GlobalPart):
     def concentration_settings(self, every: ConcentrationSettings) -> ConcentrationSettings:
         return ConcentrationSettings(every.start[:1], every.is_learnt[:1], every.shape[:1], every.rate[:1])
 
-    @property
-    def v_prior(self) -> tuple[float, float] | None:
-        """(shape, rate), None where v is fixed."""
-        if "table" not in self.engine.learn_concentrations:
+    def _prior(self, role: str) -> tuple[float, float] | None:
+        """(shape, rate) of a concentration with a point estimate, None where it is fixed."""
+        if role not in self.engine.learn_concentrations:
             return None
-        shape, rate = self.engine.concentration_priors["table"]
+        shape, rate = self.engine.concentration_priors.get(role, (1.0, 1.0))
         return shape, rate
+
+    def _fixed(self) -> dict[str, Any]:
+        """Fields of the state that the settings say."""
+        return {
+            "eta": self.engine.topic_concentration,
+            "v_prior": self._prior("table"),
+            "s_prior": self._prior("words"),
+        }
 
     def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
         engine, assignments = self.engine, start.assignments
@@ -80,8 +88,6 @@ class DirectPart(GlobalPart):
             topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
             rest=1.0 / (n_topics + 1),
             table_concentration=engine.table_concentration,
-            eta=engine.topic_concentration,
-            v_prior=self.v_prior,
             topic_words=topic_words,
             natural=start.natural,
             # a Gamma posterior whose mean is the starting value
@@ -90,8 +96,9 @@ class DirectPart(GlobalPart):
             topic_prior=engine.topic_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
+            **self._fixed(),
         )
-        self.tidy(state, is_full=True)
+        self.tidy(state, None, is_full=True)
         state.weights = step_weights(state.objective, state.weights, _STEPS_AT_START)
         return state
 
@@ -104,14 +111,17 @@ class DirectPart(GlobalPart):
                 f"'n_km' has the shape {found}; at most {(sizes['K'], sizes['M'])} is needed, at least (1, 1)"
             )
         sizes = {name: size for name, size in sizes.items() if name not in ("K", "M")}
-        return DirectGlobals.from_arrays(
-            arrays, sizes, contexts, eta=self.engine.topic_concentration, v_prior=self.v_prior
-        )
+        return DirectGlobals.from_arrays(arrays, sizes, contexts, **self._fixed())
 
     def word_likelihoods(
         self, state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
     ) -> WordTopics:
         return word_topics(state, expected, words, pool)
+
+    def assign(
+        self, batch: Batch, likelihoods: WordTopics, expected: DirectExpectations, pool: Executor | None
+    ) -> tuple[np.ndarray, DocumentStatistics]:
+        return assign_documents(batch, likelihoods, expected, pool)
 
     def step(
         self,
@@ -147,12 +157,13 @@ class DirectPart(GlobalPart):
         words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
         return words_after - words_before, float(np.sum(sums.own.n_km * (after.log_tau - before.log_tau)))
 
-    def tidy(self, state: DirectGlobals, is_full: bool) -> None:
-        """Clusters in order of size; those not in use, and topics not in use, become part of the rest.
+    def tidy(self, state: DirectGlobals, pool: Executor | None, is_full: bool) -> None:
+        """s where it is learnt; clusters in order of size; clusters and topics not in use become part of the rest.
 
         Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
         document likes best and topics with less than half a token.
         """
+        step_topic_prior(state, pool)
         n_k = state.n_k
         clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(state)
         topics = np.flatnonzero(state.n_m > _NOTHING) if is_full else topics_in_use(state)

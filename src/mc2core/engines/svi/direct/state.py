@@ -14,6 +14,7 @@ from scipy.special import digamma
 
 from mc2core.base.described import Stored
 from mc2core.engines.svi import sticks
+from mc2core.engines.svi.direct.topic_prior import density_of_log
 from mc2core.engines.svi.direct.weights import Objective, Weights
 from mc2core.engines.svi.state import Expectations, Globals
 
@@ -45,6 +46,8 @@ class DirectGlobals(Globals):
         Of topics; fixed.
     v_prior : pair of float or None
         (shape, rate) of v's Gamma prior; None where v is fixed.
+    s_prior : pair of float or None
+        The same of s, ``topic_prior``.
     """
 
     described: ClassVar[dict[str, Stored]] = {
@@ -67,6 +70,7 @@ class DirectGlobals(Globals):
     table_concentration: float
     eta: float
     v_prior: tuple[float, float] | None
+    s_prior: tuple[float, float] | None
 
     @property
     def n_k(self) -> np.ndarray:
@@ -104,7 +108,9 @@ class DirectGlobals(Globals):
         return digamma(v * self.topic_weights + self.n_km) - total
 
     def own_divergence(self) -> float:
-        """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the prior of v add to the bound."""
+        """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
         f, penalty, _ = self.objective.terms(self.weights)
+        if self.s_prior is not None:
+            penalty += density_of_log(self.topic_prior, self.s_prior)
         used = self.n_km > 0
         return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - penalty

@@ -25,6 +25,7 @@ from scipy.special import gammaln
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import digamma, log_gamma
+from mc2core.engines.svi.direct.topic_prior import density_of_log
 
 # a topic without tokens keeps this weight until it is folded
 _LEAST_WEIGHT = 1e-12
@@ -76,8 +77,7 @@ class Objective:
         f = float(value.sum() - np.sum(gammaln(weights.v + totals) - gammaln(weights.v)))
         penalty = self.eta * float(np.log(weights.rest))
         if self.prior is not None:
-            shape, rate = self.prior
-            penalty += shape * float(np.log(weights.v * rate / shape)) - rate * weights.v + shape
+            penalty += density_of_log(weights.v, self.prior)
         return f, penalty, slope
 
     def value(self, weights: Weights) -> float:

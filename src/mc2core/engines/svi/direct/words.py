@@ -6,7 +6,9 @@ documents' masses R_k(w) say, by Q = R / (P W^T),
     n_km = W_km (Q^T P)_km,    tokens of word w in topic m = P_m(w) (Q W)_wm.
 
 P is divided by its largest value of each word and W by that of each cluster, since exp(digamma(.001)) is 0 in float64.
-Pairs of a word and a cluster whose sum vanishes all the same are done one by one in logarithms.
+Pairs of a word and a cluster whose sum vanishes all the same (*lost* pairs) have a bound of lse from above at first;
+where a document has a share in such a cluster all the same, they are done one by one in logarithms and it is assigned
+anew.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from mc2core.compute.threads import in_blocks
+from mc2core.engines.svi import local
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
-from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK, exponentiate, fill_log_psi, row_maxima, take_logs
+from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK, exponentiate, fill_log_psi, row_maxima
 
 
 class WordTopics(NamedTuple):
@@ -27,7 +31,8 @@ class WordTopics(NamedTuple):
     scores : (U, M) float64, E ln psi
     weights : (U, M) float64, exp(scores - the word's highest score)
     sums : (U, K) float64, sum_m tau_km weights_m; may vanish
-    log_likelihood : (U, K) float64, lse_k(w)
+    log_likelihood : (U, K) float64, lse_k(w); of lost pairs that are not ``exact`` something above it
+    exact : set of (word, cluster), lost pairs whose lse is known
     log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the cluster's largest
     """
 
@@ -35,6 +40,7 @@ class WordTopics(NamedTuple):
     weights: np.ndarray
     sums: np.ndarray
     log_likelihood: np.ndarray
+    exact: set[tuple[int, int]]
     log_tau: np.ndarray
     tau: np.ndarray
 
@@ -45,10 +51,8 @@ def word_topics(
     """E ln psi and lse of the given words under the current globals."""
     n_clusters, n_topics = expected.log_tau.shape
     highest = expected.log_tau.max(axis=1)
-    log_share = expected.log_tau - highest[:, None]
-    tau = np.exp(log_share)
+    tau = np.exp(expected.log_tau - highest[:, None])
     by_topic = np.ascontiguousarray(tau.T)
-    row = np.broadcast_to(np.arange(n_topics), (n_clusters, n_topics)).copy()
     scores, weights = np.empty((2, len(words), n_topics))
     sums, log_likelihood = np.empty((2, len(words), n_clusters))
     top = np.empty(len(words))
@@ -59,11 +63,36 @@ def word_topics(
         row_maxima(scores, first, last, top)
         exponentiate(scores, top, first, last, weights)
         np.matmul(weights[first:last], by_topic, out=sums[first:last])
-        take_logs(sums, top, scores, row, log_share, first, last, log_likelihood)
-        log_likelihood[first:last] += highest
+        np.log(np.maximum(sums[first:last], LEAST_SUM), out=log_likelihood[first:last])
+        log_likelihood[first:last] += top[first:last, None] + highest
 
     in_blocks(pool, work, len(words), WORD_BLOCK)
-    return WordTopics(scores, weights, sums, log_likelihood, expected.log_tau, tau)
+    return WordTopics(scores, weights, sums, log_likelihood, set(), expected.log_tau, tau)
+
+
+def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
+    """(word, cluster) of the lost pairs that have a mass R_k(w)."""
+    words, clusters = np.nonzero((likelihoods.sums < LEAST_SUM) & (word_mass > 0))
+    return list(zip(words.tolist(), clusters.tolist(), strict=True))
+
+
+def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
+    """Compute lse of lost pairs in logarithms, in place; whether any was not known before."""
+    new = set(pairs) - likelihoods.exact
+    for word, k in sorted(new):
+        likelihoods.log_likelihood[word, k] = logsumexp(likelihoods.scores[word] + likelihoods.log_tau[k])
+    likelihoods.exact.update(new)
+    return bool(new)
+
+
+def assign_documents(
+    batch: local.Batch, likelihoods: WordTopics, expected: DirectExpectations, pool: Executor | None
+) -> tuple[np.ndarray, local.DocumentStatistics]:
+    """As :func:`.local.assign_documents`, repeated while documents have a share in lost pairs that are not exact."""
+    while True:
+        shares, documents = local.assign_documents(batch, likelihoods.log_likelihood, expected, pool)
+        if not make_exact(likelihoods, lost_pairs(likelihoods, documents.word_mass)):
+            return shares, documents
 
 
 def topic_statistics(
@@ -85,7 +114,7 @@ def topic_statistics(
     for part in in_blocks(pool, work, n_words, WORD_BLOCK):
         n_km += part
     n_km *= likelihoods.tau
-    for word, k in zip(*np.nonzero((word_mass > 0) & (likelihoods.sums < LEAST_SUM)), strict=True):
+    for word, k in lost_pairs(likelihoods, word_mass):
         share = likelihoods.scores[word] + likelihoods.log_tau[k] - likelihoods.log_likelihood[word, k]
         n = word_mass[word, k] * np.exp(share)
         n_km[k] += n

@@ -126,7 +126,7 @@ class TablePart(GlobalPart):
         words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
         return words_after - words_before, float(np.sum(sums.own.n_kt * (after.log_table - before.log_table)))
 
-    def tidy(self, state: TableGlobals, is_full: bool) -> None:
+    def tidy(self, state: TableGlobals, pool: Executor | None, is_full: bool) -> None:
         """Sticks and tables keep their truncations and their order."""
 
     def proportions(
