@@ -33,6 +33,11 @@ FITS = {
     "svi full batch": lambda: (SVI(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
     "svi from gibbs": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
     "svi from noise": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
+    "svi direct mini-batches": lambda: (SVI(**SIZES, batch_size=7, contexts=FAMILIES), 2),
+    "svi direct full batch": lambda: (
+        SVI(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
+        3,
+    ),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
             FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),

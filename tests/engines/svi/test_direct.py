@@ -359,5 +359,9 @@ def test_a_gibbs_state_loses_no_token_without_tables():
     assert state.n_km.sum() == pytest.approx(corpus.n_tokens)
 
 
-def test_direct_assignment_is_the_default():
-    assert SVI().n_tables is None
+@pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 11), (1409, 320), (10**6, 320)])
+def test_truncations_by_rule(n_documents, n_clusters):
+    corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
+    assert SVI().part.truncations(corpus) == (n_clusters, 2 * n_clusters)
+    assert SVI(n_clusters=7).part.truncations(corpus) == (7, 14)
+    assert SVI(n_tables=20).part.truncations(corpus) == (40, 120)

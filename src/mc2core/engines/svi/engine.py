@@ -51,11 +51,12 @@ class SVI(Engine):
     Parameters
     ----------
     n_clusters : int in [1, 2147483647] or None, default None
-        K, a truncation; None is one by rule, 40 with tables. What is in use is reported by trace and model.
+        K, a truncation; None is a quarter of the documents, 2 to 320, and 40 with tables. Trace and model report what is
+        in use.
     n_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None
-        M, a truncation; None is one by rule, 120 with tables.
+        M, a truncation; None is 2 K, and 120 with tables.
     batch_size : int in [1, inf) or None, default 50
         Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
@@ -76,7 +77,7 @@ class SVI(Engine):
         Which concentrations are learnt; True is the first three. Words is topic_prior. Without tables group has a Gamma
         posterior, table and words have point estimates and topic stays as set: a point estimate of epsilon bounds it by
         nothing.
-    concentration_priors : dict of {"group", "table", "topic", "words"} to pair of float or None, default None
+    concentration_priors : dict of {"group", "table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
@@ -93,7 +94,7 @@ class SVI(Engine):
     One step is one epoch, done in at most 32 parts. ``state.elbo`` is exact for a full batch: the ELBO of the state's
     globals with the local posteriors they were computed from. For mini-batches it is sum_j ln Z_j over the epoch's
     documents, each under the globals it was visited with, less the divergences of the globals at the end.
-    """
+    """  # noqa: E501
 
     name = "svi"
     keeps_samples: ClassVar[bool] = False

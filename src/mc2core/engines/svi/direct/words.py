@@ -14,15 +14,22 @@ anew.
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.svi import local
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
-from mc2core.engines.svi.local import LEAST_SUM, WORD_BLOCK, exponentiate, fill_log_psi, row_maxima
+from mc2core.engines.svi.local import WORD_BLOCK, exponentiate, fill_log_psi, row_maxima
+
+# Smaller factors of the products are 0: subnormal numbers take a hundred times as long to multiply. Sums of at least
+# _LEAST_SUM lose less than rounding by that, smaller ones are lost
+_LEAST_FACTOR, _LEAST_SUM = 1e-150, 1e-130
+# a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
+_SPARSE = 8
 
 
 class WordTopics(NamedTuple):
@@ -52,6 +59,7 @@ def word_topics(
     n_clusters, n_topics = expected.log_tau.shape
     highest = expected.log_tau.max(axis=1)
     tau = np.exp(expected.log_tau - highest[:, None])
+    tau[tau < _LEAST_FACTOR] = 0.0
     by_topic = np.ascontiguousarray(tau.T)
     scores, weights = np.empty((2, len(words), n_topics))
     sums, log_likelihood = np.empty((2, len(words), n_clusters))
@@ -62,8 +70,9 @@ def word_topics(
         fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
         row_maxima(scores, first, last, top)
         exponentiate(scores, top, first, last, weights)
+        weights[first:last][weights[first:last] < _LEAST_FACTOR] = 0.0
         np.matmul(weights[first:last], by_topic, out=sums[first:last])
-        np.log(np.maximum(sums[first:last], LEAST_SUM), out=log_likelihood[first:last])
+        np.log(np.maximum(sums[first:last], _LEAST_SUM), out=log_likelihood[first:last])
         log_likelihood[first:last] += top[first:last, None] + highest
 
     in_blocks(pool, work, len(words), WORD_BLOCK)
@@ -72,7 +81,7 @@ def word_topics(
 
 def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
     """(word, cluster) of the lost pairs that have a mass R_k(w)."""
-    words, clusters = np.nonzero((likelihoods.sums < LEAST_SUM) & (word_mass > 0))
+    words, clusters = np.nonzero((likelihoods.sums < _LEAST_SUM) & (word_mass > 0))
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
 
 
@@ -104,11 +113,13 @@ def topic_statistics(
 
     def work(first: int, last: int) -> np.ndarray:
         part, sums = word_mass[first:last], likelihoods.sums[first:last]
-        ratio = np.divide(part, sums, where=sums >= LEAST_SUM, out=np.zeros_like(part))
-        out, weights = topic_words[first:last], likelihoods.weights[first:last]
-        np.matmul(ratio, likelihoods.tau, out=out)
-        out *= weights
-        return ratio.T @ weights
+        ratio = np.divide(part, sums, where=sums >= _LEAST_SUM, out=np.zeros_like(part))
+        weights = likelihoods.weights[first:last]
+        # documents of a small batch are in few clusters each, so that most ratios are 0
+        is_sparse = _SPARSE * np.count_nonzero(ratio) < ratio.size
+        q: Any = sp.csr_matrix(ratio) if is_sparse else ratio
+        np.multiply(q @ likelihoods.tau, weights, out=topic_words[first:last])
+        return np.asarray(q.T @ weights)
 
     n_km = np.zeros_like(likelihoods.tau)
     for part in in_blocks(pool, work, n_words, WORD_BLOCK):
