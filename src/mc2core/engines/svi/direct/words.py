@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.svi import local
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
@@ -79,8 +80,34 @@ def word_topics(
     return WordTopics(scores, weights, sums, log_likelihood, set(), expected.log_tau, tau)
 
 
+@kernel(error_model="numpy")
+def fill_ratios(word_mass, sums, first, last, indptr, column, ratio):
+    """CSR of R / sums of words first..last-1, lost pairs left out; returns the number of its entries."""
+    n = 0
+    for u in range(first, last):
+        for k in range(word_mass.shape[1]):
+            if word_mass[u, k] > 0.0 and sums[u, k] >= _LEAST_SUM:
+                column[n] = k
+                ratio[n] = word_mass[u, k] / sums[u, k]
+                n += 1
+        indptr[u - first + 1] = n
+    return n
+
+
+@kernel(error_model="numpy")
+def has_lost(word_mass, sums):
+    """Whether any lost pair has a mass."""
+    for u in range(word_mass.shape[0]):
+        for k in range(word_mass.shape[1]):
+            if word_mass[u, k] > 0.0 and sums[u, k] < _LEAST_SUM:
+                return True
+    return False
+
+
 def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
     """(word, cluster) of the lost pairs that have a mass R_k(w)."""
+    if not has_lost(word_mass, likelihoods.sums):
+        return []
     words, clusters = np.nonzero((likelihoods.sums < _LEAST_SUM) & (word_mass > 0))
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
 
@@ -109,15 +136,17 @@ def topic_statistics(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(K, M) float64 expected tokens of each topic in each cluster, and (U, M) of each word, given R (U, K)."""
     n_words, n_topics = likelihoods.scores.shape
+    n_clusters = word_mass.shape[1]
     topic_words = np.empty((n_words, n_topics))
 
     def work(first: int, last: int) -> np.ndarray:
-        part, sums = word_mass[first:last], likelihoods.sums[first:last]
-        ratio = np.divide(part, sums, where=sums >= _LEAST_SUM, out=np.zeros_like(part))
+        indptr = np.zeros(last - first + 1, np.int32)
+        column, ratio = np.empty((last - first) * n_clusters, np.int32), np.empty((last - first) * n_clusters)
+        n = fill_ratios(word_mass, likelihoods.sums, first, last, indptr, column, ratio)
         weights = likelihoods.weights[first:last]
+        q: Any = sp.csr_matrix((ratio[:n], column[:n], indptr), shape=(last - first, n_clusters))
         # documents of a small batch are in few clusters each, so that most ratios are 0
-        is_sparse = _SPARSE * np.count_nonzero(ratio) < ratio.size
-        q: Any = sp.csr_matrix(ratio) if is_sparse else ratio
+        q = q if _SPARSE * n < len(ratio) else q.toarray()
         np.multiply(q @ likelihoods.tau, weights, out=topic_words[first:last])
         return np.asarray(q.T @ weights)
 
