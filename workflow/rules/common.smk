@@ -78,8 +78,14 @@ except ValueError as error:
     raise WorkflowError(str(error)) from None
 
 if workflow.is_main_process:
-    for reason in LEFT_OUT:
-        logger.warning(reason)
+    if len(LEFT_OUT) > 1 and not config["mirror"]:
+        names = ", ".join(reason.partition(" ")[0] for reason in LEFT_OUT)
+        logger.warning(
+            f"{names} are left out: no mirror (--config mirror=FOLDER) has their files; --config datasets=NAME says which"
+        )
+    else:
+        for reason in LEFT_OUT:
+            logger.warning(reason)
 
 RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
 PLAN = plan.Plan(config, CHOSEN, RUNS)

@@ -71,7 +71,7 @@ def test_labelme(tmp_path):
     assert corpus.labels.tolist() == [0, 7, 3, 3]
     assert corpus.label_names == list("01234567")
     assert corpus.documents["id"].tolist() == ["train-1", "train-2", "train-3", "test-1"]
-    assert corpus.documents["part"].tolist() == ["train"] * 3 + ["test"]
+    assert corpus.documents["split"].tolist() == ["train"] * 3 + ["test"]
     assert corpus.contexts == {}
 
 

@@ -32,7 +32,7 @@ _TAG = re.compile(r"\w+")
 def read_labelme(path: str | os.PathLike[str]) -> Corpus:
     """Read ``images.tgz``: ``{train,test}-data.dat`` in LDA-C, ``{train,test}-label.dat`` with a number 0-7 a line.
 
-    Line i of both is image i. Documents have ``id`` ("train-1": part and line) and ``part``, the official split. The
+    Line i of both is image i. Documents have ``id`` ("train-1": part and line) and ``split``, the official part. The
     labels are called by their numbers: the file does not say which scene is which.
 
     ValueError, one sentence: the archive is damaged or unsafe, a file of it is missing, of another layout, or has
@@ -59,7 +59,7 @@ def read_labelme(path: str | os.PathLike[str]) -> Corpus:
         sp.vstack(contents, format="csr"),
         [f"visual{word}" for word in range(N_VISUAL_WORDS)],
         labels=np.array(labels),
-        documents=pd.DataFrame({"id": ids, "part": parts}),
+        documents=pd.DataFrame({"id": ids, "split": parts}),
         label_names=[str(scene) for scene in range(N_SCENES)],
     )
 
