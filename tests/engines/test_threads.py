@@ -30,6 +30,7 @@ SIZES = {
 }
 CASES = [
     *((Gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
+    (Gibbs, {"document_concentration": "learn"}),
     *((SVI, {"batch_size": batch_size}) for batch_size in (None, 50)),
     *((FastEx, settings) for settings in FASTEXES),
 ]

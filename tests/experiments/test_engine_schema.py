@@ -67,6 +67,8 @@ def candidates(schema):
             limit = schema[bound]
             near = (limit - 1, limit + 1) if isinstance(limit, int) else ()
             found += [limit, math.nextafter(limit, -math.inf), math.nextafter(limit, math.inf), *near]
+    for one in schema.get("pattern", "")[2:-2].split("|"):
+        found += [one, one.upper(), f"{one} "]
     for one in schema.get("enum", ()):
         found += [one, one.upper(), f"{one} "] if isinstance(one, str) else [one, one + 1, str(one), float(one)]
     if "items" in schema:
@@ -158,6 +160,7 @@ def test_defaults_of_families_are_those_of_their_constructors():
         ("int in [1, inf)", {"type": "integer", "minimum": 1}),
         ('{"a", 3}', {"enum": ["a", 3]}),
         ('bool or list of {"a"}', {"type": ["boolean", "array"], "items": {"enum": ["a"]}}),
+        ('int or "all" or "no"', {"type": ["string", "integer"], "pattern": "^(all|no)$"}),
         ("pair of int", {"type": "array", "minItems": 2, "maxItems": 2, "items": {"type": "integer"}}),
     ],
 )

@@ -71,6 +71,12 @@ class Engine(ABC):
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
 
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Defaults of the constructor's arguments."""
+        parameters = inspect.signature(cls).parameters
+        return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+
     def settings(self) -> dict[str, Any]:
         """Constructor settings as JSON-able values, without ``threads``, which never changes a result."""
         values: dict[str, Any] = {}

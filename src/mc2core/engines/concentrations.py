@@ -30,11 +30,14 @@ def concentration_priors_of(priors: Any, more: tuple[str, ...] = ()) -> dict[str
 
     Those of ``more`` are there where the argument names them.
     """
+    allowed = (*ROLES, *more)
     if priors is not None and not isinstance(priors, Mapping):
-        raise ValueError(f"concentration_priors is {priors!r}; it must map some of {', '.join(ROLES)} to (shape, rate)")
+        raise ValueError(
+            f"concentration_priors is {priors!r}; it must map some of {', '.join(allowed)} to (shape, rate)"
+        )
     known: dict[str, list[float]] = {role: [1.0, 1.0] for role in ROLES}
     for role, prior in (priors or {}).items():
-        choice("concentration_priors", role, (*ROLES, *more))
+        choice("concentration_priors", role, allowed)
         if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
             raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
         known[role] = [

@@ -7,8 +7,8 @@ Parameters holds an entry for each argument:
         Length of a signature. Only this first sentence is taken.
 
 A type is ``int``, ``float``, ``bool``, ``None``, ``{...}`` with the values allowed, ``list of ...``,
-``list of different ...`` (at least one), ``pair of ...``, ``dict of {...} to ...``, or some of them with ``or``
-between; numbers may have a range, as in ``float in (0, 1]``.
+``list of different ...`` (at least one), ``pair of ...``, ``dict of {...} to ...``, a word in quotes, or some of them
+with ``or`` between; numbers may have a range, as in ``float in (0, 1]``.
 
 ``python -m mc2core.experiments.engine_schema workflow/schemas`` writes the files of that folder anew.
 """
@@ -64,7 +64,12 @@ def schema_of_type(kind: str) -> dict[str, Any]:
     """JSON Schema of a type as docstrings write it; ValueError for one that is none."""
     schema: dict[str, Any] = {}
     types: list[str] = []
+    words = re.findall(r'(?<= or )"(\w+)"', f" or {kind}") if "{" not in kind else []
+    if words:
+        types, schema["pattern"] = ["string"], f"^({'|'.join(words)})$"
     for part in kind.split(" or "):
+        if part.strip('"') in words:
+            continue
         one = _schema_of_part(part)
         if "enum" in one and part != kind:
             raise ValueError(f"type {kind!r}: values in braces stand alone")

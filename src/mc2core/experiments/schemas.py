@@ -81,7 +81,8 @@ def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any]
     else:
         kinds = schema.get("type", [])
         kinds = {kinds} if isinstance(kinds, str) else set(kinds)
-        if isinstance(value, str) and kinds & {"number", "integer"} and "string" not in kinds:
+        is_free = "string" in kinds and "pattern" not in schema
+        if isinstance(value, str) and kinds & {"number", "integer"} and not is_free:
             found = plain_yaml.parse(value, repr(value)) if re.fullmatch(r"[-+.0-9eE]+", value) else None
             value = found if isinstance(found, int | float) else value
         if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:

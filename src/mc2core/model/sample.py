@@ -25,7 +25,8 @@ class Sample:
         Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0; 1 where every
         document has topic proportions of its own.
     topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
-        E[tau_km] over the topics in use. Sparse where every cluster is a topic of its own, thousands of them.
+        E[tau_km] over the topics in use, given the tables of documents where these have proportions of their own.
+        Sparse where every cluster is a topic of its own, thousands of them.
     new_topic_weight : (K,) float64
         Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
     topic_words : (M, V) CSR or dense, >= 0
@@ -42,6 +43,8 @@ class Sample:
         Cluster of each training document.
     log_joint : float
         Log joint (Gibbs) or ELBO (SVI) in nats.
+    document_concentration : float
+        omega: a document draws its proportions from DP(omega, tau_k) of its cluster k; inf where it shares tau_k.
     """
 
     cluster_weights: np.ndarray
@@ -55,6 +58,7 @@ class Sample:
     contexts: SparseRows
     cluster: np.ndarray
     log_joint: float = float("nan")
+    document_concentration: float = float("inf")
 
     @property
     def n_clusters(self) -> int:
@@ -79,6 +83,11 @@ class Sample:
         return self.new_cluster_weight == 1.0
 
     @property
+    def has_own_documents(self) -> bool:
+        """Whether documents of a cluster have proportions of their own around the cluster's."""
+        return self.document_concentration < np.inf
+
+    @property
     def documents_are_clusters(self) -> bool:
         """Whether each training document is a cluster of its own: the HDP."""
         return self.has_own_proportions and self.n_clusters == len(self.cluster)
@@ -98,7 +107,9 @@ class Sample:
         return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
 
 
-_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint")
+_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint", "document_concentration")
+_OLDER_SCALARS = 4  # in files from before the last one
+_SHARED = 0.0  # document_concentration on disk where it is infinite
 
 
 _SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "cluster")
@@ -111,6 +122,8 @@ def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
     """A sample as plain arrays, their names led by ``prefix``."""
     arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
     arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
+    if sample.document_concentration == np.inf:
+        arrays[f"{prefix}scalars"][-1] = _SHARED
     for field_name, name in _SAMPLE_TABLES.items():
         table = getattr(sample, field_name)
         if sp.issparse(table):
@@ -141,6 +154,7 @@ _DESCRIBED = {
     "topic_prior": Stored("f", "", least=0),
     "table_concentration": Stored("f", "", least=0, is_finite=False),
     "log_joint": Stored("f", "", is_finite=False),
+    "document_concentration": Stored("f", "", least=0),
 }
 _DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
 
@@ -153,11 +167,14 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
     """
     own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:
+        if "scalars" in own and own["scalars"].shape == (_OLDER_SCALARS,):
+            own["scalars"] = np.append(own["scalars"], _SHARED)
         check(own, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
         own |= zip(_SAMPLE_SCALARS, own["scalars"], strict=True)
         sizes = check(own, _DESCRIBED, sizes)
         fields: dict[str, Any] = {name: own[name] for name in _SAMPLE_ARRAYS}
         fields |= {name: float(own[name]) for name in _SAMPLE_SCALARS}
+        fields["document_concentration"] = fields["document_concentration"] or np.inf
         for field_name, name in _SAMPLE_TABLES.items():
             if name in own:
                 sizes = check(own, {name: _DESCRIBED_TABLES[name]}, sizes)

@@ -8,10 +8,13 @@ An iteration of each kernel, all of which leave the same posterior invariant:
 * ``interleaved``: the blocked move, then all of ``collapsed``.
 
 With ``token_contexts`` the model is npTOT (Dubey et al. 2013), and its sweep over tokens is ``timed_tokens``.
+With a finite ``document_concentration`` documents have topic proportions of their own, and an iteration is
+``own.documents``: tokens, tables of documents, omega, documents given their tables, tables and concentrations.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,8 +27,6 @@ from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS, choice, prior_count, whole
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.special import log_gamma
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, context_families
@@ -33,11 +34,13 @@ from mc2core.engines.concentrations import ROLES, concentration_priors_of, learn
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments, document_concentration_of
 from mc2core.engines.gibbs.start import start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
+from mc2core.engines.gibbs.words import count_words, log_words
 from mc2core.families import Family, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
@@ -72,10 +75,13 @@ class GibbsState(State):
     log_joint : float
         ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
         the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
-        marginal likelihood of the contexts (base measures included).
+        marginal likelihood of the contexts (base measures included). Where documents have proportions of their
+        own it is given tau and omega too, with theta integrated out.
     cells, contexts, times
         The corpus word by word, its contexts as clusters emit them, and as tokens do (None unless ``token_contexts``):
         follow from the corpus, not stored.
+    own : OwnDocuments or None
+        tau and omega where documents have proportions of their own.
     """
 
     assignments: Assignments
@@ -84,6 +90,7 @@ class GibbsState(State):
     cells: WordCells
     contexts: StackedContexts
     times: TokenTimes | None
+    own: OwnDocuments | None = None
 
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
@@ -102,34 +109,8 @@ class GibbsState(State):
             "topic": self.assignments.topic,
             "topic_weights": self.assignments.topic_weights,
             "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
+            **({} if self.own is None else self.own.arrays()),
         }
-
-
-@kernel(error_model="numpy")
-def _count_words(cells, topic, table):
-    start, token, count = cells.start, cells.token, cells.counts
-    for w in range(start.size - 1):
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                table[topic[i], w] += 1
-
-
-@kernel(error_model="numpy")
-def _log_words(cells, topic, n_topics, s):
-    """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
-    start, token, count = cells.start, cells.token, cells.counts
-    n_w = np.zeros(n_topics, np.int64)
-    result = 0.0
-    at_zero = log_gamma(s)
-    for w in range(start.size - 1):
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                n_w[topic[i]] += 1
-        for m in range(n_topics):
-            if n_w[m] > 0:
-                result += log_gamma(n_w[m] + s) - at_zero
-                n_w[m] = 0
-    return result
 
 
 class Gibbs(Engine):
@@ -145,7 +126,11 @@ class Gibbs(Engine):
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"group", "table", "topic"}, default True
         Which concentrations are sampled; True is all three.
-    concentration_priors : dict of {"group", "table", "topic"} to pair of float in [1e-10, 1e10] or None, default None
+    document_concentration : float in [1e-10, 1e10] or "inf" or "learn", default "inf"
+        omega: a document's topic proportions are drawn from DP(omega, those of its cluster). "inf" is MC2, whose
+        documents share their cluster's proportions; "learn" samples omega, from 10 on. Not with the kernel "blocked";
+        the other two are then the same. With one_cluster_per_document it is the HDP of three levels.
+    concentration_priors : dict of {"group", "table", "topic", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words.
@@ -165,13 +150,13 @@ class Gibbs(Engine):
         one_cluster_per_document, the kernel "collapsed" and exactly one context, of the family normal_gamma: the
         document's time, which each of its tokens has. A missing one says nothing. The model keeps no context.
     threads : int in [1, inf), default 1
-        Threads of the blocked move; the result does not depend on it.
+        Threads of the blocked move and of documents' tables; the result does not depend on it.
 
     Raises
     ------
     ValueError
         A setting outside its range.
-    """
+    """  # noqa: E501
 
     name: ClassVar[str] = "gibbs"
     keeps_samples: ClassVar[bool] = True
@@ -183,6 +168,7 @@ class Gibbs(Engine):
         table_concentration: float = 1.0,
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
+        document_concentration: float | str = "inf",
         concentration_priors: Mapping[str, Any] | None = None,
         topic_prior: float = 0.01,
         contexts: Mapping[str, Family] | None = None,
@@ -197,10 +183,15 @@ class Gibbs(Engine):
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
         self.learn_concentrations = learnt_roles(learn_concentrations)
-        self.concentration_priors = concentration_priors_of(concentration_priors)
+        self.document_concentration = document_concentration_of(document_concentration)
+        self.concentration_priors = concentration_priors_of(concentration_priors, ("document",))
         self.topic_prior = prior_count("topic_prior", topic_prior)
         self.contexts = context_families(contexts)
         self.kernel = choice("kernel", kernel, KERNELS)
+        if self.document_concentration != "inf" and self.kernel == "blocked":
+            raise ValueError(
+                "kernel is 'blocked'; with a document_concentration it must be 'collapsed' or 'interleaved'"
+            )
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
         self.one_cluster_per_document = _truth("one_cluster_per_document", one_cluster_per_document)
@@ -237,29 +228,22 @@ class Gibbs(Engine):
         contexts, rng = StackedContexts(corpus, self.cluster_contexts), streams.generator(seed, "start")
         assignments = start_assignments(corpus, contexts, n_clusters, self.start_topics, rng)
         state = self._state(corpus, contexts, assignments, concentrations, 0.0)
-        self._update_weights(state, seed, 0)
+        if self.document_concentration == "inf":
+            self._update_weights(state, seed, 0)
+        else:
+            state.own = OwnDocuments.start(assignments, self.document_concentration)
+            self._settle(corpus, state, state.own, seed)
         state.log_joint = self.log_joint(corpus, state)
         return state
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
-        assignments = state.assignments
-        if self.kernel != "collapsed":
-            with thread_budget(self.threads) as pool:
-                move_blocked(
-                    assignments, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
-                    seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
-                )  # fmt: skip
-        if self.kernel != "blocked":
-            if not self.one_cluster_per_document:
-                key = streams.key(seed, "clusters", iteration)
-                sweep_clusters(assignments, state.contexts, state.concentrations, key)
+        assignments, own = state.assignments, state.own
+        if own is not None:
             key = streams.key(seed, "topics", iteration)
-            if state.times is None:
-                sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
-            else:
-                concentrations, s = state.concentrations, self.topic_prior
-                sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
-        self._update_weights(state, seed, iteration)
+            own.move_tokens(assignments, corpus, state.concentrations, self.topic_prior, key)
+            self._update_own(state, own, seed, iteration, documents_move=not self.one_cluster_per_document)
+        else:
+            self._step_shared(corpus, state, seed, iteration)
         state.log_joint = self.log_joint(corpus, state)
         return {
             "clusters": assignments.n_clusters,
@@ -268,18 +252,20 @@ class Gibbs(Engine):
             "group_concentration": state.concentrations.group,
             "table_concentration": state.concentrations.table,
             "topic_concentration": state.concentrations.topic,
+            **({} if own is None else {"document_concentration": own.omega}),
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)
         assignments, v = state.assignments, state.concentrations.table
         n_documents = len(assignments.cluster)
-        # E[tau_k | n_k, epsilon]: the topics in use, renormalised, and the mass of all others
-        mass = assignments.n_km + v * assignments.topic_weights
+        # E[tau_k | n_k or t_k, epsilon]: the topics in use, renormalised, and the mass of all others
+        own = state.own
+        mass = (assignments.n_km if own is None else own.tables) + v * assignments.topic_weights
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
         words = np.zeros((assignments.n_topics, corpus.n_words), np.int32)
-        _count_words(state.cells, assignments.topic, words)
+        count_words(state.cells, assignments.topic, words)
         alpha = state.concentrations.group
         return Sample(
             cluster_weights=assignments.n_k / n_documents,
@@ -293,6 +279,7 @@ class Gibbs(Engine):
             contexts=SparseRows.of(state.contexts.natural(assignments.cluster, assignments.n_clusters)),
             cluster=assignments.cluster.copy(),
             log_joint=state.log_joint,
+            document_concentration=math.inf if own is None else own.omega,
         )
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
@@ -313,7 +300,10 @@ class Gibbs(Engine):
         assignments.count()
         concentrations = Concentrations(group, table, topic_concentration)
         contexts = StackedContexts(corpus, self.cluster_contexts)
-        return self._state(corpus, contexts, assignments, concentrations, log_joint)
+        state = self._state(corpus, contexts, assignments, concentrations, log_joint)
+        if self.document_concentration != "inf":
+            state.own = OwnDocuments.restore(arrays, assignments)
+        return state
 
     # -- inside --------------------------------------------------------------------------------------------
     def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
@@ -325,6 +315,8 @@ class Gibbs(Engine):
         n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
         if self.token_contexts:
             n_bytes += 4 * corpus.n_words * n_topics
+        if self.document_concentration != "inf":  # tables of documents; counts of words in topics; tau and its tables
+            n_bytes += 8 * n_tokens + 4 * corpus.n_words * n_topics + 24 * n_clusters * n_topics
         what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
         memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
 
@@ -341,19 +333,59 @@ class Gibbs(Engine):
         times = TokenTimes(corpus, self.contexts) if self.token_contexts else None
         return GibbsState(assignments, concentrations, log_joint, cells, contexts, times)
 
+    def _step_shared(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> None:
+        """An iteration of MC2, whose documents share the proportions of their cluster."""
+        assignments = state.assignments
+        if self.kernel != "collapsed":
+            with thread_budget(self.threads) as pool:
+                move_blocked(
+                    assignments, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
+                    seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
+                )  # fmt: skip
+        if self.kernel != "blocked":
+            if not self.one_cluster_per_document:
+                key = streams.key(seed, "clusters", iteration)
+                sweep_clusters(assignments, state.contexts, state.concentrations, key)
+            key = streams.key(seed, "topics", iteration)
+            if state.times is None:
+                sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
+            else:
+                concentrations, s = state.concentrations, self.topic_prior
+                sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
+        self._update_weights(state, seed, iteration)
+
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
-        learnt = {
-            role: GammaPrior(*self.concentration_priors[role]) if role in self.learn_concentrations else None
-            for role in ROLES
-        }
         update_weights(
             state.assignments,
             state.concentrations,
-            ConcentrationPriors(**learnt),
+            self._learnt_priors(),
             streams.key(seed, "tables", iteration),
             streams.generator(seed, "weights", iteration),
             clusters_are_fixed=self.one_cluster_per_document,
         )
+
+    def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> None:
+        """Sweeps with documents held in their starting clusters: given topics at random, all would join one."""
+        self._update_own(state, own, seed, -SETTLING, documents_move=False)
+        for iteration in range(1 - SETTLING, 1):
+            key = streams.key(seed, "topics", iteration)
+            own.move_tokens(state.assignments, corpus, state.concentrations, self.topic_prior, key)
+            self._update_own(state, own, seed, iteration, documents_move=False)
+
+    def _update_own(
+        self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, documents_move: bool
+    ) -> None:
+        learns = self.document_concentration == "learn"
+        omega_prior = GammaPrior(*self.concentration_priors.get("document", (1.0, 1.0))) if learns else None
+        with thread_budget(self.threads) as pool:
+            own.move_all_but_tokens(
+                state.assignments, state.contexts, state.concentrations, self._learnt_priors(), omega_prior, seed,
+                iteration, pool, documents_move=documents_move, clusters_are_fixed=self.one_cluster_per_document,
+            )  # fmt: skip
+
+    def _learnt_priors(self) -> ConcentrationPriors:
+        priors, learnt = self.concentration_priors, self.learn_concentrations
+        return ConcentrationPriors(**{role: GammaPrior(*priors[role]) for role in ROLES if role in learnt})
 
     def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
         """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
@@ -364,14 +396,17 @@ class Gibbs(Engine):
             n_documents = len(assignments.cluster)
             result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
             result += gammaln(alpha) - gammaln(alpha + n_documents)
-        prior = v * assignments.topic_weights
         n_km = assignments.n_km
-        clusters, topics = np.nonzero(n_km)
-        result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
-        result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
+        if state.own is not None:
+            result += state.own.log_joint(assignments)
+        else:
+            prior = v * assignments.topic_weights
+            clusters, topics = np.nonzero(n_km)
+            result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
+            result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
         total = s * corpus.n_words
         result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
-        result += _log_words(cells, assignments.topic, assignments.n_topics, s)
+        result += log_words(cells, assignments.topic, assignments.n_topics, s)
         if state.times is not None:
             result += state.times.log_marginal(assignments)
         natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)

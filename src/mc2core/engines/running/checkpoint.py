@@ -67,17 +67,26 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 
 
 def read(
-    path: str | os.PathLike[str], run: Mapping[str, Any], sizes: Mapping[str, int] | None = None
+    path: str | os.PathLike[str],
+    run: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    defaults: Mapping[str, Any] | None = None,
 ) -> Checkpoint | None:
     """The checkpoint at ``path``, or None where there is no file.
 
-    ``sizes``: J and V of the corpus. ValueError if the file is damaged, was changed, or belongs to another run than
+    ``sizes``: J and V of the corpus; ``defaults``: of the engine's settings, for those that were not there yet when the
+    checkpoint was written. ValueError if the file is damaged, was changed, or belongs to another run than
     ``run`` (it names the first difference).
     """
     if not Path(path).exists():
         return None
     checkpoint = load(path, sizes)
-    difference = first_difference(checkpoint.run, json.loads(json.dumps(run)))
+    stored = checkpoint.run
+    if isinstance(stored.get("settings"), dict):
+        asked_for = run.get("settings", {})
+        known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
+        stored = stored | {"settings": known | stored["settings"]}
+    difference = first_difference(stored, json.loads(json.dumps(run)))
     if difference:
         raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")
     return checkpoint

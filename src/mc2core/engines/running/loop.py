@@ -141,12 +141,13 @@ def _asked_for(
 
 
 def _stored(
-    path: str | os.PathLike[str] | None, asked: Mapping[str, Any], corpus: Corpus, iterations: int
+    path: str | os.PathLike[str] | None, engine: Engine, asked: Mapping[str, Any], corpus: Corpus, iterations: int
 ) -> checkpoints.Checkpoint | None:
     """The checkpoint of this run, if there is one."""
     if path is None:
         return None
-    stored = checkpoints.read(path, asked, {"J": corpus.n_documents, "V": corpus.n_words})
+    sizes = {"J": corpus.n_documents, "V": corpus.n_words}
+    stored = checkpoints.read(path, asked, sizes, engine.defaults())
     if stored is not None and stored.iteration > iterations:
         raise ValueError(f"{path} is at iteration {stored.iteration}, past the {iterations} asked for")
     return stored
@@ -242,7 +243,7 @@ def fit(
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
     asked = _asked_for(engine, corpus, seed, burn_in, thin, ahead)
-    stored = _stored(checkpoint, asked, corpus, iterations)
+    stored = _stored(checkpoint, engine, asked, corpus, iterations)
     if progress is None:
         progress = sys.stderr.isatty()
     if progress:

@@ -1,0 +1,141 @@
+"""What a chain carries where documents have proportions of their own, and the moves of an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR, prior_count
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions, log_documents
+from mc2core.engines.gibbs.own.tokens import sweep_own_topics
+from mc2core.engines.gibbs.state import Assignments, Concentrations
+from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, draw_table_concentration, update_weights
+from mc2core.families.stacked import StackedContexts
+
+#: omega of the starting state where it is learnt
+START = 10.0
+#: sweeps of the start, in which documents stay in their clusters
+SETTLING = 20
+_DESCRIBED = {
+    "proportions": Stored("f", "K C", least=0, most=1),
+    "tables": Stored("i", "K M", least=0),
+    "document_concentration": Stored("f", "", least=LEAST_PRIOR, most=MOST_PRIOR),
+}
+_ROUNDING = 1e-6
+
+
+def document_concentration_of(value: Any) -> float | str:
+    """Checked ``document_concentration``: "inf", "learn" or a float."""
+    if isinstance(value, str):
+        if value in ("inf", "learn"):
+            return value
+        raise ValueError(f"document_concentration is {value!r}; it must be a number, 'inf' or 'learn'")
+    return prior_count("document_concentration", value)
+
+
+@dataclass
+class OwnDocuments:
+    """Proportions of clusters and omega; those of documents, theta_j ~ DP(omega, tau_k), are summed out.
+
+    Attributes
+    ----------
+    proportions : (K, M + 1) float64, rows sum to 1
+        tau_k; the last column holds all topics not in use.
+    tables : (K, M) int32
+        t_km, tables of the documents of cluster k, when tau was drawn.
+    omega : float
+        The document concentration.
+    """
+
+    proportions: np.ndarray
+    tables: np.ndarray
+    omega: float
+
+    @classmethod
+    def start(cls, assignments: Assignments, document_concentration: float | str) -> OwnDocuments:
+        """Every cluster at epsilon: the first call of :meth:`move_all_but_tokens` draws from it."""
+        omega = START if document_concentration == "learn" else float(document_concentration)
+        epsilon = np.append(assignments.topic_weights, assignments.rest)
+        return cls(np.tile(epsilon, (assignments.n_clusters, 1)), np.zeros_like(assignments.n_km), omega)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {
+            "proportions": self.proportions,
+            "tables": self.tables,
+            "document_concentration": np.array(self.omega),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], assignments: Assignments) -> OwnDocuments:
+        """The inverse of :meth:`arrays`; ValueError where they do not fit the assignments."""
+        n_topics = assignments.n_topics
+        check(arrays, _DESCRIBED, {"K": assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
+        proportions, tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
+        in_use = assignments.n_km > 0
+        if (abs(proportions.sum(axis=1) - 1.0) > _ROUNDING).any() or (proportions[:, :-1][in_use] <= 0).any():
+            raise ValueError("'proportions' do not sum to 1 in every row, or are 0 for a topic that has tokens")
+        if ((tables > assignments.n_km) | ((tables > 0) != in_use)).any():
+            raise ValueError("'tables' are more than the tokens at them, or none where there are tokens")
+        return cls(proportions, tables, float(arrays["document_concentration"]))
+
+    def move_tokens(
+        self,
+        assignments: Assignments,
+        corpus: Corpus,
+        concentrations: Concentrations,
+        topic_prior: float,
+        key: np.uint64,
+    ) -> None:
+        """One sweep over all tokens, in place."""
+        self.proportions = sweep_own_topics(
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
+        )
+
+    def move_all_but_tokens(
+        self,
+        assignments: Assignments,
+        contexts: StackedContexts,
+        concentrations: Concentrations,
+        priors: ConcentrationPriors,
+        omega_prior: GammaPrior | None,
+        seed: int,
+        iteration: int,
+        pool: Executor | None,
+        *,
+        documents_move: bool,
+        clusters_are_fixed: bool,
+    ) -> None:
+        """Draw tables of documents, omega, z, tables of clusters, v, eta, alpha, epsilon, and tau last, in place.
+
+        All but omega are drawn given the tables of documents with tau summed out, and tau given all of them: one joint
+        draw, of which tau must be the last part. ``omega_prior`` None holds omega; ``clusters_are_fixed``: z says
+        nothing of alpha.
+        """
+        prior = self.omega * self.proportions[:, :-1]
+        seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)
+        rng = streams.generator(seed, "weights", iteration)
+        if omega_prior is not None:
+            lengths, n_tables = np.diff(assignments.document_start), int(seated.document_start[-1])
+            self.omega = draw_table_concentration(self.omega, lengths, n_tables, omega_prior, rng)
+        if documents_move:
+            sweep_clusters(seated, contexts, concentrations, streams.key(seed, "clusters", iteration))
+        key = streams.key(seed, "tables", iteration)
+        update_weights(seated, concentrations, priors, key, rng, clusters_are_fixed=clusters_are_fixed)
+        self.tables = seated.n_km
+        self.proportions = draw_proportions(seated.n_km, seated, concentrations, rng)
+        assignments.cluster[:] = seated.cluster
+        assignments.topic_weights, assignments.rest = seated.topic_weights, seated.rest
+        assignments.count()
+
+    def log_joint(self, assignments: Assignments) -> float:
+        """ln p(l | z, tau, omega), theta summed out."""
+        return log_documents(assignments, self.proportions, self.omega)
