@@ -34,6 +34,16 @@ def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
     assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
 
+def test_documents_with_proportions_of_their_own_are_fitted_and_evaluated_by_left_to_right(fitted, tmp_path, capsys):
+    command = ["fit", str(fitted / "data/train"), "--set", "document_concentration=learn", "--set", "start_topics=4"]
+    assert main([*command, "--iterations", "2", "--out", str(tmp_path / "fit")]) == 0
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "fit/model.npz"), str(fitted / "data/test")]) == 0
+    printed = json.loads(capsys.readouterr().out)["perplexity"]
+    assert list(printed) == ["left_to_right"]
+    assert 1 < printed["left_to_right"] < Corpus.load(fitted / "data/test").n_words
+
+
 def test_evaluate_prints_the_models_own_figure(fitted, capsys):
     assert main(["evaluate", str(fitted / "fit/model.npz"), str(fitted / "data/test"), "--estimator", "context"]) == 0
     printed = json.loads(capsys.readouterr().out)

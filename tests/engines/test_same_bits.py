@@ -29,6 +29,11 @@ FITS = {
     "gibbs interleaved": lambda: (Gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
     "gibbs without contexts, fixed": lambda: (Gibbs(learn_concentrations=False, table_concentration=3.0), 6),
     "gibbs hdp": lambda: (Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=10), 6),
+    "gibbs own documents": lambda: (Gibbs(document_concentration="learn", contexts=FAMILIES, start_topics=12), 6),
+    "gibbs hdp of three levels": lambda: (
+        Gibbs(document_concentration=5.0, one_cluster_per_document=True, start_topics=10),
+        6,
+    ),
     "svi mini-batches": lambda: (SVI(**SIZES, n_tables=3, batch_size=7, contexts=FAMILIES), 2),
     "svi full batch": lambda: (SVI(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
     "svi from gibbs": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
@@ -73,7 +78,8 @@ def results_of(name):
     real = [model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)]
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
     if not name.startswith("fastex"):
-        real += [model.log_likelihood(corpus, estimator) for estimator in ESTIMATORS]
+        estimators = ESTIMATORS[3:] if model.last.has_own_documents else ESTIMATORS
+        real += [model.log_likelihood(corpus, estimator) for estimator in estimators]
     return [np.asarray(one, dtype=np.int64) for one in whole], [np.asarray(one, dtype=np.float64) for one in real]
 
 

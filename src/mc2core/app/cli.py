@@ -89,7 +89,11 @@ def _parser() -> argparse.ArgumentParser:
     evaluate = _command(commands, "evaluate", _evaluate, "print scores of a model on a corpus as JSON")
     evaluate.add_argument("model", type=Path, help="model.npz")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
-    evaluate.add_argument("--estimator", action="append", help="of perplexity (default marginal); may be given again")
+    evaluate.add_argument(
+        "--estimator",
+        action="append",
+        help="of perplexity; may be given again (default marginal; left_to_right with a document_concentration)",
+    )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
 
     topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first")
@@ -176,7 +180,8 @@ def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.model import Model
 
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
-    perplexity = {name: model.perplexity(corpus, name, options.seed) for name in options.estimator or ["marginal"]}
+    names = options.estimator or ["left_to_right" if model.last.has_own_documents else "marginal"]
+    perplexity = {name: model.perplexity(corpus, name, options.seed) for name in names}
     print(json.dumps({"documents": corpus.n_documents, "tokens": corpus.n_tokens, "perplexity": perplexity}, indent=2))
 
 

@@ -46,6 +46,9 @@ class SampleLike(Protocol):
     def table_concentration(self) -> float: ...
 
     @property
+    def document_concentration(self) -> float: ...
+
+    @property
     def natural(self) -> np.ndarray: ...
 
 

@@ -18,7 +18,7 @@ from mc2core.corpus import Corpus, matching
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
-from mc2core.model import mixture, perplexity
+from mc2core.model import mixture, own_documents, perplexity
 from mc2core.model.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core model 1"
@@ -156,10 +156,14 @@ class Model:
         return stacked
 
     def predict(self, corpus: Corpus, use_context: bool = True) -> np.ndarray:
-        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1."""
+        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
+
+        An estimate by importance sampling where documents have proportions around their cluster's.
+        """
         self.check_corpus(corpus)
         sample = self.last
-        log_p = np.log(sample.cluster_weights) + mixture.log_likelihood_of_clusters(corpus, sample)
+        of_clusters = own_documents if sample.has_own_documents else mixture
+        log_p = np.log(sample.cluster_weights) + of_clusters.log_likelihood_of_clusters(corpus, sample)
         if use_context and self.families:
             log_p += self.stacked(corpus).log_predictive(sample.natural)
         total = logsumexp(log_p, axis=1, keepdims=True)

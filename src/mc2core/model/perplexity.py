@@ -23,6 +23,7 @@ from scipy.special import logsumexp
 from mc2core.base.checks import choice
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
+from mc2core.model import own_documents
 from mc2core.model import perplexity_kernels as kernels
 from mc2core.model.mixture import Block, Mixture, ModelLike, blocks
 
@@ -70,6 +71,9 @@ def _proportions(mixture: Mixture) -> np.ndarray:
 
 
 def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    if mixture.sample.document_concentration < np.inf:
+        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
+        return own_documents.log_likelihood(kernels.importance, settings, "importance", block, mixture, seed, threads)
     alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.importance", mixture.number)
 
@@ -82,6 +86,9 @@ def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads
 
 
 def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+    if mixture.sample.document_concentration < np.inf:
+        kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
+        return own_documents.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads)
     alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.left_to_right", mixture.number)
 
@@ -136,12 +143,15 @@ class Estimator:
         (block, mixtures of all samples, stacked contexts or None, seed, threads) -> (B,) nats.
     uses_context : bool
         Whether it looks at the test documents' contexts.
+    takes_own_documents : bool
+        Whether it is for documents with proportions around their cluster's (a finite document_concentration).
     """
 
     name: str
     description: str
     run: Callable[..., np.ndarray]
     uses_context: bool = False
+    takes_own_documents: bool = False
 
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -169,12 +179,14 @@ ESTIMATORS: dict[str, Estimator] = {
             f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
             "documents have topic proportions of their own",
             _average_over_samples(_importance),
+            takes_own_documents=True,
         ),
         Estimator(
             "left_to_right",
             f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
             "documents have topic proportions of their own",
             _average_over_samples(_left_to_right),
+            takes_own_documents=True,
         ),
     )
 }
@@ -202,7 +214,9 @@ def log_likelihood(
         compared with any of the others.
     ``importance``, ``left_to_right``
         Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
-        one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j).
+        one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
+        theta_j ~ DP(omega, tau_k), the sum over the clusters that matter of pi_k times that, each under its own prior
+        (:mod:`mc2core.model.own_documents`).
 
     Parameters
     ----------
@@ -224,15 +238,22 @@ def log_likelihood(
     Raises
     ------
     ValueError
-        Unknown estimator, negative seed, other words than the model's, a context of the model that the corpus lacks or
-        has other columns of, a document whose likelihood is no number, or (Monte Carlo) a model without a usable table
-        concentration.
+        Unknown estimator, or one that is not for the model's documents; negative seed, other words than the model's, a
+        context of the model that the corpus lacks or has other columns of, a document whose likelihood is no number, or
+        (Monte Carlo) a model without a usable table concentration.
     """
     chosen = estimator_of(estimator)
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1")
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
     model.check_corpus(corpus)
+    for sample in model.samples:
+        if sample.document_concentration < np.inf and not chosen.takes_own_documents:
+            raise ValueError(
+                f"estimator is {estimator!r}, which takes documents to share their cluster's proportions; this model's "
+                f"have their own (document_concentration {sample.document_concentration:g}): use left_to_right or "
+                "importance"
+            )
     mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)

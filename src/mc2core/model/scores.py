@@ -47,12 +47,14 @@ def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
     Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
     of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
     ``icml14`` takes the topics of a document from the likeliest cluster; it is left out where clusters are topics of
-    such a model (LDA).
+    such a model (LDA) or where documents have proportions around their cluster's.
     """
-    if not model.last.has_own_proportions:
+    around_clusters = model.last.has_own_documents
+    if not (model.last.has_own_proportions or around_clusters):
         return list(asked)
     names = ["left_to_right" if name in ("marginal", "context") else name for name in asked]
-    return [name for name in dict.fromkeys(names) if name != "icml14" or model.last.documents_are_clusters]
+    takes_icml14 = model.last.documents_are_clusters and not around_clusters
+    return [name for name in dict.fromkeys(names) if name != "icml14" or takes_icml14]
 
 
 def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:

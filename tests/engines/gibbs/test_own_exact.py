@@ -53,13 +53,14 @@ def test_posterior_with_contexts(family, omega):
 
 
 def test_posterior_with_many_topics_and_clusters():
+    """It fails where a new topic's share of its own cluster's rest is drawn like those of the others."""
     documents = [[0, 0], [1], [], [0, 1]]
     corpus = corpus_of(documents, 2)
     engine = fixed(
         document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
         topic_prior=0.02,
     )  # fmt: skip
-    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), SWEEPS)
+    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
 
 
 def test_posterior_with_small_concentrations():

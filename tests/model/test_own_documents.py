@@ -1,0 +1,155 @@
+"""Documents with proportions around their cluster's: likelihoods against enumeration over clusters and topics.
+
+Statistical tests use fixed seeds; each has a false-alarm rate below 1e-4 over the choice of seed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from model.test_perplexity import (
+    COUNTS,
+    V,
+    clusters_of,
+    corpus_of,
+    draw_sample,
+    enumerate_own,
+    model_of,
+    tokens_of,
+    topics_of,
+)
+
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.model import Model, mixture, own_documents, scores
+
+OMEGA = 1.7
+EVERY = pytest.mark.parametrize("estimator", ["importance", "left_to_right"])
+WORDS = np.flatnonzero(COUNTS.sum(axis=1))
+
+
+def exact_of(sample, new=None):
+    """(J, K): pi_k p(w_j | z_j = k) by the sum over the topics of all tokens."""
+    weights, tau = clusters_of(sample, new)
+    psi = topics_of(sample)
+    return np.array([
+        [p * enumerate_own(tokens_of(row), sample.document_concentration * one, psi)
+         for p, one in zip(weights, tau, strict=True)]
+        for row in COUNTS
+    ])  # fmt: skip
+
+
+def ratios(sample, estimator, exact):
+    """(samples, documents) estimates of p(w_j) over ``exact``; the streams of a sample are those of its number."""
+    found = []
+    for seed in range(300):
+        found.append(np.exp(model_of(sample).log_likelihood(corpus_of(), estimator, seed=seed)[WORDS]))
+    return np.array(found) / exact[WORDS]
+
+
+@EVERY
+def test_the_estimate_is_unbiased_for_the_sum_over_clusters_and_topics(estimator, monkeypatch):
+    """Means of 300 estimates of four documents within 4.5 standard errors: false alarm 3e-5."""
+    monkeypatch.setattr("mc2core.model.perplexity.IMPORTANCE_DRAWS", 100)
+    monkeypatch.setattr("mc2core.model.perplexity.LEFT_TO_RIGHT_PARTICLES", 2)
+    sample = replace(draw_sample(1, new_cluster=0.0), document_concentration=OMEGA)
+    ratio = ratios(sample, estimator, exact_of(sample).sum(axis=1))
+    error = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert (error < 0.03).all()
+    assert (abs(ratio.mean(axis=0) - 1) < 4.5 * error + 1e-12).all()
+
+
+@EVERY
+def test_a_new_cluster_has_its_mass_and_the_proportions_drawn_for_it(estimator):
+    """Four documents and 40 samples, each with its own draw, within a few hundredths."""
+    sample = replace(draw_sample(2, new_cluster=0.6), document_concentration=OMEGA)
+    expected = np.zeros(len(COUNTS))
+    for number in range(40):
+        expected += exact_of(sample, mixture.Mixture(sample, 3, number).tau[-1]).sum(axis=1) / 40
+    found = model_of(*[sample] * 40).log_likelihood(corpus_of(), estimator, seed=3)
+    np.testing.assert_allclose(np.exp(found[WORDS]), expected[WORDS], rtol=0.05)
+    assert found[1] == 0
+
+
+def test_where_all_mass_is_a_new_clusters_only_that_counts():
+    """The HDP of three levels."""
+    sample = replace(draw_sample(2, new_cluster=1.0), document_concentration=OMEGA)
+    new = mixture.Mixture(sample, 0, 0).tau[-1]
+    expected = [enumerate_own(tokens_of(row), OMEGA * new, topics_of(sample)) for row in COUNTS[WORDS]]
+    found = model_of(sample).log_likelihood(corpus_of(), "left_to_right")
+    np.testing.assert_allclose(np.exp(found[WORDS]), expected, rtol=0.2)
+
+
+@EVERY
+def test_leaving_clusters_out_only_lowers_the_estimate(estimator, monkeypatch):
+    """With one cluster of three the mean estimate lies between the best cluster's part less its error and the whole."""
+    sample = replace(draw_sample(1, new_cluster=0.0), document_concentration=OMEGA)
+    exact = exact_of(sample)
+    monkeypatch.setattr(own_documents, "CLUSTERS", 1)
+    ratio = ratios(sample, estimator, exact.sum(axis=1))
+    error = ratio.std(axis=0) / np.sqrt(len(ratio))
+    best = (exact.max(axis=1) / exact.sum(axis=1))[WORDS]
+    assert (ratio.mean(axis=0) < best + 4.5 * error).all()
+    assert (best < 0.95).all()
+    assert (ratio.mean(axis=0) > 0.5 * best).all()  # the one is chosen by few draws, not always the best
+
+
+def test_a_large_document_concentration_is_the_marginal_of_mc2():
+    sample = draw_sample(4, new_cluster=0.15)
+    shared = model_of(sample).log_likelihood(corpus_of(), "marginal", seed=2)
+    for estimator in ("importance", "left_to_right"):
+        own = model_of(sample, document_concentration=1e9).log_likelihood(corpus_of(), estimator, seed=2)
+        np.testing.assert_allclose(own, shared, atol=1e-5)
+
+
+def test_predictions_are_the_posterior_of_the_cluster(monkeypatch):
+    monkeypatch.setattr(own_documents, "PREDICTION_DRAWS", 20_000)
+    sample = replace(draw_sample(5), document_concentration=OMEGA)
+    exact = exact_of(sample)
+    exact /= exact.sum(axis=1, keepdims=True)
+    found = model_of(sample).predict(corpus_of(), use_context=False)
+    np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.01)
+    np.testing.assert_allclose(found[1], sample.cluster_weights, atol=1e-12)
+    shared = model_of(replace(sample, document_concentration=np.inf)).predict(corpus_of(), use_context=False)
+    assert abs(found - shared).max() > 0.05
+
+
+@EVERY
+def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estimator, monkeypatch):
+    generator = np.random.default_rng(9)
+    corpus = Corpus(generator.poisson(1.0, (30, V)))
+    model = model_of(*(replace(draw_sample(seed), document_concentration=OMEGA) for seed in (9, 10)))
+    whole = model.log_likelihood(corpus, estimator, seed=2)
+    np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
+    order = generator.permutation(30)[:11]
+    np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
+    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 9)
+    np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "context", "icml14"])
+def test_estimators_for_shared_proportions_are_refused(estimator):
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    with pytest.raises(ValueError, match=f"estimator is '{estimator}', which takes documents to share .* use left_to_"):
+        model.log_likelihood(corpus_of(), estimator)
+
+
+def test_such_a_model_is_scored_by_left_to_right():
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    assert scores.estimators_of(model, ["marginal", "context", "icml14"]) == ["left_to_right"]
+    assert scores.estimators_of(model, ["importance", "marginal"]) == ["importance", "left_to_right"]
+    found = scores.evaluate(model, Corpus(COUNTS[:4]), Corpus(COUNTS), ["marginal"])
+    assert found["estimator"] == "left_to_right"
+    assert found["clusters"] == 3
+
+
+def test_a_model_keeps_its_document_concentration_and_older_files_have_none(tmp_path):
+    path = tmp_path / "m.npz"
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    model.save(path)
+    assert Model.load(path).last.document_concentration == OMEGA
+    model_of(draw_sample(1)).save(path)
+    assert Model.load(path).last.document_concentration == np.inf
+    arrays = storage.read_arrays(path)
+    storage.write_arrays(path, arrays | {"0.scalars": arrays["0.scalars"][:4]})
+    assert Model.load(path).last.document_concentration == np.inf
