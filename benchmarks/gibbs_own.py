@@ -48,14 +48,14 @@ def main() -> None:
         for row in done.trace[shown].iloc[every - 1 :: every].to_dict("records"):
             print(json.dumps({"model": name} | row))
         sizes = np.bincount(done.model.last.cluster)
-        last = replace(done.model, samples=done.model.samples[-1:])
         figures = {
             "clusters of at least 20 documents": int((sizes >= 20).sum()),
-            "left_to_right, last sample": round(last.perplexity(test, "left_to_right"), 1),
-            f"left_to_right, {len(done.model.samples)} samples": round(done.model.perplexity(test, "left_to_right"), 1),
             "processor seconds, start and compilation included": round(processor, 1),
         }
-        print(json.dumps({"model": name} | figures))
+        print(json.dumps({"model": name} | figures), flush=True)
+        for samples in (done.model.samples[-1:], done.model.samples):
+            value = replace(done.model, samples=samples).perplexity(test, "left_to_right")
+            print(json.dumps({"model": name, "samples": len(samples), "left_to_right": round(value, 1)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -187,3 +187,9 @@ def test_an_argument_that_is_not_described_is_refused(monkeypatch):
 def test_the_first_sentence():
     text = 'Rates, see :mod:`a.b` (et al. (2006)); None is ``1``. Then more. "x" is'
     assert engine_schema.first_sentence(text) == "Rates, see a.b (et al. (2006)); null is 1."
+
+
+def test_numbers_that_snakemake_leaves_as_text_are_read_beside_words():
+    schema = {"properties": {"document_concentration": SCHEMA["gibbs"]["properties"]["document_concentration"]}}
+    for given, wanted in (("1e-2", 0.01), ("3", 3), ("learn", "learn"), ("inf", "inf"), (2.5, 2.5)):
+        assert schemas.read_numbers({"document_concentration": given}, schema)["document_concentration"] == wanted

@@ -9,6 +9,7 @@ import pytest
 from engines.gibbs.twin import CONCENTRATIONS, PRIOR, assignments_of, pick, small_corpus, tokens_of
 from scipy.special import gammaln
 
+from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.compute.variates import log_gamma_variate
@@ -213,3 +214,17 @@ def test_a_state_that_does_not_fit_is_refused():
             engine.restore(corpus, arrays | changes)
     with pytest.raises(ValueError, match="'proportions' is missing"):
         engine.restore(corpus, Gibbs(start_topics=4).init(corpus, 0).arrays())
+
+
+@pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
+@pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
+def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta):
+    corpus = small_corpus(1, n_documents=7)
+    engine = Gibbs(
+        document_concentration=omega, table_concentration=v, topic_concentration=eta, learn_concentrations=False,
+        start_topics=3, start_clusters=2,
+    )  # fmt: skip
+    done = fit(corpus, engine, iterations=6, progress=False)
+    assert np.isfinite(done.trace["log_joint"]).all()
+    assert np.isfinite(done.model.log_likelihood(corpus, "left_to_right")).all()
+    np.testing.assert_allclose(done.model.predict(corpus).sum(axis=1), 1.0)

@@ -306,5 +306,5 @@ def test_a_checkpoint_from_before_a_setting_was_there_is_gone_on_from(tmp_path):
     again = fit(CORPUS, Gibbs(start_topics=3), iterations=4, progress=False, checkpoint=path)
     np.testing.assert_array_equal(again.state.topic, whole.state.topic)
     assert again.model.samples[0].document_concentration == np.inf
-    with pytest.raises(ValueError, match="settings.document_concentration is 'inf' there and 3.0 here"):
+    with pytest.raises(ValueError, match=r"settings\.document_concentration is 'inf' there and 3.0 here"):
         fit(CORPUS, Gibbs(start_topics=3, document_concentration=3.0), iterations=4, progress=False, checkpoint=path)
