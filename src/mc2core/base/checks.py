@@ -85,3 +85,10 @@ def nearest(name: Any, known: Iterable[Any]) -> str:
     """The clause of :func:`did_you_mean`, or the list of what is known where nothing is near."""
     known = list(known)
     return did_you_mean(name, known) or f"; known: {', '.join(map(str, known))}"
+
+
+def truth_value(name: str, value: Any) -> bool:
+    """``value`` as a bool; ValueError for anything else than true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} is {value!r}; it must be true or false")
+    return bool(value)

@@ -23,8 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from mc2core.base import memory
-from mc2core.base.checks import MOST_LABELS, choice, prior_count, whole
+from mc2core.base.checks import MOST_LABELS, choice, prior_count, truth_value, whole
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
@@ -34,6 +33,7 @@ from mc2core.engines.concentrations import ROLES, concentration_priors_of, learn
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.limits import check_token_contexts, refuse_too_much
 from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments, document_concentration_of
 from mc2core.engines.gibbs.start import start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
@@ -41,7 +41,7 @@ from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.engines.gibbs.words import count_words, log_words
-from mc2core.families import Family, NormalGamma
+from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
 
@@ -59,7 +59,6 @@ _DESCRIBED_SCALARS = {
 }
 _ROUNDING = 1e-6
 # counts are held in 32 bits
-_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass
@@ -194,27 +193,11 @@ class Gibbs(Engine):
             )
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
-        self.one_cluster_per_document = _truth("one_cluster_per_document", one_cluster_per_document)
-        self.token_contexts = _truth("token_contexts", token_contexts)
+        self.one_cluster_per_document = truth_value("one_cluster_per_document", one_cluster_per_document)
+        self.token_contexts = truth_value("token_contexts", token_contexts)
         if self.token_contexts:
-            self._check_token_contexts()
+            check_token_contexts(self.kernel, self.one_cluster_per_document, self.document_concentration, self.contexts)
         self.threads = whole("threads", threads)
-
-    def _check_token_contexts(self) -> None:
-        """ValueError for settings that do not go with ``token_contexts``."""
-        if not self.one_cluster_per_document:
-            raise ValueError(
-                "token_contexts is true, but one_cluster_per_document false; topics with contexts in clusters of "
-                "several documents are no model of the papers: set both, or contexts alone"
-            )
-        if self.kernel != "collapsed":
-            raise ValueError(f"kernel is {self.kernel!r}; with token_contexts it must be 'collapsed'")
-        families = list(self.contexts.values())
-        if len(families) != 1 or not isinstance(families[0], NormalGamma):
-            found = ", ".join(f"{name!r} ({family.name})" for name, family in self.contexts.items()) or "none"
-            raise ValueError(
-                f"token_contexts takes exactly one context, of the family normal_gamma, but contexts holds {found}"
-            )
 
     @property
     def cluster_contexts(self) -> dict[str, Family]:
@@ -307,18 +290,8 @@ class Gibbs(Engine):
 
     # -- inside --------------------------------------------------------------------------------------------
     def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
-        """ValueError where the start has more tokens than are counted, or takes more memory than there is."""
-        n_tokens, n_topics = corpus.n_tokens, self.start_topics
-        if n_tokens > _MOST_TOKENS:
-            raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
-        # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
-        n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
-        if self.token_contexts:
-            n_bytes += 4 * corpus.n_words * n_topics
-        if self.document_concentration != "inf":  # tables of documents; counts of words in topics; tau and its tables
-            n_bytes += 8 * n_tokens + 4 * corpus.n_words * n_topics + 24 * n_clusters * n_topics
-        what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
-        memory.need(n_bytes, what, "start_topics and start_clusters may be lower")
+        has_own = self.document_concentration != "inf"
+        refuse_too_much(corpus, n_clusters, self.start_topics, has_own, self.token_contexts)
 
     def _state(
         self,
@@ -411,12 +384,6 @@ class Gibbs(Engine):
             result += state.times.log_marginal(assignments)
         natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
         return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
-
-
-def _truth(name: str, value: Any) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} is {value!r}; it must be true or false")
-    return bool(value)
 
 
 def _document_start(corpus: Corpus) -> np.ndarray:
