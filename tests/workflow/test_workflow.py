@@ -265,10 +265,10 @@ def test_datasets_restrict_a_plan(checkout):
         "fetch": 1,
         "corpus": 1,
         "warm_kernels": 1,
-        "fit": 5 * seeds,
-        "score": 5,
+        "fit": 6 * seeds,
+        "score": 6,
         "icml2014_table1": 1,
-        "total": 5 * seeds + 9,
+        "total": 6 * seeds + 10,
     }
     code, output = snakemake(checkout, "-n", "--config", "datasets=nips", "--", "icml2014_figure2")
     assert code != 0

@@ -12,7 +12,7 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import local, sticks
-from mc2core.engines.svi.direct.topic_prior import prior_terms, step_topic_prior
+from mc2core.engines.svi.direct.topic_prior import best_topic_prior, prior_terms
 from mc2core.engines.svi.direct.weights import Objective, Weights, expected_tables, step_topics, step_v, step_weights
 from mc2core.engines.svi.direct.words import assign_documents, lost_pairs, make_exact, topic_statistics, word_topics
 from mc2core.engines.svi.engine import SVI
@@ -161,7 +161,7 @@ def test_the_topic_prior_is_found_where_topics_were_drawn_from_it():
     state = direct(1, 1, contexts={}, learn_concentrations=["words"]).init(small_corpus(0), 0)
     for start in (1e-3, 0.2, 30.0):
         state.topic_words, state.topic_prior = topic_words.astype(float), start
-        step_topic_prior(state, None)
+        state.topic_prior = best_topic_prior(state.topic_words, state.topic_prior, state.s_prior, None)
         # the estimate's sd is 1.6 %, from the curvature
         assert state.topic_prior == pytest.approx(0.2, rel=0.08)
         assert abs(prior_terms(state.topic_words, state.topic_prior, (1.0, 1.0), None)[1]) < 1.0

@@ -15,7 +15,7 @@ import numpy as np
 from mc2core.corpus import Corpus
 from mc2core.engines.svi import sticks
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
-from mc2core.engines.svi.direct.topic_prior import step_topic_prior
+from mc2core.engines.svi.direct.topic_prior import best_topic_prior
 from mc2core.engines.svi.direct.weights import step_weights
 from mc2core.engines.svi.direct.words import WordTopics, assign_documents, topic_statistics, word_topics
 from mc2core.engines.svi.local import Batch, DocumentStatistics, expected_topic_words
@@ -171,7 +171,8 @@ class DirectPart(GlobalPart):
         Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
         document likes best and topics with less than half a token.
         """
-        step_topic_prior(state, pool)
+        if state.s_prior is not None:
+            state.topic_prior = best_topic_prior(state.topic_words, state.topic_prior, state.s_prior, pool)
         n_k = state.n_k
         clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(state)
         topics = np.flatnonzero(state.n_m > _NOTHING) if is_full else topics_in_use(state)

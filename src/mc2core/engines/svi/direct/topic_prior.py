@@ -10,7 +10,6 @@ to which the density of ln s under s ~ Gamma(a, b) relative to its mode is added
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import digamma as array_digamma
@@ -19,9 +18,6 @@ from scipy.special import gammaln, polygamma
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import digamma, log_gamma
 from mc2core.compute.threads import in_blocks
-
-if TYPE_CHECKING:
-    from mc2core.engines.svi.direct.state import DirectGlobals
 
 _WORD_BLOCK = 1024
 _STEPS, _HALVINGS = 20, 30
@@ -78,23 +74,19 @@ def density_of_log(s: float, prior: tuple[float, float]) -> float:
     return shape * float(np.log(s * rate / shape)) - rate * s + shape
 
 
-def step_topic_prior(state: DirectGlobals, pool: Executor | None) -> None:
-    """Move s to a maximum of the bound given the topics' expected tokens, in place. ``shrink`` must be 1."""
-    prior = state.s_prior
-    if prior is None:
-        return
-    s = state.topic_prior
-    now, slope, curve = prior_terms(state.topic_words, s, prior, pool)
+def best_topic_prior(topic_words: np.ndarray, s: float, prior: tuple[float, float], pool: Executor | None) -> float:
+    """The s, from ``s`` on, at a maximum of the bound given the topics' expected tokens ``topic_words`` (V, M)."""
+    now, slope, curve = prior_terms(topic_words, s, prior, pool)
     for _ in range(_STEPS):
         step = -slope / curve if curve < 0 else np.sign(slope) * _LONGEST
         step = float(np.clip(step, -_LONGEST, _LONGEST))
         for _ in range(_HALVINGS):
             new = float(np.clip(s * np.exp(step), _LEAST, _MOST))
-            terms = prior_terms(state.topic_words, new, prior, pool)
+            terms = prior_terms(topic_words, new, prior, pool)
             if terms[0] >= now:
                 s, (now, slope, curve) = new, terms
                 break
             step *= 0.5
         if abs(step) < _SHORTEST:
             break
-    state.topic_prior = s
+    return s
