@@ -11,7 +11,7 @@ from scipy.special import softmax
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.model import Model, Sample, SparseRows, perplexity
+from mc2core.model import Model, Sample, SparseRows, perplexity, scores
 
 WORDS = ["ash", "birch", "cedar", "date"]
 
@@ -202,3 +202,23 @@ def test_top_words_of_sparse_counts_are_those_of_dense_ones():
     assert found[0] == found[1]
     expected = [str(word) for word in np.argsort(-counts[0], kind="stable") if counts[0, word] > 0]
     assert found[0][0] == expected[:12]
+
+
+def test_agreement_is_told_with_the_clusters_it_was_scored_on():
+    """An earlier sample with three clusters counts in the mean, not beside the agreement of the last one's two."""
+    model = make_model(n_samples=1)
+    last, three = model.last, np.array([0, 1, 1])
+    first = dataclasses.replace(
+        last,
+        cluster_weights=np.array([0.25, 0.5, 0.25]),
+        topic_given_cluster=last.topic_given_cluster[three],
+        new_topic_weight=last.new_topic_weight[three],
+        contexts=SparseRows.of(last.natural[three]),
+        cluster=np.array([0, 1, 2], dtype=np.int32),
+    )
+    model.samples.insert(0, first)
+    train = make_corpus()
+    train.labels = np.array([0, 1, 1])
+    found = scores.evaluate(model, train, None)
+    assert (found["clusters"], found["scored_clusters"], found["ari"]) == (2.5, 2, 1.0)
+    assert scores.solutions_of(found)[0]["clusters"] == 2

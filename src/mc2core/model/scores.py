@@ -20,8 +20,8 @@ def evaluate(
     Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
     the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
     footing. Clusters and topics are those in use, averaged over the samples kept, and clusters None where each document
-    is one (HDP); agreement is that of the last
-    sample's clusters with the labels of the train part, where it has them and clusters hold more than one document.
+    is one (HDP); agreement is that of the last sample's clusters, ``scored_clusters`` of them, with the labels of the
+    train part, where it has them and clusters hold more than one document.
 
     ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
     """
@@ -37,7 +37,7 @@ def evaluate(
         "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
     }
     if isinstance(train.labels, np.ndarray) and not alone:
-        scores |= agreement(train.labels, model.last.cluster)
+        scores |= {"scored_clusters": model.last.n_clusters} | agreement(train.labels, model.last.cluster)
     return scores
 
 
@@ -86,8 +86,9 @@ def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus |
 
 
 def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The clusterings that a file of scores tells of, one or several, each with its agreement as far as it has any."""
-    return scores.get("solutions", [scores])
+    """The clusterings that a file of scores tells of, one or several, each with its clusters and agreement, if any."""
+    alone = {**scores, "clusters": scores.get("scored_clusters", scores.get("clusters"))}
+    return scores.get("solutions", [alone])
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:

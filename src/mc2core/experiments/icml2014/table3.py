@@ -44,7 +44,7 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
     for fit in scores:
         (values,) = solutions_with_agreement(fit)
         share = fit.get("missing", 0.0) if fit["contexts"] else 1.0
-        about = {"dataset": fit["title"], "source": fit["source"], "clusters": fit["clusters"]}
+        about = {"dataset": fit["title"], "source": fit["source"], "clusters": values["clusters"]}
         rows.append({KEY: round(100.0 * share, 6)} | about | {name: values[name] for name in MEASURES})
     ours = pd.DataFrame(rows)
     table = []
