@@ -30,43 +30,62 @@ def log_joint_of_mc2(
     v: float,
     s: float,
     families: Mapping[str, Family],
+    token_families: Mapping[str, Family],
+    own: tuple[float, np.ndarray] | None,
 ) -> tuple[float, float]:
     """ln p(w, x, z, l | epsilon, alpha, v) with tau, psi, phi and pi integrated out (ICML14); alpha None: z is given.
 
-    ``topic``: of each token, tokens in CSR order, a count of c giving c tokens in a row.
+    ``topic``: of each token, tokens in CSR order, a count of c giving c tokens in a row. ``token_families``: contexts
+    that topics emit with each token (npTOT). ``own``: omega and tau (K, at least M) where documents have proportions
+    of their own, drawn around tau, which is given.
     """
     content = corpus.content
     words = np.repeat(content.indices, content.data)
     document = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
     document = np.repeat(document, content.data)
-    return _summed(_terms_of_mc2(corpus, cluster, topic, topic_weights, alpha, v, s, families, words, document))
+    terms = [*_terms_of_words(topic, words, s, corpus.n_words), *_terms_of_clusters(cluster, alpha)]
+    if own is None:
+        terms += _terms_of_proportions(cluster[document], topic, v, np.tile(topic_weights, (cluster.max() + 1, 1)))
+    else:
+        omega, tau = own
+        terms += _terms_of_proportions(document, topic, omega, tau[cluster])
+    for name, family in families.items():
+        values = corpus.contexts[name]
+        terms += [one for k in set(cluster.tolist()) for one in _terms_of_context(family, values[cluster == k])]
+    for name, family in token_families.items():
+        times = corpus.contexts[name][document]
+        terms += [one for m in set(topic.tolist()) for one in _terms_of_context(family, times[topic == m])]
+    return math.fsum(terms), math.fsum(map(abs, terms))
 
 
-def _terms_of_mc2(corpus, cluster, topic, topic_weights, alpha, v, s, families, words, document) -> Iterator[float]:  # type: ignore[no-untyped-def]
+def _terms_of_clusters(cluster: np.ndarray, alpha: float | None) -> Iterator[float]:
+    """Of the Chinese restaurant process; none where clusters are given."""
     sizes = Counter(cluster.tolist())
     if alpha is not None:
         yield len(sizes) * log(alpha)
         yield from (lgamma(size) for size in sizes.values())
         yield lgamma(alpha)
         yield -lgamma(alpha + len(cluster))
-    in_cluster = cluster[document].tolist()
-    for (_, m), n in Counter(zip(in_cluster, topic.tolist(), strict=True)).items():
-        prior = v * topic_weights[m]
+
+
+def _terms_of_proportions(group: np.ndarray, topic: np.ndarray, mass: float, weights: np.ndarray) -> Iterator[float]:
+    """Of the topics of tokens, the proportions of each token's ``group`` having the prior Dir(mass x its weights)."""
+    for (g, m), n in Counter(zip(group.tolist(), topic.tolist(), strict=True)).items():
+        prior = mass * weights[g, m]
         yield lgamma(prior + n)
         yield -lgamma(prior)
-    for n in Counter(in_cluster).values():
-        yield lgamma(v)
-        yield -lgamma(v + n)
+    for n in Counter(group.tolist()).values():
+        yield lgamma(mass)
+        yield -lgamma(mass + n)
+
+
+def _terms_of_words(topic: np.ndarray, words: np.ndarray, s: float, n_words: int) -> Iterator[float]:
     for n in Counter(zip(topic.tolist(), words.tolist(), strict=True)).values():
         yield lgamma(s + n)
         yield -lgamma(s)
     for n in Counter(topic.tolist()).values():
-        yield lgamma(s * corpus.n_words)
-        yield -lgamma(s * corpus.n_words + n)
-    for name, family in families.items():
-        values = corpus.contexts[name]
-        for k in sizes:
-            yield from _terms_of_context(family, values[np.flatnonzero(cluster == k)])
+        yield lgamma(s * n_words)
+        yield -lgamma(s * n_words + n)
 
 
 def _terms_of_context(family: Family, values: np.ndarray | sp.csr_matrix) -> Iterator[float]:
