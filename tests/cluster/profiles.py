@@ -1,5 +1,5 @@
 """The small plan on a real Slurm with each cluster profile: a node is lost, a job outgrows its memory, and the tables
-are those of a local run, seconds aside.
+are those of a local run, seconds aside. The slurm profile runs all of it, the other one targets with most of the rules.
 
     CI=true python tests/cluster/profiles.py --reference results
 
@@ -33,6 +33,10 @@ ON_CLUSTER = {
         *("--slurm-init-seconds-before-status-checks", "1"),
     ],
     "cluster-generic": ["--profile", "workflow/profiles/cluster-generic", "--seconds-between-status-checks", "2"],
+}
+TARGETS = {
+    "slurm": [],  # all
+    "cluster-generic": ["icml2014_figure2", "icml2014_figure7", "uai2016_figure3", "uai2016_table1", "nips2012_table1"],
 }
 SMALL_MB = 200  # less than any job takes, more than a quarter of it: attempts get 200, 400 and 800 MB
 LOSE_AFTER = 12  # steps
@@ -71,7 +75,7 @@ def run_on(cluster: Cluster, profile: str, folder: Path, reference: Path) -> str
     log = folder / "run.log"
     with open(log, "w") as stream:
         run = subprocess.Popen(
-            [sys.executable, "-m", "snakemake", *ON_CLUSTER[profile], *PLAN],
+            [sys.executable, "-m", "snakemake", *TARGETS[profile], *ON_CLUSTER[profile], *PLAN],
             cwd=folder,
             env=cluster.environment(),
             stdout=stream,
@@ -93,6 +97,8 @@ def run_on(cluster: Cluster, profile: str, folder: Path, reference: Path) -> str
     check_memory(profile, text, ended, cluster.log())
     check_alone(profile, text, ended)
     found = differences(reference, folder / "results")
+    if TARGETS[profile]:
+        found = [line for line in found if not line.endswith(f" is only in {reference}")]
     if found:
         raise Failed(f"{profile}: other results than those of the local run\n" + "\n".join(found))
     return ", ".join(f"{states.count(state)} {state}" for state in sorted(set(states)))
