@@ -21,6 +21,7 @@ FLOORS = {
     "model": 4,
     "engines": 5,
     "experiments": 6,
+    "explore": 6,
     "app": 7,
 }
 #: flat modules: names that users rely on, and nothing of their own

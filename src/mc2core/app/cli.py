@@ -107,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     clusters.add_argument("model", type=Path, help="model.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
+    clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
     return parser
 
 
@@ -187,7 +188,7 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 def _topics(options: argparse.Namespace) -> None:
     from mc2core.model import Model
-    from mc2core.model.describe import describe_topics
+    from mc2core.explore.topics import describe_topics
 
     table = describe_topics(Model.load(options.model), options.words)
     for topic, weight, words in table.itertuples(index=False):
@@ -217,9 +218,13 @@ def _clusters(options: argparse.Namespace) -> None:
 
     from mc2core.corpus import Corpus
     from mc2core.model import Model
+    from mc2core.model.merging import merge_tree
 
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    group = None if options.merge_to is None else merge_tree(model).cut(options.merge_to)
     probability = model.predict(corpus, use_context=not options.no_context)
+    if group is not None:
+        probability = np.stack([probability[:, group == one].sum(axis=1) for one in range(options.merge_to)], axis=1)
     table = pd.DataFrame(
         {
             "document": np.arange(corpus.n_documents) + 1,
