@@ -51,6 +51,10 @@ FITS = {
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     },
+    "fastex neighbours": lambda: (
+        FastEx(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
+        4,
+    ),
     "fastex as printed": lambda: (FastEx(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
 }
 

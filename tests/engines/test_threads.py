@@ -22,6 +22,7 @@ FASTEXES = [
         ("auto", "hash", "exact", "baseline"), ("multinomial", "poisson", "gaussian")
     )
 ]
+FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
 SIZES = {
     Gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},

@@ -71,8 +71,13 @@ def draw_case(seed: int, number: int) -> Case:
     if name == "fastex":
         settings |= {
             "n_clusters": int(rng.integers(1, 40)),
-            "proposal": pick("hash", "exact", "auto", "baseline"),
-            "component": pick("multinomial", "poisson", "gaussian"),
+            "proposal": (proposal := pick("hash", "exact", "neighbours", "auto", "baseline")),
+            "component": "multinomial" if proposal == "neighbours" else pick("multinomial", "poisson", "gaussian"),
+            "n_neighbours": int(rng.integers(1, 12)),
+            "list_budget": pick(1, 20, 1000),
+            "tries": int(rng.integers(1, 5)),
+            "uniform_share": pick(1e-3, 0.05, 1.0),
+            "exact_sweeps": pick([], [2], [1, 3]),
             "projection": pick("balanced", "paper"),
             "bits": pick(8, 16, 32, 64, 128, 256),
             "flatness": pick(0.1, 0.8, 1.0),

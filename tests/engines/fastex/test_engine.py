@@ -30,7 +30,7 @@ from mc2core.engines.fastex.exact import ExactState, sweep_exact
 from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.hashed.sweep import sweep
-from mc2core.engines.fastex.hashed.table import add_to, count_at, count_bits, empty_table, grown
+from mc2core.engines.fastex.sparse_counts import add_to, count_at, count_bits, empty_table, grown
 from mc2core.engines.running.loop import fit
 
 
@@ -313,19 +313,19 @@ def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
     for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
         monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes)
         engine = FastEx(n_clusters=n_clusters)
-        assert engine.is_exact(once)
-        assert not FastEx(n_clusters=n_clusters, proposal="hash").is_exact(once)
+        assert engine.chosen_proposal(once) == "exact"
+        assert FastEx(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
         assert isinstance(engine.init(once, 0), ExactState)
         monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes - 1)
-        assert not engine.is_exact(once)
-        assert FastEx(n_clusters=n_clusters, proposal="exact").is_exact(once)
+        assert engine.chosen_proposal(once) == "hash"
+        assert FastEx(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
         state = engine.init(once, 0)
         assert isinstance(state, FastExState)
         assert isinstance(engine.restore(once, state.arrays()), FastExState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
     monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", 3 * 4 * 3)
-    assert FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2]])))
-    assert not FastEx(n_clusters=3).is_exact(Corpus(np.array([[1], [2], [3]])))
+    assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
+    assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
 
 
 def test_corpora_and_checkpoints_that_do_not_fit():

@@ -16,8 +16,9 @@ from mc2core.compute.signatures import BITS
 from mc2core.engines.fastex import exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.draw import draw_from_logs
+from mc2core.engines.fastex.evidence import log_evidence_in
 from mc2core.engines.fastex.exact import ExactState, Terms, cluster_terms, weigh_document
-from mc2core.engines.fastex.hashed.moves import _log_evidence_in, choose, log_acceptance, workspace
+from mc2core.engines.fastex.hashed.moves import choose, log_acceptance, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
@@ -122,7 +123,7 @@ def test_exact_sweeps_draw_from_these_rows(component):
 def log_evidences(documents, clusters, slots, constants, j, own):
     logs = np.empty(clusters.n_k.size)
     for k in range(logs.size):
-        logs[k] = _log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
+        logs[k] = log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
     return logs
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +27,9 @@ from mc2core.engines.fastex.limits import (
     refuse_prior_sum,
     refuse_scores,
 )
+from mc2core.engines.fastex.neighbours import state as neighbours
+from mc2core.engines.fastex.neighbours.graph import NOBODY, find_neighbours, refuse_graph
+from mc2core.engines.fastex.neighbours.state import NeighbourState, Visits
 from mc2core.engines.fastex.tables import BYTES_PER_CLUSTER, table_bytes
 from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
@@ -34,12 +37,17 @@ from mc2core.model import Sample, SparseRows
 
 _COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
 _DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
-_DESCRIBED_PROJECTION = {
-    # logarithms of counts over the prior, or 0
-    "centre": Stored("f", "V", least=0, most=1e6),
-    "scale": Stored("f", "V", least=0, most=1e18),
-    "flatness": Stored("f", "", above=0, most=1),
+#: what more a state holds, by proposal
+_DESCRIBED_FOR = {
+    "hash": {
+        # logarithms of counts over the prior, or 0
+        "centre": Stored("f", "V", least=0, most=1e6),
+        "scale": Stored("f", "V", least=0, most=1e18),
+        "flatness": Stored("f", "", above=0, most=1),
+    },
+    "neighbours": {"neighbours": Stored("i", "J N", least=NOBODY, below="J")},
 }
+AnyState = FastExState | ExactState | NeighbourState | UncollapsedState
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
@@ -80,7 +88,7 @@ class FastEx(Engine):
         Distribution of the word counts in a cluster (:mod:`mc2core.engines.fastex.components`). Poisson: each
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own.
-    proposal : {"hash", "exact", "auto", "baseline"}, default "auto"
+    proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
         Propose by hash signatures, score every cluster exactly, choose by room, or the paper's baseline, which is not
         collapsed. "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes
         for each document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a
@@ -100,6 +108,16 @@ class FastEx(Engine):
         statistics, by all threads, before one updater carries out their moves (NIPS12 section 5). What the chain
         converges to is then not the posterior; rounds should be far smaller than the corpus. The results are the same
         for any number of threads.
+    n_neighbours : int in [1, inf), default 8
+        N, nearest documents of each that proposals read with ``proposal="neighbours"``: 4 N bytes a document.
+    list_budget : int in [1, 2147483647], default 1000
+        Entries of words' lists of documents that are read to find a document's neighbours.
+    tries : int in [1, inf), default 4
+        Metropolis-Hastings moves of a document in each sweep with ``proposal="neighbours"``.
+    uniform_share : float in (0, 1], default 0.05
+        Share of neighbour proposals that are of any cluster, so that none is out of reach.
+    exact_sweeps : list of int in [1, inf), default [5]
+        Numbers of the sweeps that score every cluster in a chain of neighbour proposals.
     threads : int in [1, inf), default 1
         Never changes a result. They share the baseline's sweeps, and hashed ones in rounds; exact sweeps, and hashed
         ones of a document at a time, take one thread.
@@ -128,6 +146,11 @@ class FastEx(Engine):
         flatness: float = 0.8,
         rate_prior: float = 1.0,
         documents_per_round: int = 1,
+        n_neighbours: int = 8,
+        list_budget: int = 1000,
+        tries: int = 4,
+        uniform_share: float = 0.05,
+        exact_sweeps: Sequence[int] = (5,),
         threads: int = 1,
     ) -> None:
         self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
@@ -137,7 +160,9 @@ class FastEx(Engine):
         n_signature_words(self.bits)
         self.projection = choice("projection", projection, ("balanced", "paper"))
         self.component = choice("component", component, _COMPONENTS)
-        self.proposal = choice("proposal", proposal, ("hash", "exact", "auto", "baseline"))
+        self.proposal = choice("proposal", proposal, ("hash", "exact", "neighbours", "auto", "baseline"))
+        if self.proposal == "neighbours" and self.component != "multinomial":
+            raise ValueError(f"proposal='neighbours' needs component='multinomial', not {self.component!r}")
         self.failure_probability = (
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
@@ -147,13 +172,22 @@ class FastEx(Engine):
         self.rate_prior = _prior("rate_prior", rate_prior)
         self.threads = whole("threads", threads)
         self.documents_per_round = whole("documents_per_round", documents_per_round)
+        self.n_neighbours = whole("n_neighbours", n_neighbours)
+        self.list_budget = whole("list_budget", list_budget, most=MOST_LABELS)
+        self.tries = whole("tries", tries)
+        self.uniform_share = _fraction("uniform_share", uniform_share)
+        self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
         self.contexts: dict[str, Family] = {}
 
-    def is_exact(self, corpus: Corpus) -> bool:
-        """Whether all clusters are scored in a collapsed chain of this corpus."""
+    def chosen_proposal(self, corpus: Corpus) -> str:
+        """What "auto" stands for with this corpus, or the proposal that is set."""
         if self.proposal != "auto":
-            return self.proposal == "exact"
-        return table_bytes(corpus, self.n_clusters) <= MAX_EXACT_BYTES
+            return self.proposal
+        return "exact" if table_bytes(corpus, self.n_clusters) <= MAX_EXACT_BYTES else "hash"
+
+    @property
+    def _visits(self) -> Visits:
+        return Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps))
 
     @property
     def _settings(self) -> Settings:
@@ -167,13 +201,16 @@ class FastEx(Engine):
         """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
         if corpus.n_tokens == 0:
             raise ValueError("FastEx clusters documents by their words, but the corpus has none")
-        sampler = "baseline" if self.proposal == "baseline" else "exact" if self.is_exact(corpus) else "hash"
-        n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
-            "baseline": 4 * self.n_clusters * corpus.n_words,
-            "exact": BYTES_PER_CLUSTER * self.n_clusters,
-            "hash": hashed_bytes(self.n_clusters, self.bits),
-        }[sampler]
-        refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
+        sampler = self.chosen_proposal(corpus)
+        if sampler == "neighbours":
+            neighbours.refuse_beyond_memory(corpus, self.n_clusters, self._visits)
+        else:
+            n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
+                "baseline": 4 * self.n_clusters * corpus.n_words,
+                "exact": BYTES_PER_CLUSTER * self.n_clusters,
+                "hash": hashed_bytes(self.n_clusters, self.bits),
+            }[sampler]
+            refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
         refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
         refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
         content = corpus.content
@@ -186,23 +223,30 @@ class FastEx(Engine):
         cluster = streams.generator(seed, "fastex init").integers(
             0, self.n_clusters, corpus.n_documents, dtype=np.int32
         )
-        return self._state(corpus, cluster)
+        return self._state(corpus, cluster, seed)
 
-    def _state(
-        self, corpus: Corpus, cluster: np.ndarray, projection_fit: tuple[np.ndarray, np.ndarray, float] | None = None
-    ) -> FastExState | ExactState | UncollapsedState:
-        if self.proposal == "baseline":
+    def _state(self, corpus: Corpus, cluster: np.ndarray, seed: int) -> AnyState:
+        """A chain that starts from these clusters."""
+        sampler = self.chosen_proposal(corpus)
+        if sampler == "baseline":
             return UncollapsedState(corpus, self._settings, cluster)
-        if self.is_exact(corpus):
+        if sampler == "exact":
             return ExactState(corpus, self._settings, cluster)
-        return FastExState(corpus, self._settings, cluster, projection_fit)
+        if sampler == "hash":
+            return FastExState(corpus, self._settings, cluster)
+        with thread_budget(self.threads) as pool:
+            graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
+        return NeighbourState(corpus, self._settings, self._visits, cluster, graph)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
-        assert isinstance(state, FastExState | ExactState | UncollapsedState)
-        moves = np.zeros(2, np.int64)
-        with thread_budget(self.threads) as pool:
-            state.sweep(streams.key(seed, "fastex sweep", iteration), moves, pool)
+        assert isinstance(state, AnyState)
+        moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
+        if isinstance(state, NeighbourState) and iteration in self.exact_sweeps:
+            state.sweep_exactly(corpus, key, moves)
+        else:
+            with thread_budget(self.threads) as pool:
+                state.sweep(key, moves, pool)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
             state.fit_projection()
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
@@ -218,7 +262,7 @@ class FastEx(Engine):
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
-        assert isinstance(state, FastExState | ExactState | UncollapsedState)
+        assert isinstance(state, AnyState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(self.n_clusters, np.int64)
         label[used] = np.arange(len(used))
@@ -244,13 +288,19 @@ class FastEx(Engine):
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         self._refuse(corpus)
-        is_hashed = not (self.is_exact(corpus) or self.proposal == "baseline")
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters}
-        check(arrays, _DESCRIBED | (_DESCRIBED_PROJECTION if is_hashed else {}), sizes)
-        if not is_hashed:
-            return self._state(corpus, arrays["cluster"])
-        centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
-        return self._state(corpus, arrays["cluster"], (centre, scale, float(arrays["flatness"])))
+        sampler, settings = self.chosen_proposal(corpus), self._settings
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters, "N": self.n_neighbours}
+        check(arrays, _DESCRIBED | _DESCRIBED_FOR.get(sampler, {}), sizes)
+        cluster = arrays["cluster"]
+        if sampler == "baseline":
+            return UncollapsedState(corpus, settings, cluster)
+        if sampler == "exact":
+            return ExactState(corpus, settings, cluster)
+        if sampler == "hash":
+            centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
+            return FastExState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
+        refuse_graph(arrays["neighbours"])
+        return NeighbourState(corpus, settings, self._visits, cluster, arrays["neighbours"])
 
 
 def _prior(name: str, value: float) -> float:
@@ -265,3 +315,9 @@ def _fraction(name: str, value: float) -> float:
     if not 0.0 < number <= 1.0:
         raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
     return number
+
+
+def _numbers_of_sweeps(name: str, value: Any) -> list[int]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} is {value!r}; it must be a list of numbers of sweeps, from 1")
+    return [whole(f"an entry of {name}", one) for one in value]

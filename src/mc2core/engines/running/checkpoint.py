@@ -85,7 +85,7 @@ def read(
     if isinstance(stored.get("settings"), dict):
         asked_for = run.get("settings", {})
         known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
-        stored = stored | {"settings": known | stored["settings"]}
+        stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
     difference = first_difference(stored, json.loads(json.dumps(run)))
     if difference:
         raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")

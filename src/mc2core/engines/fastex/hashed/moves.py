@@ -29,11 +29,11 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed, signature_word
-from mc2core.compute.simd import prefetch
-from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, log_evidence, theta_of, word_term
+from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, theta_of
+from mc2core.engines.fastex.evidence import fetch_cells, log_evidence_in, words_in
 from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, replace, weigh
 from mc2core.engines.fastex.hashed.simd import BLOCK, NO_CLUSTER
-from mc2core.engines.fastex.hashed.table import add_to, count_at, preferred_slot
+from mc2core.engines.fastex.sparse_counts import add_to, count_at
 
 _F = np.float32
 _ZERO = _F(0.0)
@@ -158,43 +158,7 @@ def add_or_remove(documents, clusters, projection, constants, slots, used, j, k,
     return refresh_column(clusters, projection, constants, k)
 
 
-@kernel
-def fetch_cells(documents, slots, n_words, j, k):
-    """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
-    words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
-    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-        prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
-
-
 # -- a move --------------------------------------------------------------------------------------------------------
-@kernel
-def _words_in(documents, slots, constants, j, k, is_inside):
-    """Sum of word terms of document j in cluster k, and its share of the cluster's squares.
-
-    ``is_inside``: 1 where the cluster's counts include the document, which is then taken out; else 0.
-    """
-    words, counts, table, prior = documents.words, documents.counts, constants.log_gamma, constants.word_prior
-    shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
-    component = constants.component
-    total = 0.0
-    squares = np.int64(0)
-    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
-        x = np.int64(counts[cell])
-        n = count_at(slots, shift, first_key + np.uint64(words[cell])) - is_inside * x
-        total += word_term(component, table, prior, n, x)
-        squares += x * (2 * n + x)
-    return total, is_inside * squares
-
-
-@kernel
-def _log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
-    """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`_words_in`."""
-    words, squares = _words_in(documents, slots, constants, j, k, is_inside)
-    mass = documents.mass[j]
-    n_documents, others = clusters.n_k[k] - is_inside, clusters.mass[k] - is_inside * mass
-    return log_evidence(constants, n_documents, others, clusters.squares[k] - squares, words, mass)
-
-
 @kernel
 def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
     """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch.
@@ -250,7 +214,7 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     mass, n_clusters = documents.mass[j], clusters.n_k.size
     squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
     if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
-        _, squares = _words_in(documents, slots, constants, j, old, inside)
+        _, squares = words_in(documents, slots, constants, j, old, inside)
     own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
     if math.isnan(own):
         return -1, 0
@@ -272,9 +236,9 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
         n_proposed += 1
         fetch_cells(documents, slots, constants.n_words, j, new)
         if not is_scored:
-            log_now = _log_evidence_in(documents, clusters, slots, constants, j, old, inside)
+            log_now = log_evidence_in(documents, clusters, slots, constants, j, old, inside)
             is_scored = True
-        log_new = _log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
+        log_new = log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
         log_ratio = log_acceptance(log_now, log_new, weights[now], weights[new])
         if not abs(log_ratio) < math.inf:
             return -1, n_proposed
@@ -299,7 +263,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
         own = np.int64(cluster[j])
         squares = np.int64(0)
         if constants.component == GAUSSIAN:
-            _, squares = _words_in(documents, slots, constants, j, own, np.int64(1))
+            _, squares = words_in(documents, slots, constants, j, own, np.int64(1))
         proposal_scores(
             clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
             constants.slack, constants.flatness, work.weights, work.blocks,
@@ -307,7 +271,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
         work.weights[own] = _score_without(documents, clusters, projection, constants, slots, j, own, squares, work)
         for i in range(n):
             k = (own + i * n_clusters // n) % n_clusters
-            exact[i] = _log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
+            exact[i] = log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
             score[i] = work.weights[k]
         sum_exact = sum_score = product = squared = 0.0
         for i in range(n):

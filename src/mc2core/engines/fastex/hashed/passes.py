@@ -11,7 +11,7 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed
 from mc2core.engines.fastex.components import GAUSSIAN, linear_terms, log_gamma_of, theta_of
 from mc2core.engines.fastex.hashed.moves import coordinate, refresh_column
-from mc2core.engines.fastex.hashed.table import MAX_LOAD, add_to, count_at
+from mc2core.engines.fastex.sparse_counts import MAX_LOAD, add_to, count_at
 
 #: moments of parameters, and log-gammas of counts, are summed as whole numbers of these units' reciprocals
 MOMENT_UNIT = 2.0**20

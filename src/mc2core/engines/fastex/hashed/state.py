@@ -41,8 +41,8 @@ from mc2core.engines.fastex.hashed.passes import (
 from mc2core.engines.fastex.hashed.proposal import padded
 from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
 from mc2core.engines.fastex.hashed.sweep import Chain, apply_moves, choose_all, sweep
-from mc2core.engines.fastex.hashed.table import count_bits, empty_table, grown, shrunk
 from mc2core.engines.fastex.limits import refuse_scores
+from mc2core.engines.fastex.sparse_counts import count_bits, empty_table, grown, shrunk
 
 _N_TABULATED = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
 _SAMPLE_BLOCK = 125  # documents of a round that one thread takes at a time
@@ -65,7 +65,7 @@ class FastExState(State):
     flatness : float
         Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
     documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.engines.fastex.hashed.moves`
-    slots, used : the table of counts and its number of non-zero cells, see :mod:`mc2core.engines.fastex.hashed.table`
+    slots, used : the table of counts and its number of non-zero cells, see :mod:`mc2core.engines.fastex.sparse_counts`
     """
 
     def __init__(

@@ -9,16 +9,16 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.engines.fastex.components import Constants
+from mc2core.engines.fastex.evidence import fetch_cells
 from mc2core.engines.fastex.hashed.moves import (
     Clusters,
     Documents,
     Projection,
     add_or_remove,
     choose,
-    fetch_cells,
     workspace,
 )
-from mc2core.engines.fastex.hashed.table import MAX_LOAD
+from mc2core.engines.fastex.sparse_counts import MAX_LOAD
 
 
 class Chain(NamedTuple):

@@ -18,6 +18,8 @@ from mc2core.compute.kernels import kernel
 
 #: fullest a table gets
 MAX_LOAD = 0.7
+#: a table larger than this is made smaller
+MAX_BYTES_PER_CELL = 16
 _GROWTH = 4.0 / 3.0
 _MIN_SLOTS = 64
 _32 = np.uint64(32)
@@ -129,7 +131,7 @@ def grown(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
 
 def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
     """A table with the same ``n_cells`` cells, made smaller if it has come to take over 16 bytes for each."""
-    if slots.nbytes <= 16 * max(n_cells, _MIN_SLOTS):
+    if slots.nbytes <= MAX_BYTES_PER_CELL * max(n_cells, _MIN_SLOTS):
         return slots
     new = empty_table(n_cells)
     _rehash(slots, shift, new)

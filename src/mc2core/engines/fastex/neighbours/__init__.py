@@ -1,0 +1,1 @@
+"""Proposals from the clusters of a document's nearest documents, inside exact Metropolis-Hastings."""
