@@ -64,8 +64,11 @@ class Family(ABC):
         """(...,) float64: A(eta) of (..., D) natural parameters."""
 
     @abstractmethod
-    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
-        """(..., D) float64: E[t(phi)] = grad A(eta)."""
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
+        """(..., D) float64: E[t(phi)] = grad A(eta).
+
+        ``natural`` may hold some of a bag's columns only; ``total`` (...,) is then the sum over all of them.
+        """
 
     @abstractmethod
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -49,8 +49,9 @@ class DirichletCategorical(Family):
     def log_normaliser(self, natural: np.ndarray) -> np.ndarray:
         return np.sum(gammaln(natural), axis=-1) - gammaln(np.sum(natural, axis=-1))
 
-    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
-        return digamma(natural) - digamma(np.sum(natural, axis=-1, keepdims=True))
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
+        total = np.sum(natural, axis=-1) if total is None else total
+        return digamma(natural) - digamma(total)[..., None]
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         log_gamma = variates.log_gammas(natural, generator)

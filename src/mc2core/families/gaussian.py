@@ -77,7 +77,7 @@ class NormalGamma(ScalarFamily):
         _, kappa, a, b = self.standard(natural)
         return gammaln(a) - a * np.log(b) - 0.5 * np.log(kappa) + 0.5 * _LOG_2PI
 
-    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
         mu, kappa, a, b = self.standard(natural)
         precision = a / b
         return np.stack(

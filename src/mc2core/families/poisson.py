@@ -54,7 +54,7 @@ class GammaPoisson(ScalarFamily):
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         return gammaln(a) - a * np.log(b)
 
-    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
+    def expected_parameters(self, natural: np.ndarray, total: np.ndarray | None = None) -> np.ndarray:
         a, b = np.moveaxis(np.asarray(natural, dtype=np.float64), -1, 0)
         return np.stack([digamma(a) - np.log(b), -a / b], axis=-1)
 

@@ -7,6 +7,8 @@ log marginals and divergences add over the segments.
 
 from __future__ import annotations
 
+import copy
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -73,9 +75,11 @@ class StackedContexts:
         c = self.names.index(name)
         return slice(int(self.offsets[c]), int(self.offsets[c + 1]))
 
-    def segments(self) -> list[tuple[Family, slice]]:
-        """(family, columns) of every context."""
-        return [(family, self.segment(name)) for name, family in zip(self.names, self.families, strict=True)]
+    def segments(self, columns: np.ndarray | None = None) -> list[tuple[Family, slice]]:
+        """(family, its columns) of every context; its places in ``columns`` (ascending) where they are given."""
+        bounds = self.offsets if columns is None else np.searchsorted(columns, self.offsets)
+        places = [slice(int(first), int(last)) for first, last in itertools.pairwise(bounds)]
+        return list(zip(self.families, places, strict=True))
 
     def take(self, rows: np.ndarray) -> StackedContexts:
         """The same contexts of some documents (a mini-batch)."""
@@ -85,6 +89,22 @@ class StackedContexts:
         part.n_documents = len(rows)
         return part
 
+    def narrowed(self) -> tuple[np.ndarray, StackedContexts]:
+        """(D',) int64 columns in which a document has a statistic, ascending, and the same contexts in these alone.
+
+        A document has all of a number's columns or none.
+        """
+        statistics = self.statistics
+        number = np.zeros(self.dimension, statistics.indices.dtype)
+        number[statistics.indices] = 1
+        columns = np.flatnonzero(number)
+        number[columns] = np.arange(len(columns))
+        part = copy.copy(self)
+        known = statistics.data, number[statistics.indices], statistics.indptr
+        part.statistics = sp.csr_matrix(known, shape=(self.n_documents, len(columns)))
+        part.prior, part.offsets = self.prior[columns], np.searchsorted(columns, self.offsets)
+        return columns, part
+
     def natural(self, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
         """(K, D) posterior natural parameters given (J,) cluster indices; -1 leaves a document out."""
         natural = np.tile(self.prior, (n_clusters, 1))
@@ -92,6 +112,11 @@ class StackedContexts:
             statistics = self.statistics
             kernels.sum_statistics(statistics.indptr, statistics.indices, statistics.data, cluster, natural)
         return natural
+
+    def sums_by_context(self, values: np.ndarray, columns: np.ndarray | None = None) -> np.ndarray:
+        """(C, ...): sums of (D, ...) ``values`` over each context's columns, or over some ``columns`` (ascending)."""
+        parts = [values[part].sum(axis=0) for _, part in self.segments(columns)]
+        return np.array(parts) if parts else np.zeros((0, *values.shape[1:]))
 
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
         """(...,): sum over contexts of A(eta_n) - A(eta_0)."""
@@ -107,11 +132,19 @@ class StackedContexts:
             total += family.kl(natural[..., columns])
         return total
 
-    def expected_parameters(self, natural: np.ndarray) -> np.ndarray:
-        """(..., D): E[t(phi)] of every context."""
+    def expected_parameters(
+        self, natural: np.ndarray, columns: np.ndarray | None = None, totals: np.ndarray | None = None
+    ) -> np.ndarray:
+        """(..., D): E[t(phi)] of every context.
+
+        ``natural`` may be of some ``columns`` only, all of a number's or none, with the sums (..., C) over all
+        columns of each context as ``totals``.
+        """
         expected = np.zeros_like(natural)
-        for family, columns in self.segments():
-            expected[..., columns] = family.expected_parameters(natural[..., columns])
+        for c, (family, part) in enumerate(self.segments(columns)):
+            if part.start < part.stop:
+                total = None if totals is None else totals[..., c]
+                expected[..., part] = family.expected_parameters(natural[..., part], total)
         return expected
 
     def draw_parameters(self, natural: np.ndarray, generator: np.random.Generator) -> np.ndarray:

@@ -62,7 +62,7 @@ def is_possible(engine, name, what):
     """Whether a run might hold such a value, as far as its array alone tells."""
     value = what.split()[-1]
     if engine == "svi":
-        unbounded = {"table_topic", "natural", "evidence", "elbo"}
+        unbounded = {"table_topic", "context_counts", "context_totals", "evidence", "elbo"}
         return (
             (value == "1e+300" and name not in ("shrink",))
             or (value == "-1e+300" and name in unbounded)
@@ -101,7 +101,7 @@ def test_other_forged_states_of_gibbs_and_svi_are_refused(states):
         ("gibbs", {"cluster": np.where(gibbs["cluster"] == 0, used, gibbs["cluster"])}, "leaves out a number"),
         ("gibbs", {"topic": np.zeros_like(gibbs["topic"])}, "'cluster' or 'topic' leaves out a number"),
         ("svi", {"n_visited": np.array(3)}, "'n_visited' is 3; mini-batches have 2 documents"),
-        ("svi", {"natural": -svi["natural"]}, "'natural' holds parameters of no distribution"),
+        ("svi", {"context_counts": -1 - svi["context_counts"]}, "'context_counts' holds statistics of no distribution"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=message):
             ENGINES[engine].restore(CORPUS, states[engine] | changes)

@@ -320,7 +320,12 @@ def test_parts_of_a_batch_add_up():
     expected = state.expectations()
     words = np.arange(corpus.n_words)
     whole = local.Batch(
-        words, corpus.content.indptr.astype(np.int64), corpus.content.indices, corpus.content.data, state.contexts
+        words,
+        corpus.content.indptr.astype(np.int64),
+        corpus.content.indices,
+        corpus.content.data,
+        state.contexts,
+        np.arange(state.contexts.dimension),
     )
     tables = word_tables(state, expected, words, None)
     _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
@@ -328,9 +333,8 @@ def test_parts_of_a_batch_add_up():
     with ThreadPoolExecutor(2) as pool:
         for rows in np.array_split(np.arange(50), 3):
             piece = corpus.subset(rows).content
-            batch = local.Batch(
-                words, piece.indptr.astype(np.int64), piece.indices, piece.data, state.contexts.take(rows)
-            )
+            counts = piece.indptr.astype(np.int64), piece.indices, piece.data
+            batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns)
             _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
             parts = one if parts is None else parts + one
     assert parts.n_documents == 50

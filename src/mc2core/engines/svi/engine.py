@@ -187,7 +187,8 @@ class SVI(Engine):
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts = StackedContexts(corpus, self.contexts)
         n_clusters, n_topics = self.part.truncations(corpus)
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "D": contexts.dimension, "K": n_clusters, "M": n_topics}
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": n_clusters, "M": n_topics}
+        sizes |= {"C": len(contexts.names), "D": contexts.dimension}
         state = self.part.restore(arrays, sizes, contexts)
         if state.n_visited % (self.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
@@ -244,8 +245,8 @@ class SVI(Engine):
     ) -> BatchSums:
         """One natural-gradient step on the documents ``rows``, in place."""
         scale = corpus.n_documents / len(rows)
-        concentrations, expected = self.concentrations(state), state.expectations()
-        batch = local.take_batch(corpus, state.contexts, rows)
+        batch = local.take_batch(corpus, state.contexts, rows).narrowed()
+        concentrations, expected = self.concentrations(state), state.expectations(batch.columns)
         likelihoods = self.part.word_likelihoods(state, expected, batch.words, pool)
         shares, documents = self.part.assign(batch, likelihoods, expected, pool)
         without = ~np.isfinite(shares).all(axis=1)
@@ -266,9 +267,10 @@ class SVI(Engine):
         The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
         new globals change in it is linear in the statistics.
         """
-        before = state.expectations()
+        columns, _ = state.contexts.narrowed()
+        before = state.expectations(columns)
         sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
-        after = state.expectations()
+        after = state.expectations(columns)
         change, own = self.part.changes(state, before, after, sums, pool)
         change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
         change += own

@@ -42,6 +42,7 @@ class Batch(NamedTuple):
     words : (U,) int64, ascending numbers of the words in the corpus
     indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
     contexts : StackedContexts of the documents
+    columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
     """
 
     words: np.ndarray
@@ -49,11 +50,17 @@ class Batch(NamedTuple):
     indices: np.ndarray
     counts: np.ndarray
     contexts: StackedContexts
+    columns: np.ndarray
 
     @property
     def n_documents(self) -> int:
         """B."""
         return len(self.indptr) - 1
+
+    def narrowed(self) -> Batch:
+        """The same in those columns alone in which its documents have something."""
+        columns, contexts = self.contexts.narrowed()
+        return self._replace(contexts=contexts, columns=self.columns[columns])
 
 
 def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
@@ -63,7 +70,8 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     number[taken.indices] = 1
     words = np.flatnonzero(number)
     number[words] = np.arange(len(words), dtype=np.int32)
-    return Batch(words, taken.indptr.astype(np.int64), number[taken.indices], taken.data, contexts.take(rows))
+    counts = taken.indptr.astype(np.int64), number[taken.indices], taken.data
+    return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension))
 
 
 @kernel(error_model="numpy", fastmath={"contract"})

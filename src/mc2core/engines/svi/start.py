@@ -52,7 +52,7 @@ class Start:
     scale : float, documents of the corpus for each that was looked at
     order : (K,) int, the assignments' number of each cluster
     n_k : (K,) float64, documents of each cluster, scaled
-    natural : (K, D) float64, natural parameters of q(phi_k)
+    contexts : (D, K) float64, statistics of each cluster's contexts, scaled
     cluster : (J,) int32, -1 where a document has none
     assignments : Assignments, neither scaled nor ordered
     """
@@ -60,7 +60,7 @@ class Start:
     scale: float
     order: np.ndarray
     n_k: np.ndarray
-    natural: np.ndarray
+    contexts: np.ndarray
     cluster: np.ndarray
     assignments: Assignments
 
@@ -85,15 +85,16 @@ def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> 
     scale = corpus.n_documents / len(assignments.cluster)
     n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
     clusters = np.argsort(-n_k, kind="stable")
-    natural = some.natural(assignments.cluster, n_clusters)[clusters]
-    cluster = np.full(corpus.n_documents, -1, np.int32)
     assigned = assignments.cluster >= 0
+    has_cluster = np.flatnonzero(assigned)
+    sums = members(assignments.cluster[has_cluster], n_clusters)[clusters] @ some.take(has_cluster).statistics
+    cluster = np.full(corpus.n_documents, -1, np.int32)
     cluster[chosen[assigned]] = np.argsort(clusters)[assignments.cluster[assigned]]
     return Start(
         scale=scale,
         order=clusters,
         n_k=scale * n_k[clusters],
-        natural=contexts.prior + scale * (natural - contexts.prior),
+        contexts=np.ascontiguousarray(scale * sums.toarray().T),
         cluster=cluster,
         assignments=assignments,
     )

@@ -38,7 +38,7 @@ class Expectations:
 
     log_group (K,) : E ln beta
     log_topic_total (M,) : digamma(sum_w lambda_mw)
-    contexts (K, D) : E[t(phi_k)]
+    contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
     """
 
     log_group: np.ndarray
@@ -56,8 +56,10 @@ class Globals(State):
         q(beta): see :mod:`mc2core.engines.svi.sticks`.
     topic_words : (V, M) float64, >= 0
         Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
-    natural : (K, D) float64
-        Natural parameters of q(phi_k), contexts side by side.
+    context_counts : (D, K) float64
+        Expected statistics of each cluster's contexts, side by side, divided by ``context_shrink``.
+    context_totals : (C, K) float64
+        Their sums over each context's columns, not divided.
     concentration_rates : (concentrations,) float64
         Rates of the Gamma posteriors of the concentrations behind :meth:`stick_arrays`; of no effect where one is
         fixed.
@@ -67,9 +69,9 @@ class Globals(State):
     topic_prior : float
         s.
     contexts : StackedContexts of the corpus
-    shrink : float
+    shrink, context_shrink : float
         1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
-        batch's words, not the whole table.
+        batch's words or columns, not the whole table.
     n_m : (M,) float64
         Expected tokens of each topic.
     n_updates : int
@@ -85,12 +87,14 @@ class Globals(State):
     #: arrays and numbers of a checkpoint
     described: ClassVar[dict[str, Stored]] = {
         "topic_words": Stored("f", "V M", least=0),
-        "natural": Stored("f", "K D"),
+        "context_counts": Stored("f", "D K"),
+        "context_totals": Stored("f", "C K"),
         "cluster": Stored("i", "J", least=-1, below="K"),
         "n_m": Stored("f", "M", least=0),
     }
     described_numbers: ClassVar[dict[str, Stored]] = {
         "shrink": Stored("f", "", above=0, most=1),
+        "context_shrink": Stored("f", "", above=0, most=1),
         "n_updates": Stored("i", "", least=0),
         "n_visited": Stored("i", "", least=0, below="J"),
         "evidence": Stored("f", ""),
@@ -99,13 +103,15 @@ class Globals(State):
 
     group_sticks: np.ndarray
     topic_words: np.ndarray
-    natural: np.ndarray
+    context_counts: np.ndarray
+    context_totals: np.ndarray
     concentration_rates: np.ndarray
     cluster: np.ndarray
     topic_prior: float
     contexts: StackedContexts
     n_m: np.ndarray
     shrink: float = 1.0
+    context_shrink: float = 1.0
     n_updates: int = 0
     n_visited: int = 0
     evidence: float = 0.0
@@ -127,6 +133,11 @@ class Globals(State):
 
         ``more`` are the fields that checkpoints do not hold.
         """
+        if "natural" in arrays:  # (K, D), in place of counts in checkpoints before them
+            check(arrays, {"natural": Stored("f", "K D")}, sizes)
+            counts = (arrays["natural"] - contexts.prior).T
+            totals = contexts.sums_by_context(counts)
+            arrays = {**arrays, "context_counts": counts, "context_totals": totals, "context_shrink": np.array(1.0)}
         check(arrays, cls.described | cls.described_numbers, sizes)
         types = {"i": np.int32, "f": np.float64}
         fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
@@ -134,7 +145,7 @@ class Globals(State):
         state = cls(**fields, contexts=contexts, **more)
         with np.errstate(all="ignore"):
             if not np.isfinite(contexts.kl(state.natural)).all():
-                raise ValueError("'natural' holds parameters of no distribution")
+                raise ValueError("'context_counts' holds statistics of no distribution")
         return state
 
     # -- what tables and direct assignment say each for itself ------------------------------------------------------
@@ -143,45 +154,86 @@ class Globals(State):
         """Sticks behind the concentrations that have Gamma posteriors, in the order of alpha, v, eta."""
 
     @abstractmethod
-    def expectations(self) -> Expectations:
-        """Under the posteriors of this state."""
+    def expectations(self, columns: np.ndarray | None = None) -> Expectations:
+        """Under the posteriors of this state; contexts in these columns (all of those in use), or in all."""
 
     @abstractmethod
     def own_divergence(self) -> float:
         """Nats that the ELBO pays for what tables or direct assignment add, sticks not counted."""
 
-    def shared_expectations(self) -> dict[str, np.ndarray]:
+    @property
+    def natural(self) -> np.ndarray:
+        """(K, D): natural parameters of q(phi_k)."""
+        return self.contexts.prior + self.context_shrink * self.context_counts.T
+
+    def shared_expectations(self, columns: np.ndarray | None) -> dict[str, np.ndarray]:
         """Fields of :class:`Expectations` that are the same with tables and without, but for ``log_group``."""
         return {
             "log_topic_total": array_digamma(self.n_m + self.topic_prior * len(self.topic_words)),
-            "contexts": self.contexts.expected_parameters(self.natural),
+            "contexts": self._expected_contexts(columns),
         }
+
+    def _expected_contexts(self, columns: np.ndarray | None) -> np.ndarray:
+        if columns is None:
+            return self.contexts.expected_parameters(self.natural)
+        natural = self.contexts.prior[columns] + self.context_shrink * self.context_counts[columns].T
+        totals = self.contexts.sums_by_context(self.contexts.prior) + self.context_totals.T
+        return self.contexts.expected_parameters(natural, columns, totals)
 
     def fold(self) -> None:
         """Multiply ``shrink`` into the counts and take their totals anew."""
         if self.shrink != 1.0:
             self.topic_words *= self.shrink
             self.shrink = 1.0
+        if self.context_shrink != 1.0:
+            self.context_counts *= self.context_shrink
+            self.context_shrink = 1.0
         self.n_m = self.topic_words.sum(axis=0)
+        self.context_totals = self.contexts.sums_by_context(self.context_counts)
 
     def blend_topic_words(
         self, words: np.ndarray, counts: np.ndarray, scale: float, rate: float, pool: Executor | None = None
     ) -> None:
         """Move the expected tokens to (1 - rate) of themselves plus rate scale ``counts`` (U, M) at ``words`` (U,)."""
-        if rate == 1.0:
-            self.topic_words[:] = 0.0
-            self.shrink = 1.0
-        else:
-            self.shrink *= 1.0 - rate
-        factor = rate * scale / self.shrink
-
-        def work(first: int, last: int) -> np.ndarray:
-            return add_rows(self.topic_words, words, counts, factor, first, last)
-
-        total = sum(in_blocks(pool, work, len(words), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
+        self.shrink, total = blend_rows(self.topic_words, self.shrink, words, counts, scale, rate, pool)
         self.n_m = (1.0 - rate) * self.n_m + rate * scale * total
         if self.shrink < _SMALLEST_SHRINK:
             self.fold()
+
+    def blend_contexts(self, columns: np.ndarray, sums: np.ndarray, scale: float, rate: float) -> None:
+        """The same of the contexts' statistics and ``sums`` (K, columns) of those in use."""
+        counts = np.ascontiguousarray(sums.T)
+        self.context_shrink, _ = blend_rows(self.context_counts, self.context_shrink, columns, counts, scale, rate)
+        totals = self.contexts.sums_by_context(counts, columns)
+        self.context_totals = (1.0 - rate) * self.context_totals + rate * scale * totals
+        if self.context_shrink < _SMALLEST_SHRINK:
+            self.fold()
+
+
+def blend_rows(
+    table: np.ndarray,
+    shrink: float,
+    rows: np.ndarray,
+    counts: np.ndarray,
+    scale: float,
+    rate: float,
+    pool: Executor | None = None,
+) -> tuple[float, np.ndarray]:
+    """shrink ``table`` to (1 - rate) of itself plus rate scale ``counts`` (R, n) at ``rows`` (R,), in place.
+
+    Returns the new shrink and the sum over the rows of ``counts``.
+    """
+    if rate == 1.0:
+        table[:] = 0.0
+        shrink = 1.0
+    else:
+        shrink *= 1.0 - rate
+    factor = rate * scale / shrink
+
+    def work(first: int, last: int) -> np.ndarray:
+        return add_rows(table, rows, counts, factor, first, last)
+
+    return shrink, sum(in_blocks(pool, work, len(rows), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
 
 
 @kernel

@@ -97,7 +97,8 @@ class DirectPart(GlobalPart):
             rest=1.0 / (n_topics + 1),
             table_concentration=engine.table_concentration,
             topic_words=topic_words,
-            natural=start.natural,
+            context_counts=start.contexts,
+            context_totals=contexts.sums_by_context(start.contexts),
             # a Gamma posterior whose mean is the starting value
             concentration_rates=(settings.shape + len(start.n_k)) / settings.start,
             cluster=start.cluster,
@@ -146,7 +147,7 @@ class DirectPart(GlobalPart):
         n_km, topic_words = topic_statistics(likelihoods, documents.word_mass, pool)
         n_k = np.append(scale * documents.n_k, 0.0)
         blend(state.group_sticks, sticks.stick_posterior(n_k, concentrations.mean[GROUP]), rate)
-        blend(state.natural, state.contexts.prior + scale * documents.contexts, rate)
+        state.blend_contexts(batch.columns, documents.contexts, scale, rate)
         blend(state.n_km, scale * n_km, rate)
         state.blend_topic_words(batch.words, topic_words, scale, rate, pool)
         n_steps = _STEPS_OF_FULL if rate == 1.0 else _STEPS_OF_BATCH
@@ -184,7 +185,8 @@ class DirectPart(GlobalPart):
         state.cluster = np.where(state.cluster >= 0, number[state.cluster], np.int32(-1))
         alpha = self.engine.concentrations(state).mean[GROUP]
         state.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
-        state.natural = state.natural[clusters]
+        state.context_counts = np.ascontiguousarray(state.context_counts[:, clusters])
+        state.context_totals = state.context_totals[:, clusters]
         state.n_km = state.n_km[np.ix_(clusters, topics)]
         if len(topics) < len(state.n_m):
             left = state.topic_weights[topics]

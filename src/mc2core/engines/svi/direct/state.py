@@ -94,11 +94,11 @@ class DirectGlobals(Globals):
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
         return (self.group_sticks,)
 
-    def expectations(self) -> DirectExpectations:
+    def expectations(self, columns: np.ndarray | None = None) -> DirectExpectations:
         return DirectExpectations(
             log_group=sticks.expected_log_weights(self.group_sticks)[:-1],
             log_tau=self.expected_log_tau(),
-            **self.shared_expectations(),
+            **self.shared_expectations(columns),
         )
 
     def expected_log_tau(self) -> np.ndarray:

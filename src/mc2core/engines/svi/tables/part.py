@@ -74,7 +74,8 @@ class TablePart(GlobalPart):
             table_sticks=table_sticks,
             table_topic=scores,
             topic_words=topic_words,
-            natural=start.natural,
+            context_counts=start.contexts,
+            context_totals=contexts.sums_by_context(start.contexts),
             # Gamma posteriors whose means are the starting values
             concentration_rates=(settings.shape + n_sticks) / settings.start,
             cluster=start.cluster,
@@ -108,7 +109,9 @@ class TablePart(GlobalPart):
     ) -> BatchSums:
         mass = statistics.table_mass(likelihoods, documents.word_mass, pool)
         sums = TableSums(*statistics.table_statistics(likelihoods, mass, pool))
-        step_tables(state, expected, concentrations, documents, sums.n_kt, sums.log_likelihood, scale, rate)
+        step_tables(
+            state, expected, concentrations, documents, batch.columns, sums.n_kt, sums.log_likelihood, scale, rate
+        )
         _, table_topic = topic_shares(state.table_topic)
         topic_words = statistics.topic_statistics(likelihoods, mass, table_topic, pool)
         step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)

@@ -86,7 +86,7 @@ class TableGlobals(Globals):
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
         return self.group_sticks, self.table_sticks, self.topic_sticks
 
-    def expectations(self) -> TableExpectations:
+    def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
         log_table_topic, table_topic = topic_shares(self.table_topic)
         return TableExpectations(
             log_group=sticks.expected_log_weights(self.group_sticks),
@@ -94,7 +94,7 @@ class TableGlobals(Globals):
             log_topic=sticks.expected_log_weights(self.topic_sticks),
             log_table_topic=log_table_topic,
             table_topic=table_topic,
-            **self.shared_expectations(),
+            **self.shared_expectations(columns),
         )
 
     def own_divergence(self) -> float:

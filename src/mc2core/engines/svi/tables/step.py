@@ -16,6 +16,7 @@ def step_tables(
     expected: TableExpectations,
     concentrations: Concentrations,
     statistics: local.DocumentStatistics,
+    columns: np.ndarray,
     n_kt: np.ndarray,
     table_log_likelihood: np.ndarray,
     scale: float,
@@ -23,13 +24,14 @@ def step_tables(
 ) -> None:
     """Natural-gradient step for q(beta), q(tau_k), q(c_kt), q(phi_k), in place (UAI16, eq. 2-5).
 
-    ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) are those of :func:`.statistics.table_statistics`;
-    ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln eps_m + sum_w N_kt(w) E ln psi_mw.
+    ``columns`` are those of the statistics of contexts, ``n_kt`` (K, T) and ``table_log_likelihood`` (K, T, M) those
+    of :func:`.statistics.table_statistics`; ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln
+    eps_m + sum_w N_kt(w) E ln psi_mw.
     """
     blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
     blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
     blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
-    blend(state.natural, state.contexts.prior + scale * statistics.contexts, rate)
+    state.blend_contexts(columns, statistics.contexts, scale, rate)
 
 
 def step_topics(
