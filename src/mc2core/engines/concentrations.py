@@ -11,6 +11,8 @@ from mc2core.base.checks import choice, prior_count
 
 #: Names of the concentrations alpha, v, eta (ICML14), in this order.
 ROLES = ("group", "table", "topic")
+#: Name of s, of the topics' words, beside them; learnt only where it is named.
+WORDS = "words"
 
 
 def learnt_roles(learn: Any, more: tuple[str, ...] = ()) -> list[str]:

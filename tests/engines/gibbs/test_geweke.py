@@ -2,8 +2,9 @@
 
 Draws of (concentrations, assignments, data) made forwards from the model are compared with a chain that alternates a
 step of the sampler with fresh data given the assignments. Errors of the chain's means come from 40 batches. Ten
-statistics are compared for each kernel at 5.5 standard errors, nine where tokens have times: a false alarm has a chance
-of about 1e-4 for the file (Student's t with 39 degrees of freedom), and seeds are fixed.
+statistics are compared for each kernel at 5.5 standard errors, nine where tokens have times, twelve where s is
+learnt: a false alarm has a chance of about 1e-4 for the file (Student's t with 39 degrees of freedom), and seeds are
+fixed.
 """
 
 import numpy as np
@@ -62,9 +63,9 @@ def draw_topics(cluster, v, eta, rng):
     return np.array(topic, dtype=np.int32)
 
 
-def draw_words(topic, rng):
+def draw_words(topic, rng, topic_prior=TOPIC_PRIOR):
     """(content, topic in its order of tokens): words given the topics."""
-    psi = rng.dirichlet(np.full(N_WORDS, TOPIC_PRIOR), size=topic.max(initial=0) + 1)
+    psi = rng.dirichlet(np.full(N_WORDS, topic_prior), size=topic.max(initial=0) + 1)
     words = np.array([rng.choice(N_WORDS, p=psi[m]) for m in topic], dtype=int)
     content, order, start = np.zeros((len(LENGTHS), N_WORDS), dtype=int), [], 0
     for j, length in enumerate(LENGTHS):
@@ -75,9 +76,9 @@ def draw_words(topic, rng):
     return content, topic[order]
 
 
-def draw_data(cluster, topic, rng):
+def draw_data(cluster, topic, rng, topic_prior=TOPIC_PRIOR):
     """(corpus, topic in the corpus's order of tokens): words and contexts given the assignments."""
-    content, topic = draw_words(topic, rng)
+    content, topic = draw_words(topic, rng, topic_prior)
     year, tag = FAMILIES["year"], FAMILIES["tag"]
     n_clusters = cluster.max() + 1
     t_year = year.draw_parameters(np.tile(year.prior(4), (n_clusters, 1)), rng)[cluster]
@@ -153,6 +154,39 @@ def assert_agree(chain, mean, error):
     batches = chain.reshape(BATCHES, -1, chain.shape[1]).mean(axis=1)
     scores = (batches.mean(axis=0) - mean) / np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(BATCHES), error)
     assert np.abs(scores).max() < LIMIT, dict(enumerate(np.round(scores, 1)))
+
+
+@pytest.mark.slow
+def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
+    def all_statistics(concentrations, s, cluster, topic, corpus):
+        found = statistics(concentrations, cluster, topic, corpus)
+        same = float((corpus.content[0].toarray() @ corpus.content[3].toarray().T)[0, 0])
+        return [*found, np.log(s), same * np.log(s)]
+
+    rng, rows = np.random.default_rng(23), []
+    for _ in range(FORWARD):
+        *concentrations, s = [*draw_prior(rng), rng.gamma(2.0, 1 / 3.0)]
+        cluster, topic = draw_assignments(*concentrations, rng)
+        corpus, topic = draw_data(cluster, topic, rng, s)
+        rows.append(all_statistics(concentrations, s, cluster, topic, corpus))
+    forward = np.array(rows)
+
+    engine = Gibbs(
+        contexts=FAMILIES, concentration_priors={**PRIORS, "words": (2.0, 3.0)}, start_topics=2, start_clusters=2,
+        learn_concentrations=["group", "table", "topic", "words"],
+    )  # fmt: skip
+    state = engine.init(corpus, 0)
+    chain = []
+    for iteration in range(1, SWEEPS + 1):
+        engine.step(corpus, state, 0, iteration)
+        s = state.topic_prior
+        corpus, topic = draw_data(state.cluster, state.topic, rng, s)
+        arrays = state.arrays() | {"topic": topic}
+        _, *concentrations, _ = arrays["scalars"].tolist()
+        state = engine.restore(corpus, arrays)
+        chain.append(all_statistics(concentrations, s, state.cluster, topic, corpus))
+    chain = np.array(chain[SWEEPS % BATCHES :])
+    assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))
 
 
 # -- times of tokens -----------------------------------------------------------------------------------------------

@@ -22,7 +22,13 @@ CORPUS = Corpus(
 CONTEXTS = {"year": NormalGamma(), "tag": DirichletCategorical(0.5)}
 ENGINES = {
     "gibbs": Gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=3, start_clusters=2),
-    "gibbs own": Gibbs(document_concentration="learn", contexts=CONTEXTS, start_topics=3, start_clusters=2),
+    "gibbs own": Gibbs(
+        document_concentration="learn",
+        learn_concentrations=["group", "words"],
+        contexts=CONTEXTS,
+        start_topics=3,
+        start_clusters=2,
+    ),
     "svi": SVI(contexts=CONTEXTS, n_clusters=3, n_tables=2, n_topics=4, batch_size=2),
     "hash": FastEx(n_clusters=3, proposal="hash"),
     "exact": FastEx(n_clusters=3, proposal="exact"),

@@ -23,24 +23,24 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from mc2core.base.checks import MOST_LABELS, choice, prior_count, truth_value, whole
+from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, prior_count, truth_value, whole
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, context_families
-from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
+from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.limits import check_token_contexts, refuse_too_much
 from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments, document_concentration_of
-from mc2core.engines.gibbs.start import start_assignments
+from mc2core.engines.gibbs.start import document_start, start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
-from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
-from mc2core.engines.gibbs.words import count_words, log_words
+from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
+from mc2core.engines.gibbs.words import log_words, words_of_topics
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
@@ -58,7 +58,6 @@ _DESCRIBED_SCALARS = {
     "log_joint": Stored("f", ""),
 }
 _ROUNDING = 1e-6
-# counts are held in 32 bits
 
 
 @dataclass
@@ -81,6 +80,8 @@ class GibbsState(State):
         follow from the corpus, not stored.
     own : OwnDocuments or None
         tau and omega where documents have proportions of their own.
+    topic_prior : float
+        s now; ``is_prior_learnt`` says whether it moves.
     """
 
     assignments: Assignments
@@ -89,6 +90,8 @@ class GibbsState(State):
     cells: WordCells
     contexts: StackedContexts
     times: TokenTimes | None
+    topic_prior: float
+    is_prior_learnt: bool
     own: OwnDocuments | None = None
 
     @property
@@ -108,6 +111,7 @@ class GibbsState(State):
             "topic": self.assignments.topic,
             "topic_weights": self.assignments.topic_weights,
             "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
+            **({"topic_prior": np.array(self.topic_prior)} if self.is_prior_learnt else {}),
             **({} if self.own is None else self.own.arrays()),
         }
 
@@ -123,16 +127,16 @@ class Gibbs(Engine):
         v, within a cluster; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"group", "table", "topic"}, default True
-        Which concentrations are sampled; True is all three.
+    learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
+        Which concentrations are sampled; True is the first three. Words is topic_prior.
     document_concentration : float in [1e-10, 1e10] or "inf" or "learn", default "inf"
         omega: a document's topic proportions are drawn from DP(omega, those of its cluster). "inf" is MC2, whose
         documents share their cluster's proportions; "learn" samples omega, from 10 on. Not with the kernel "blocked";
         the other two are then the same. With one_cluster_per_document it is the HDP of three levels.
-    concentration_priors : dict of {"group", "table", "topic", "document"} to pair of float in [1e-10, 1e10] or None, default None
+    concentration_priors : dict of {"group", "table", "topic", "document", "words"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words.
+        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
     contexts : mapping of context names to families or None, default None
         Families, or their settings as a plan holds them; the corpus must have contexts of these names.
     kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
@@ -181,9 +185,9 @@ class Gibbs(Engine):
         self.group_concentration = prior_count("group_concentration", group_concentration)
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
-        self.learn_concentrations = learnt_roles(learn_concentrations)
+        self.learn_concentrations = learnt_roles(learn_concentrations, more=(WORDS,))
         self.document_concentration = document_concentration_of(document_concentration)
-        self.concentration_priors = concentration_priors_of(concentration_priors, ("document",))
+        self.concentration_priors = concentration_priors_of(concentration_priors, ("document", WORDS))
         self.topic_prior = prior_count("topic_prior", topic_prior)
         self.contexts = context_families(contexts)
         self.kernel = choice("kernel", kernel, KERNELS)
@@ -223,10 +227,15 @@ class Gibbs(Engine):
         assignments, own = state.assignments, state.own
         if own is not None:
             key = streams.key(seed, "topics", iteration)
-            own.move_tokens(assignments, corpus, state.concentrations, self.topic_prior, key)
+            own.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, key)
             self._update_own(state, own, seed, iteration, documents_move=not self.one_cluster_per_document)
         else:
             self._step_shared(corpus, state, seed, iteration)
+        if state.is_prior_learnt:
+            prior = GammaPrior(*self.concentration_priors.get(WORDS, (1.0, 1.0)))
+            key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
+            words = words_of_topics(state.cells, assignments.topic, assignments.n_topics)
+            state.topic_prior = draw_topic_prior(state.topic_prior, words, prior, key, rng)
         state.log_joint = self.log_joint(corpus, state)
         return {
             "clusters": assignments.n_clusters,
@@ -236,6 +245,7 @@ class Gibbs(Engine):
             "table_concentration": state.concentrations.table,
             "topic_concentration": state.concentrations.topic,
             **({} if own is None else {"document_concentration": own.omega}),
+            **({"topic_prior": state.topic_prior} if state.is_prior_learnt else {}),
         }
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
@@ -247,16 +257,14 @@ class Gibbs(Engine):
         mass = (assignments.n_km if own is None else own.tables) + v * assignments.topic_weights
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
-        words = np.zeros((assignments.n_topics, corpus.n_words), np.int32)
-        count_words(state.cells, assignments.topic, words)
         alpha = state.concentrations.group
         return Sample(
             cluster_weights=assignments.n_k / n_documents,
             new_cluster_weight=1.0 if self.one_cluster_per_document else alpha / (n_documents + alpha),
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
-            topic_words=sp.csr_matrix(words),
-            topic_prior=self.topic_prior,
+            topic_words=sp.csr_matrix(words_of_topics(state.cells, assignments.topic, assignments.n_topics)),
+            topic_prior=state.topic_prior,
             topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
             contexts=SparseRows.of(state.contexts.natural(assignments.cluster, assignments.n_clusters)),
@@ -279,11 +287,14 @@ class Gibbs(Engine):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
         if self.token_contexts and (cluster != np.arange(corpus.n_documents)).any():
             raise ValueError("'cluster' does not hold document j in cluster j, as one_cluster_per_document does")
-        assignments = Assignments(cluster, topic, _document_start(corpus), weights, rest)
+        assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
         assignments.count()
         concentrations = Concentrations(group, table, topic_concentration)
         contexts = StackedContexts(corpus, self.cluster_contexts)
         state = self._state(corpus, contexts, assignments, concentrations, log_joint)
+        if state.is_prior_learnt:
+            check(arrays, {"topic_prior": Stored("f", "", above=0, most=MOST_PRIOR)}, {})
+            state.topic_prior = float(arrays["topic_prior"])
         if self.document_concentration != "inf":
             state.own = OwnDocuments.restore(arrays, assignments)
         return state
@@ -304,7 +315,8 @@ class Gibbs(Engine):
         content = corpus.content
         cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
         times = TokenTimes(corpus, self.contexts) if self.token_contexts else None
-        return GibbsState(assignments, concentrations, log_joint, cells, contexts, times)
+        is_learnt = WORDS in self.learn_concentrations
+        return GibbsState(assignments, concentrations, log_joint, cells, contexts, times, self.topic_prior, is_learnt)
 
     def _step_shared(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> None:
         """An iteration of MC2, whose documents share the proportions of their cluster."""
@@ -312,7 +324,7 @@ class Gibbs(Engine):
         if self.kernel != "collapsed":
             with thread_budget(self.threads) as pool:
                 move_blocked(
-                    assignments, corpus.content, state.cells, state.contexts, state.concentrations, self.topic_prior,
+                    assignments, corpus.content, state.cells, state.contexts, state.concentrations, state.topic_prior,
                     seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
                 )  # fmt: skip
         if self.kernel != "blocked":
@@ -321,9 +333,9 @@ class Gibbs(Engine):
                 sweep_clusters(assignments, state.contexts, state.concentrations, key)
             key = streams.key(seed, "topics", iteration)
             if state.times is None:
-                sweep_topics(assignments, state.cells, state.concentrations, self.topic_prior, key)
+                sweep_topics(assignments, state.cells, state.concentrations, state.topic_prior, key)
             else:
-                concentrations, s = state.concentrations, self.topic_prior
+                concentrations, s = state.concentrations, state.topic_prior
                 sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
         self._update_weights(state, seed, iteration)
 
@@ -342,7 +354,7 @@ class Gibbs(Engine):
         self._update_own(state, own, seed, -SETTLING, documents_move=False)
         for iteration in range(1 - SETTLING, 1):
             key = streams.key(seed, "topics", iteration)
-            own.move_tokens(state.assignments, corpus, state.concentrations, self.topic_prior, key)
+            own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, key)
             self._update_own(state, own, seed, iteration, documents_move=False)
 
     def _update_own(
@@ -363,7 +375,7 @@ class Gibbs(Engine):
     def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
         """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
         assignments, cells = state.assignments, state.cells
-        alpha, v, s = state.concentrations.group, state.concentrations.table, self.topic_prior
+        alpha, v, s = state.concentrations.group, state.concentrations.table, state.topic_prior
         result = 0.0
         if not self.one_cluster_per_document:
             n_documents = len(assignments.cluster)
@@ -384,7 +396,3 @@ class Gibbs(Engine):
             result += state.times.log_marginal(assignments)
         natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
         return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
-
-
-def _document_start(corpus: Corpus) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])

@@ -10,6 +10,11 @@ from mc2core.engines.seeding import cluster_documents
 from mc2core.families.stacked import StackedContexts
 
 
+def document_start(corpus: Corpus) -> np.ndarray:
+    """(J + 1,) int64: where each document's tokens begin."""
+    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
+
+
 def start_assignments(
     corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator
 ) -> Assignments:
@@ -19,9 +24,8 @@ def start_assignments(
     else:
         cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
     topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
-    document_start = np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
     weights = np.full(n_topics, 1.0 / (n_topics + 1))
-    assignments = Assignments(cluster, topic, document_start, weights, 1.0 / (n_topics + 1))
+    assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))
     assignments.count()
     assignments.compact()
     return assignments

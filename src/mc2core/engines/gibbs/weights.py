@@ -112,6 +112,26 @@ def draw_table_concentration(
     return _within_range(rng.gamma(prior.shape + n_tables - outside, 1.0 / rate))
 
 
+def draw_topic_prior(
+    s: float, topic_words: np.ndarray, prior: GammaPrior, key: np.uint64, rng: np.random.Generator
+) -> float:
+    """s given (M, V) int32 tokens of each word in each topic: as v, with V tables' menus of mass s in every topic.
+
+    With r_m ~ Beta(V s, n_m) and Antoniak's tables o_mw of n_mw tokens and mass s, s is Gamma given both, since
+    G(V s) / G(V s + n_m) is prop. to the integral of r^(V s - 1) (1 - r)^(n_m - 1) over r.
+
+    ``key``: one stream per topic.
+    """
+    n_words = topic_words.shape[1]
+    n_m = topic_words.sum(axis=1, dtype=np.int64)
+    n_m = n_m[n_m > 0]
+    n_tables = int(draw_tables(topic_words, np.full(n_words, s), key).sum())
+    # a Beta in logarithms: of a small V s it would be 0
+    shares = variates.log_gammas(np.stack([np.full(len(n_m), n_words * s), n_m.astype(np.float64)]), rng)
+    log_r = shares[0] - np.logaddexp(shares[0], shares[1])
+    return _within_range(rng.gamma(prior.shape + n_tables, 1.0 / (prior.rate - n_words * float(log_r.sum()))))
+
+
 @dataclass(frozen=True)
 class ConcentrationPriors:
     """Priors of the three concentrations; None keeps that one as it is."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
+from mc2core.engines.gibbs.cells import WordCells
 
 
 @kernel(error_model="numpy")
@@ -16,6 +17,13 @@ def count_words(cells, topic, table):
         for cell in range(start[w], start[w + 1]):
             for i in range(token[cell], token[cell] + count[cell]):
                 table[topic[i], w] += 1
+
+
+def words_of_topics(cells: WordCells, topic: np.ndarray, n_topics: int) -> np.ndarray:
+    """(M, V) int32 tokens of each word in each topic."""
+    table = np.zeros((n_topics, len(cells.start) - 1), np.int32)
+    count_words(cells, topic, table)
+    return table
 
 
 @kernel(error_model="numpy")

@@ -19,7 +19,7 @@ from mc2core.base.checks import MOST_LABELS, choice, finite, prior_count, whole
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, context_families
-from mc2core.engines.concentrations import ROLES, concentration_priors_of, learnt_roles
+from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles
 from mc2core.engines.svi import local, start, sticks
 from mc2core.engines.svi.direct.part import DirectPart
 from mc2core.engines.svi.part import BatchSums, GlobalPart
@@ -38,8 +38,6 @@ from mc2core.model import Sample, SparseRows
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
-#: name of s among the concentrations that may be learnt
-WORDS = "words"
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # parts of an epoch, at most
 _PARTS = 32
