@@ -77,7 +77,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=FAMILY",
         help="use a context: NAME=normal_gamma, NAME=dirichlet:0.1 or NAME=gamma_poisson; may be given again",
     )
-    fit.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the engine")
+    fit.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the engine, or a property of Spark (spark.master=..., docs/spark.md)",
+    )
     fit.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs) or epochs")
     fit.add_argument("--burn-in", type=int, help="iterations before the first sample (default: half of them)")
     fit.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
@@ -142,11 +148,13 @@ def _fit(options: argparse.Namespace) -> None:
     for name, family in contexts.items():
         if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
             corpus = corpus.standardised(name)
+    given = parse_settings(" ".join(options.set), "--set")
     provenance = fit_corpus(
         corpus,
         engine=options.engine,
         contexts=contexts,
-        settings=parse_settings(" ".join(options.set), "--set"),
+        settings={name: value for name, value in given.items() if not name.startswith("spark.")},
+        spark={name: value for name, value in given.items() if name.startswith("spark.")},
         iterations=options.iterations,
         burn_in=options.burn_in,
         thin=options.thin,

@@ -71,6 +71,10 @@ class Engine(ABC):
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
 
+    def here(self) -> Engine:
+        """The engine that does all of this one's work in this process."""
+        return self
+
     @classmethod
     def defaults(cls) -> dict[str, Any]:
         """Defaults of the constructor's arguments."""

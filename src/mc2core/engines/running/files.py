@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import locks, storage
+from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, parts
 from mc2core.engines.base import State
 from mc2core.engines.registry import make_engine
@@ -41,6 +42,7 @@ def fit_corpus(
     progress: bool | None = None,
     follow_labels: bool = False,
     missing: float = 0.0,
+    spark: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and provenance; returns the provenance.
 
@@ -51,6 +53,7 @@ def fit_corpus(
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
+    ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     absent = [name for name in contexts if name not in corpus.contexts]
@@ -60,7 +63,7 @@ def fit_corpus(
         logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     part = parts.without_contexts(part, missing, seed)
-    with locks.only_one(model, "another fit"):
+    with locks.only_one(model, "another fit"), cluster.session(spark):
         done = fit(
             part,
             make_engine(engine, settings, contexts, threads),

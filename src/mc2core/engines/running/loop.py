@@ -284,7 +284,7 @@ def fit(
 
 def _warm(engine: Engine, corpus: Corpus) -> float:
     """Compile every kernel the run will use, on a few documents of it; returns the seconds this took."""
-    started = time.perf_counter()
+    started, engine = time.perf_counter(), engine.here()
     lengths = corpus.document_lengths
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)

@@ -26,6 +26,7 @@ from mc2core.engines.svi.part import BatchSums, GlobalPart
 from mc2core.engines.svi.state import (
     Concentrations,
     ConcentrationSettings,
+    Expectations,
     Globals,
     clusters_in_use,
     divergence,
@@ -81,6 +82,9 @@ class SVI(Engine):
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.engines.svi.start`).
+    n_shards : int in [1, inf) or None, default None
+        Parts of the corpus that Spark's executors work on (docs/spark.md); None is this process alone. The result
+        depends on it, but not on the executors.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.
 
@@ -115,6 +119,7 @@ class SVI(Engine):
         learn_concentrations: Any = True,
         concentration_priors: Mapping[str, Any] | None = None,
         initialisation: str = "seeded",
+        n_shards: int | None = None,
         threads: int = 1,
     ) -> None:
         self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MOST_LABELS)
@@ -139,6 +144,7 @@ class SVI(Engine):
         if self.n_tables is not None and WORDS in self.learn_concentrations:
             raise ValueError(f"learn_concentrations names {WORDS!r}, which needs n_tables None; n_tables is {n_tables}")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
+        self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads)
 
     # -- the contract --------------------------------------------------------------------------------------
@@ -191,6 +197,11 @@ class SVI(Engine):
         if state.n_visited % (self.batch_size or corpus.n_documents):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
         return state
+
+    def here(self) -> SVI:
+        alone = copy.copy(self)
+        alone.n_shards = None
+        return alone
 
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
@@ -246,18 +257,36 @@ class SVI(Engine):
         batch = local.take_batch(corpus, state.contexts, rows).narrowed()
         concentrations, expected = self.concentrations(state), state.expectations(batch.columns)
         likelihoods = self.part.word_likelihoods(state, expected, batch.words, pool)
-        shares, documents = self.part.assign(batch, likelihoods, expected, pool)
-        without = ~np.isfinite(shares).all(axis=1)
+        found = self.local_step(corpus, rows, batch, likelihoods, expected, pool)
+        without = found.cluster < 0
         if without.any():
             raise ValueError(
                 f"document {rows[without][0]}: the weights of its clusters have no finite sum above 0; look at its "
                 f"contexts, their priors ({self.contexts}), topic_prior ({self.topic_prior:g}) and the concentrations"
             )
-        state.cluster[rows] = shares.argmax(axis=1)
-        sums = self.part.step(state, expected, likelihoods, batch, documents, concentrations, scale, rate, pool)
+        state.cluster[rows] = found.cluster
+        known = likelihoods, batch, found.documents
+        sums = self.part.step(state, expected, *known, concentrations, scale, rate, pool)
         step_concentrations(state, self.concentration_settings)
         state.n_updates += 1
         return sums
+
+    def local_step(
+        self,
+        corpus: Corpus,
+        rows: np.ndarray,
+        batch: local.Batch,
+        likelihoods: Any,
+        expected: Expectations,
+        pool: Executor | None,
+    ) -> local.LocalStep:
+        """q(z_j) of the documents ``rows``, which are ``batch``, and their statistics."""
+        if self.n_shards is None:
+            return local.LocalStep.of(*self.part.assign(batch, likelihoods, expected, pool))
+        from mc2core.engines.svi import spark
+
+        shards = spark.shards_of(corpus, self.n_shards, self.contexts)
+        return local.LocalStep(*self.part.assign(batch, likelihoods, expected, pool, shards.assign(rows)), None)
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.

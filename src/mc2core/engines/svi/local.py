@@ -15,6 +15,7 @@ Sums over documents and words are taken in fixed blocks, in their order: bits do
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -217,6 +218,33 @@ def assign_documents(
     return shares, DocumentStatistics(
         batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
     )
+
+
+#: what :func:`assign_documents` does; elsewhere documents may be told by their likeliest clusters, not by their shares
+Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], tuple[np.ndarray, DocumentStatistics]]
+
+
+class LocalStep(NamedTuple):
+    """What a mini-batch's documents are under some globals.
+
+    cluster : (B,) int32, the likeliest cluster of each document (:func:`likeliest`)
+    documents : DocumentStatistics
+    shares : (B, K) float64 mu_jk, or None where they stayed with other processes
+    """
+
+    cluster: np.ndarray
+    documents: DocumentStatistics
+    shares: np.ndarray | None
+
+    @classmethod
+    def of(cls, shares: np.ndarray, documents: DocumentStatistics) -> LocalStep:
+        """That of documents in this process."""
+        return cls(likeliest(shares), documents, shares)
+
+
+def likeliest(shares: np.ndarray) -> np.ndarray:
+    """(B,) int32: the likeliest cluster of each document; -1 where its weights have no finite sum above 0."""
+    return np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32)
 
 
 def expected_topic_words(

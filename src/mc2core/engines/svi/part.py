@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.engines.svi.local import Batch, DocumentStatistics, assign_documents
+from mc2core.engines.svi.local import Assign, Batch, DocumentStatistics, assign_documents
 from mc2core.engines.svi.start import Start
 from mc2core.engines.svi.state import Concentrations, ConcentrationSettings, Expectations, Globals
 from mc2core.families.stacked import StackedContexts
@@ -62,10 +62,15 @@ class GlobalPart(ABC):
         """lse of the given words: has ``log_likelihood`` (U, K)."""
 
     def assign(
-        self, batch: Batch, likelihoods: Any, expected: Any, pool: Executor | None
+        self,
+        batch: Batch,
+        likelihoods: Any,
+        expected: Any,
+        pool: Executor | None,
+        assign: Assign = assign_documents,
     ) -> tuple[np.ndarray, DocumentStatistics]:
-        """q(z_j) of every document and their statistics (:func:`.local.assign_documents`)."""
-        return assign_documents(batch, likelihoods.log_likelihood, expected, pool)
+        """q(z_j) of every document, or what ``assign`` makes of them, and their statistics."""
+        return assign(batch, likelihoods.log_likelihood, expected, pool)
 
     @abstractmethod
     def step(

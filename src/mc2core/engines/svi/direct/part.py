@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.engines.svi import sticks
+from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
 from mc2core.engines.svi.direct.topic_prior import best_topic_prior
 from mc2core.engines.svi.direct.weights import step_weights
 from mc2core.engines.svi.direct.words import WordTopics, assign_documents, topic_statistics, word_topics
-from mc2core.engines.svi.local import Batch, DocumentStatistics, expected_topic_words
+from mc2core.engines.svi.local import Assign, Batch, DocumentStatistics, expected_topic_words
 from mc2core.engines.svi.part import BatchSums, GlobalPart
 from mc2core.engines.svi.start import Start
 from mc2core.engines.svi.state import (
@@ -128,9 +128,14 @@ class DirectPart(GlobalPart):
         return word_topics(state, expected, words, pool)
 
     def assign(
-        self, batch: Batch, likelihoods: WordTopics, expected: DirectExpectations, pool: Executor | None
+        self,
+        batch: Batch,
+        likelihoods: WordTopics,
+        expected: DirectExpectations,
+        pool: Executor | None,
+        assign: Assign = local.assign_documents,
     ) -> tuple[np.ndarray, DocumentStatistics]:
-        return assign_documents(batch, likelihoods, expected, pool)
+        return assign_documents(batch, likelihoods, expected, pool, assign)
 
     def step(
         self,

@@ -122,11 +122,15 @@ def make_exact(likelihoods: WordTopics, pairs: list[tuple[int, int]]) -> bool:
 
 
 def assign_documents(
-    batch: local.Batch, likelihoods: WordTopics, expected: DirectExpectations, pool: Executor | None
+    batch: local.Batch,
+    likelihoods: WordTopics,
+    expected: DirectExpectations,
+    pool: Executor | None,
+    assign: local.Assign = local.assign_documents,
 ) -> tuple[np.ndarray, local.DocumentStatistics]:
-    """As :func:`.local.assign_documents`, repeated while documents have a share in lost pairs that are not exact."""
+    """What ``assign`` does, repeated while documents have a share in lost pairs that are not exact."""
     while True:
-        shares, documents = local.assign_documents(batch, likelihoods.log_likelihood, expected, pool)
+        shares, documents = assign(batch, likelihoods.log_likelihood, expected, pool)
         if not make_exact(likelihoods, lost_pairs(likelihoods, documents.word_mass)):
             return shares, documents
 

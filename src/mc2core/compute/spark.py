@@ -1,0 +1,150 @@
+"""Spark from this process: what it needs, one context for all work, and its errors in a sentence."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+#: property of ours: a folder that every executor can read and this process can write to
+FOLDER = "spark.mc2core.folder"
+# where a property of Spark is not given
+_USUAL = {
+    "spark.master": "local[*]",
+    "spark.app.name": "mc2core",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # a worker on which tasks keep failing, as on a full disk, is asked no more
+    "spark.excludeOnFailure.enabled": "true",
+    "spark.log.level": "OFF",
+}
+#: what an error on an executor begins with, so that it is found among all that Spark says around it
+MARK = "mc2core: "
+
+_given: dict[str, str] = {}
+_started: list[Any] = []
+
+
+class SparkFailed(OSError):
+    """Spark could not do its part; one sentence says why."""
+
+
+def missing() -> str | None:
+    """A sentence on what is missing to run Spark here and how to get it, or None."""
+    if importlib.util.find_spec("pyspark") is None:
+        return "Spark needs pyspark, which is not installed; pip install -c constraints.txt -e '.[spark]' brings it"
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and (Path(home) / "bin/java").is_file())):
+        return "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless"
+    return None
+
+
+@contextmanager
+def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Work with these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) inside.
+
+    The context is started when it is first needed and stopped at the end. One that runs already, as under
+    spark-submit, is used as it is and goes on.
+    """
+    unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is no property of Spark; their names begin with 'spark.'")
+    before = dict(_given)
+    _given.clear()
+    _given.update({name: _text(value) for name, value in (properties or {}).items()})
+    try:
+        yield
+    finally:
+        _given.clear()
+        _given.update(before)
+        stop()
+
+
+def context() -> Any:
+    """The SparkContext that runs, or a new one with the properties of :func:`session`.
+
+    SparkFailed where Java or pyspark is missing, or the master cannot be reached.
+    """
+    if lack := missing():
+        raise SparkFailed(lack)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pyspark warns of versions of pandas, which we do not use with it
+        from pyspark import SparkConf, SparkContext
+
+        running = SparkContext._active_spark_context
+        if running is not None:
+            return running
+        conf = SparkConf()
+        for name, value in (_USUAL | _given).items():
+            if name in _given or not conf.contains(name):
+                conf.set(name, value)
+        with in_a_sentence("Spark does not start"):
+            _started.append(SparkContext(conf=conf))
+    _started[-1].setLogLevel(_given.get("spark.log.level", _USUAL["spark.log.level"]))
+    return _started[-1]
+
+
+def stop() -> None:
+    """Stop the context that was started here, if there is one."""
+    while _started:
+        _started.pop().stop()
+    while _scratch:
+        shutil.rmtree(_scratch.pop(), ignore_errors=True)
+
+
+_scratch: list[str] = []
+
+
+def folder() -> Path:
+    """The folder of FOLDER; where it is not given, a temporary one of this machine, which other machines do not see."""
+    there = context().getConf().get(FOLDER)
+    if there:
+        return Path(there).absolute()
+    if not _scratch:
+        _scratch.append(tempfile.mkdtemp(prefix="mc2core-spark-"))
+    return Path(_scratch[0])
+
+
+@contextmanager
+def in_a_sentence(what: str) -> Iterator[None]:
+    """Errors of Spark as one sentence: that of our own code on an executor (MARK), or what Spark says first."""
+    try:
+        yield
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark"):
+            raise
+        text = str(error)
+        own = re.findall(rf"{MARK}(.*)", text)
+        if own:
+            raise ValueError(own[-1].strip()) from None
+        raise SparkFailed(f"{what}: {_first_cause(text)}") from None
+
+
+def _first_cause(text: str) -> str:
+    """What Spark's trace of an error says in its first line, or in the last cause it names."""
+    causes = re.findall(r"Caused by: (.*)", text) or re.findall(r"^(?:: )?(\S*(?:Exception|Error): .*)", text, re.M)
+    return (causes[-1] if causes else text.partition("\n")[0]).strip()
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def marked(work: Callable[[], Any], where: str) -> Any:
+    """``work()`` on an executor; its errors name ``where`` and this host, and are found by :func:`in_a_sentence`."""
+    import socket
+
+    try:
+        return work()
+    except (ValueError, OSError) as error:
+        sentence = " ".join(str(error).split())
+        raise RuntimeError(f"{MARK}{where} on {socket.gethostname()}: {sentence}") from None
