@@ -32,6 +32,9 @@ TARGETS = {
     "uai2016_figure2",
     "uai2016_figure3",
     "uai2016_table1",
+    "uai2016_table2",
+    "uai2016_table3",
+    "uai2016_table4",
 }
 
 
@@ -187,6 +190,17 @@ def test_bad_sheet_is_refused_with_line_and_nearest_name(tmp_path, text, message
         experiments(tmp_path, text)
 
 
+def test_a_row_whose_context_the_plan_does_not_read_is_left_out_with_the_reason(tmp_path):
+    rows = "".join(f"{name}\tt\twikipedia\tSVI\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", "")))
+    runs = experiments(tmp_path, HEADER + rows, ["wikipedia"])
+    assert plan.leave_out_runs(runs, CONFIG, CONFIG_SCHEMA) == (runs, [])  # drawn corpora have all contexts
+    corpus = CONFIG["corpora"]["wikipedia"] | {"source": "real excerpt", "contexts": ["category"]}
+    changed = CONFIG | {"corpora": CONFIG["corpora"] | {"wikipedia": corpus}}
+    kept, reasons = plan.leave_out_runs(runs, changed, CONFIG_SCHEMA)
+    assert list(kept) == ["b"]
+    assert reasons == ["a is left out: corpora.wikipedia has no context 'writer'; it has: category"]
+
+
 def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
     row = "{}\tt\tnips\tm\t{}\t\t{}\n"
     sheet = [
@@ -238,15 +252,21 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     assert jobs(output) == {
         "uai2016_figure1": 1,
         "uai2016_figure2": 1,
-        "corpus": 2,
+        "corpus": 5,
         "warm_kernels": 2,
         "fit_with_snapshots": 8,
         "curves": 2,
         "uai2016_figure3": 1,
         "speed": 2,
         "uai2016_table1": 1,
+        "fit_seeds": 7,
+        "score": 7,
+        "uai2016_table2": 1,
+        "batches": 2,
+        "uai2016_table3": 1,
+        "uai2016_table4": 1,
         "uai2016": 1,
-        "total": 21,
+        "total": 43,
     }
     code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
     assert code == 0, output
@@ -333,6 +353,9 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
         "icml2014_table3",
         "uai2016_figure3",
         "uai2016_table1",
+        "uai2016_table2",
+        "uai2016_table3",
+        "uai2016_table4",
         "nips2012_figure1",
         "nips2012_table1",
         "nips2012_table2",
@@ -349,6 +372,15 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     assert (missing["seeds"] == 2).all()
     fewer = storage.read_json(results / "fits/nuswide-tag-missing50/1/provenance.json")
     assert fewer["missing"] == 0.5
+    large = pd.read_csv(results / "uai2016/uai2016_table2.csv")
+    assert set(large.dropna(subset="perplexity")["dataset"]) == {"Wikipedia", "PubMed", "AUA"}
+    assert large["perplexity"].dropna().between(1, 10_000).all()
+    passed = pd.read_csv(results / "uai2016/uai2016_table3.csv")
+    assert set(passed["context_available_percent"]) == {0, 1}
+    assert passed["enmi"].between(0, 1).all()
+    shares = pd.read_csv(results / "uai2016/uai2016_table4.csv")
+    assert shares["context_available_percent"].tolist() == [0, 1, 100]
+    assert (shares["seeds"] == 2).all()
     drawn = pd.read_csv(results / "icml2014/icml2014_figure6.csv")
     assert set(drawn["cluster"]) == {1, 2, 3}
     curves = pd.read_csv(results / "nips2012/nips2012_figure1.csv")

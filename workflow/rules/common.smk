@@ -60,11 +60,15 @@ try:
         DATASETS_SCHEMA,
         key="file",
     )
-    SHEET = plan.read_experiments(
-        sheet(EXPERIMENTS),
-        EXPERIMENTS_SCHEMA,
+    SHEET, WITHOUT_CONTEXT = plan.leave_out_runs(
+        plan.read_experiments(
+            sheet(EXPERIMENTS),
+            EXPERIMENTS_SCHEMA,
+            config,
+            config["corpora"],
+        ),
         config,
-        config["corpora"],
+        CONFIG_SCHEMA,
     )
     if workflow.is_main_process:
         # once, not in each job: engines take a second to load
@@ -86,10 +90,19 @@ if workflow.is_main_process:
     else:
         for reason in LEFT_OUT:
             logger.warning(reason)
+    for reason in WITHOUT_CONTEXT:
+        logger.warning(reason)
 
 RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
 PLAN = plan.Plan(config, CHOSEN, RUNS)
 SEEDS = PLAN.seeds
+# runs whose seeds are fitted in one job
+ALL_SEEDS = [
+    name
+    for name, run in RUNS.items()
+    if {"uai2016_table2", "uai2016_table4"} & set(run["targets"])
+    and name not in PLAN.baselines
+]
 # targets that follow how near the clusters are to the labels, sweep by sweep
 FOLLOWING = {
     name

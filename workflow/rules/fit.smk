@@ -33,7 +33,7 @@ rule fit:
     log:
         "results/logs/fits/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if run not in PLAN.baselines),
+        run=one_of(run for run in RUNS if run not in (*PLAN.baselines, *ALL_SEEDS)),
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -53,7 +53,37 @@ rule fit:
         "../scripts/fit.py"
 
 
-# All seeds in one job: most of these fits are shorter than the start of a job.
+# All seeds in one job: in the plans of small corpora these fits are shorter than the start of a job.
+rule fit_seeds:
+    input:
+        corpus=corpus_of,
+        warm=warm_of,
+    output:
+        model=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
+        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=SEEDS),
+        provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
+    log:
+        "results/logs/fits/{run}.log",
+    wildcard_constraints:
+        run=one_of(ALL_SEEDS),
+    threads: config["threads"]
+    resources:
+        **takes(2000),
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        seeds=list(SEEDS),
+        checkpoint=lambda wildcards, output: checkpoint_of(
+            output.model[0], f"{wildcards.run}-{{seed}}"
+        ),
+        checkpoint_every=config["checkpoint_every"],
+        code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
+    message:
+        "Fitting {wildcards.run}: {params.fit[engine]}, {params.fit[iterations]} iterations"
+    script:
+        "../scripts/fit_seeds.py"
+
+
+# All seeds in one job, as above.
 rule baseline:
     input:
         unpack(baseline_files),
@@ -114,7 +144,7 @@ rule fit_with_snapshots:
         "Fitting {wildcards.run} with {params.n_snapshots} snapshots on the way: {params.fit[engine]}, "
         "{params.fit[iterations]} iterations"
     script:
-        "../scripts/fit_with_snapshots.py"
+        "../scripts/fit_seeds.py"
 
 
 rule speed:
@@ -137,3 +167,26 @@ rule speed:
         "Timing {wildcards.run} on 1 and on {threads} cores"
     script:
         "../scripts/speed.py"
+
+
+rule batches:
+    input:
+        corpus=corpus_of,
+        warm=warm_of,
+    output:
+        "results/batches/{run}.csv",
+    log:
+        "results/logs/batches/{run}.log",
+    threads: config["threads"]
+    resources:
+        **takes(2000),
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        n_seeds=config["seeds"],
+        code=lambda wildcards: code_digest(
+            "mc2core.experiments.uai2016.batches", "mc2core.engines.svi.engine"
+        ),
+    message:
+        "Following {wildcards.run} from mini-batch to mini-batch"
+    script:
+        "../scripts/batches.py"

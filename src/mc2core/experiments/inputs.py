@@ -45,6 +45,10 @@ def _speed(plan: Plan, target: str) -> list[str]:
     return [f"results/speed/{run}.csv" for run in plan.runs_of(target)]
 
 
+def _batches(plan: Plan, target: str) -> list[str]:
+    return [f"results/batches/{run}.csv" for run in plan.runs_of(target)]
+
+
 def _sizes(plan: Plan, target: str) -> list[str]:
     return [f"results/sizes/{cell}.csv" for cell in plan.cells]
 
@@ -55,6 +59,7 @@ def _times(plan: Plan, target: str) -> list[str]:
 
 #: kind: function of the plan and a target's name that gives the files
 KINDS: dict[str, Callable[[Plan, str], list[str]]] = {
+    "batches": _batches,  # agreement of each mini-batch, a file for each run
     "corpora": _corpora,  # of the target's runs, a folder each
     "curves": _curves,  # perplexity over time, a file for each corpus
     "first models": _first_models,  # of the first seed

@@ -171,6 +171,29 @@ def leave_out(
     return kept, [reasons[name] for name in chosen if name in reasons]
 
 
+def leave_out_runs(
+    runs: Mapping[str, Any], config: Mapping[str, Any], schema: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """The runs of :func:`read_experiments` whose contexts their corpora have, and why each of the others is left out.
+
+    A corpus read from files has the ``contexts`` that the plan names for it; a row may need one that it could have.
+    """
+    corpora = resolved(schema["properties"]["corpora"], schema)["properties"]
+    kept, reasons = {}, []
+    for name, run in runs.items():
+        corpus = config["corpora"][run["dataset"]]
+        lacking = []
+        if corpus["source"] in ("real", "real excerpt") and "contexts" in corpus:
+            known = resolved(corpora[run["dataset"]]["properties"]["contexts"], schema)["items"]["enum"]
+            lacking = [one for one in run["fit"]["contexts"] if one in known and one not in corpus["contexts"]]
+        if lacking:
+            has = ", ".join(corpus["contexts"]) or "none"
+            reasons.append(f"{name} is left out: corpora.{run['dataset']} has no context {lacking[0]!r}; it has: {has}")
+        else:
+            kept[name] = run
+    return kept, reasons
+
+
 #: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.parts.without_contexts)
 MISSING = "missing"
 #: keys of a corpus in the plan that name files of datasets.tsv

@@ -81,13 +81,13 @@ def judge(table: pd.DataFrame) -> list[Claim]:
     return claims
 
 
-def format_table(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of :func:`agreement_table` as text for people."""
+def format_table(table: pd.DataFrame, label: str = "contexts missing", key: str = KEY) -> pd.DataFrame:
+    """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
     rows = []
     for _, row in table.iterrows():
-        shown = {"contexts missing": f"{row[KEY]:.0f}%"}
-        for name, label in MEASURES.items():
-            shown |= {f"{label}, paper": number(row[f"paper_{name}"], 3), f"{label}, ours": spread(row, name, 3)}
+        shown = {label: f"{row[key]:.0f}%"}
+        for name, measure in MEASURES.items():
+            shown |= {f"{measure}, paper": number(row[f"paper_{name}"], 3), f"{measure}, ours": spread(row, name, 3)}
         rows.append(shown | {"K, ours": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))})
     return pd.DataFrame(rows)
 

@@ -1,23 +1,22 @@
-"""Fit one run of the sheet with every seed, looking at each fit on its way; go on from a checkpoint."""
+"""Fit one run of the sheet with every seed, looking at each fit on its way if asked to; go on from checkpoints."""
 
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.engines.running.files import fit_corpus
 from mc2core.experiments.uai2016.curves import snapshot_times
 
-FILES = ("model", "trace", "provenance", "snapshots")
-
 
 def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
         corpus, fit = Corpus.load(f"{snakemake.input.corpus}/train"), snakemake.params.fit
+        n_snapshots = snakemake.params.get("n_snapshots")
         for i, seed in enumerate(snakemake.params.seeds):
             fit_corpus(
                 corpus,
                 **fit,
                 seed=seed,
-                **{name: snakemake.output[name][i] for name in FILES},
-                snapshot_times=snapshot_times(fit["iterations"], snakemake.params.n_snapshots),
+                **{name: files[i] for name, files in snakemake.output.items()},
+                snapshot_times=snapshot_times(fit["iterations"], n_snapshots) if n_snapshots else (),
                 checkpoint=snakemake.params.checkpoint.format(seed=seed),
                 checkpoint_every=snakemake.params.checkpoint_every,
                 threads=snakemake.threads,

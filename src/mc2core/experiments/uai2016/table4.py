@@ -1,0 +1,93 @@
+"""UAI 2016 table 4: agreement of SVI-MC2's clusters with classes of AUA, with no, few and all contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.experiments.icml2014.table3 import KEY as MISSING_PERCENT
+from mc2core.experiments.icml2014.table3 import agreement_table, format_table
+from mc2core.experiments.report.agreement import MEASURES
+from mc2core.experiments.report.captions import say_sources
+from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.tables import spread
+from mc2core.experiments.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2core.experiments.plan import Plan
+
+KEY = "context_available_percent"
+
+
+def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
+    """UAI16 table 4: the rows of :func:`agreement_table` by the share of contexts that is there, ascending.
+
+    paper : columns context_available_percent and the measures, as printed.
+    """
+    table = agreement_table(scores, paper.assign(**{MISSING_PERCENT: 100 - paper[KEY]}))
+    table.insert(0, KEY, 100 - table.pop(MISSING_PERCENT))
+    return table.sort_values(KEY, ignore_index=True)
+
+
+def judge(table: pd.DataFrame) -> list[Claim]:
+    """For each measure, whether it is higher with contexts, few or all of them, than with none."""
+    fitted = table[table["seeds"] > 0].set_index(KEY)
+    claims = []
+    for name, label in MEASURES.items():
+        for share in [one for one in table[KEY] if one > 0]:
+            text = f"{label} higher with {share:.0f}% of contexts than with none"
+            if not {0.0, share} <= set(fitted.index):
+                claims.append(Claim(table["dataset"][0], text, None, "no fits with and without them"))
+                continue
+            few: Any = fitted.loc[share]
+            none: Any = fitted.loc[0.0]
+            lead = few[name] - none[name]
+            sd = np.nanmax([few[f"{name}_sd"], none[f"{name}_sd"], 0.0])
+            numbers = f"{spread(few, name, 3)} against {spread(none, name, 3)}"
+            numbers += no_further_than_seeds(lead, sd, "seeds", 3)
+            claims.append(Claim(table["dataset"][0], text, bool(lead > 0), numbers))
+    return claims
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    table = table_of([storage.read_json(path) for path in files["scores"]], pd.read_csv(files["paper"][0]))
+    shown = format_table(table, "contexts", KEY)
+    return Built(table, shown=shown, claims=judge(table))
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("aua",))}
+
+
+def _caption(options: Options) -> str:
+    return (
+        "Agreement of SVI-MC2's clusters with the classes of AUA's users (1 is perfect) when no, few or all users "
+        "have their context, the other products they use: mean and sd over "
+        f"{options['n_seeds']} seeds beside the paper's figures. Which users keep it is drawn with the seed of the "
+        "fit. "
+        f"{say_sources(options['corpora'])} AUA is not public: simulated, the classes are the clusters that the users "
+        "were drawn from. Paper: UAI 2016, table 4."
+    )
+
+
+TARGET = Target(
+    title="UAI 2016, table 4: agreement with classes of AUA with few or all contexts (higher is better)",
+    shows="agreement with classes",
+    build=_build,
+    caption=_caption,
+    inputs={"scores": "scores"},
+    datasets=("aua",),
+    options=_options,
+    notes=(
+        "Ours: mean ± sd over seeds, clusters at the end of the fit; K is the number of clusters in use.",
+        "The paper prints one run: compare how the columns change, not their levels. Empty cells: not printed there, "
+        "or not fitted here.",
+    ),
+    has_paper=True,
+    has_claims=True,
+)

@@ -1,0 +1,156 @@
+"""UAI16 tables 2, 3 and 4 on made-up scores, and what table 3 is made of."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from paths import ROOT
+
+from mc2core import Corpus
+from mc2core.engines import SVI
+from mc2core.engines.svi import local
+from mc2core.experiments import targets
+from mc2core.experiments.uai2016 import batches, table2, table3, table4
+from mc2core.model import clustering
+from mc2core.sources.simulated import shapes
+
+PAPER2, PAPER3, PAPER4 = (pd.read_csv(ROOT / f"workflow/paper/uai2016_table{n}.csv") for n in (2, 3, 4))
+MEASURES = ("purity", "nmi", "rand_index", "f_score")
+
+
+def score(contexts, value, method="SVI-MC2", **changes):
+    name = "left_to_right" if method == "LDA" else "marginal"
+    return {
+        "run": "a", "title": "PubMed", "source": "simulated", "documents": 2400, "method": method, "contexts": contexts,
+        "estimator": name, "perplexity": {name: value}, "clusters": 9.0, "topics": 60.0, "seconds": 2.0, "threads": 1,
+        "missing": 0.0,
+    } | dict.fromkeys(MEASURES, value / 10_000) | changes  # fmt: skip
+
+
+# -- table 2 -------------------------------------------------------------------------------------------------------
+def test_rows_stand_beside_those_of_the_paper():
+    scores = [score(["mesh"], 2100.0), score(["mesh"], 2110.0), score([], 2200.0), score([], 2500.0, "LDA")]
+    table, _ = table2.perplexity_table(scores, PAPER2, ["marginal"])
+    assert list(zip(table["method"], table["features"], strict=True)) == [
+        ("SVI-MC2", "words+MeSH"), ("SVI-MC2", "words"), ("LDA", "words"),
+    ]  # fmt: skip
+    assert table["perplexity"].tolist() == [2105.0, 2200.0, 2500.0]
+    assert table["paper_perplexity"].tolist() == [2294, 2448, 3178]  # as printed
+    assert table["estimator"].tolist() == ["marginal", "marginal", "left_to_right"]
+
+
+@pytest.mark.parametrize(
+    ("scores", "verdicts"),
+    [
+        ([score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")], ["holds", "holds"]),
+        ([score(["mesh"], 2300.0), score([], 2200.0), score([], 2000.0, "LDA")], ["does not hold", "does not hold"]),
+        ([score(["mesh"], 2100.0), score([], 2200.0)], ["holds", "not computed"]),
+        ([score([], 2200.0), score([], 2500.0, "LDA")], ["not computed", "holds"]),
+    ],
+)
+def test_both_steps_of_the_papers_order_are_judged(scores, verdicts):
+    _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
+    assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
+    assert [one.verdict for one in claims] == verdicts
+
+
+# -- table 3 -------------------------------------------------------------------------------------------------------
+def simulated(n_documents=120):
+    rng = np.random.default_rng(0)
+    cluster = np.arange(n_documents) % 3
+    content = rng.poisson(2.0 * (np.arange(9) // 3 == cluster[:, None])) + rng.poisson(0.1, (n_documents, 9))
+    mesh = np.zeros((n_documents, 5), int)
+    mesh[np.arange(n_documents), cluster] = 1
+    mesh[::4, 4] = 1  # a second heading, of a quarter of the documents
+    mesh[5] = 0
+    return Corpus(content, contexts={"mesh": sp.csr_matrix(mesh)})
+
+
+def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
+    corpus = simulated()
+    settings = {"n_clusters": 3, "n_topics": 4, "batch_size": 50}
+    rows = batches.agreement_by_batch(corpus, "mesh", contexts={}, settings=settings, seeds=[0, 1])
+    assert rows.groupby("seed").size().tolist() == [3, 3]
+    assert rows["documents"].tolist() == [50, 100, 120] * 2
+    # by hand: the start's globals score the first mini-batch
+    engine, words = SVI(**settings), corpus.with_contexts({})
+    state = engine.init(words, 1)
+    first = next(corpus.batches(50, 1, 1))
+    batch, expected = local.take_batch(words, state.contexts, first), state.expectations()
+    likelihoods = engine.part.word_likelihoods(state, expected, batch.words, None)
+    shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
+    known = first != 5
+    assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
+    assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them
+
+
+def test_mini_batches_of_a_corpus_without_headings_are_refused():
+    with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
+        batches.agreement_by_batch(simulated().with_contexts({}), "mesh", contexts={}, settings={}, seeds=[0])
+
+
+def followed(share, *values):
+    return [
+        {"context_available_percent": share, "source": "simulated", "seed": seed, "batch": batch,
+         "documents": 100 * batch, "enmi": value + 0.01 * seed}
+        for seed in range(2) for batch, value in enumerate(values, 1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("few", "verdict"), [(0.5, "holds"), (0.2, "does not hold"), (None, "not computed")])
+def test_few_contexts_are_judged_by_the_mean_of_the_mini_batches(few, verdict):
+    rows = followed(0, 0.1, 0.3, 0.5, 0.3) + (followed(1, few, few, few, few) if few else [])
+    table = table3.by_batch(pd.DataFrame(rows))
+    none = table[table["context_available_percent"] == 0]
+    assert none["enmi"].tolist() == pytest.approx([0.105, 0.305, 0.505, 0.305])
+    assert none["epoch"].tolist() == pytest.approx([0.305] * 4)
+    assert none["documents"].tolist() == [100, 200, 300, 400]
+    assert [one.verdict for one in table3.judge(table, "PubMed")] == [verdict]
+    shown = table3.format_table(table, PAPER3)
+    assert shown.loc[0, ["contexts", "eNMI, paper", "after 25%", "after 50%", "after 100%"]].tolist() == [
+        "0%", "0.065", "0.105 ± 0.007", "0.305 ± 0.007", "0.305 ± 0.007",
+    ]  # fmt: skip
+
+
+# -- table 4 -------------------------------------------------------------------------------------------------------
+def test_shares_of_contexts_stand_beside_those_of_the_paper():
+    scores = [score(["product"], 3000.0), score(["product"], 2000.0, missing=0.99), score([], 2500.0)]
+    table = table4.table_of(scores, PAPER4)
+    assert table["context_available_percent"].tolist() == [0, 1, 100]
+    assert table["nmi"].tolist() == [0.25, 0.2, 0.3]
+    assert table["paper_nmi"].tolist() == [0.027, 0.035, 0.033]  # as printed
+    verdicts = {one.text: one.verdict for one in table4.judge(table)}
+    assert len(verdicts) == 8
+    assert verdicts["NMI higher with 1% of contexts than with none"] == "does not hold"
+    assert verdicts["purity higher with 100% of contexts than with none"] == "holds"
+    none = table4.judge(table4.table_of(scores[:1], PAPER4))
+    assert {one.verdict for one in none} == {"not computed"}
+
+
+# -- through the registry ------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", ["uai2016_table2", "uai2016_table4"])
+def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
+    files = []
+    for number, contexts in enumerate(([], ["mesh"])):
+        (tmp_path / f"{number}.json").write_text(json.dumps(score(contexts, 2000.0 + number)))
+        files.append(str(tmp_path / f"{number}.json"))
+    options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}}
+    paper = [str(ROOT / f"workflow/paper/{name}.csv")]
+    targets.make(name, {"scores": files, "paper": paper}, options, tmp_path / name)
+    assert "SVI-MC2" in (tmp_path / f"{name}.csv").read_text() or name.endswith("4")
+    assert len(pd.read_csv(tmp_path / f"{name}_claims.csv")) == (8 if name.endswith("4") else 2)
+    assert targets.registry()[name].caption(options)
+
+
+def test_table_3_is_made_from_files_of_mini_batches(tmp_path):
+    pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
+    files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table3.csv"]}
+    targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, tmp_path / "t")
+    assert pd.read_csv(tmp_path / "t_claims.csv")["verdict"].tolist() == ["holds"]
+
+
+def test_the_simulated_shapes_have_the_contexts_of_the_sheet():
+    for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):
+        assert context in shapes.SHAPES[dataset].contexts

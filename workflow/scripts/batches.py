@@ -1,0 +1,33 @@
+"""Follow the mini-batches of one epoch of one run of the sheet: their agreement with MeSH."""
+
+from pathlib import Path
+
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.corpus import Corpus
+from mc2core.experiments.plan import MISSING
+from mc2core.experiments.uai2016.batches import agreement_by_batch
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        folder, fit = Path(snakemake.input.corpus), snakemake.params.fit
+        missing = fit.get(MISSING, 0.0) if fit["contexts"] else 1.0
+        rows = agreement_by_batch(
+            Corpus.load(folder / "train"),
+            "mesh",
+            contexts=fit["contexts"],
+            settings=fit["settings"],
+            seeds=range(snakemake.params.n_seeds),
+            missing=missing,
+            threads=snakemake.threads,
+        )
+        about = {
+            "context_available_percent": round(100 * (1 - missing), 6),
+            "source": storage.read_json(folder / "source.json")["source"],
+        }
+        with storage.replacing(snakemake.output[0]) as stream:
+            rows.assign(**about).to_csv(stream, index=False)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
