@@ -195,8 +195,8 @@ def _evaluate(options: argparse.Namespace) -> None:
 
 
 def _topics(options: argparse.Namespace) -> None:
-    from mc2core.model import Model
     from mc2core.explore.topics import describe_topics
+    from mc2core.model import Model
 
     table = describe_topics(Model.load(options.model), options.words)
     for topic, weight, words in table.itertuples(index=False):
