@@ -22,8 +22,7 @@ from engines.fastex.twin import (
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.engines.fastex import engine as fastex
-from mc2core.engines.fastex import tables
+from mc2core.engines.fastex import choice, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState, sweep_exact
@@ -311,19 +310,19 @@ def test_bad_settings_are_named(settings, message):
 def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
     once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
     for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
-        monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes)
+        monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes)
         engine = FastEx(n_clusters=n_clusters)
         assert engine.chosen_proposal(once) == "exact"
         assert FastEx(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
         assert isinstance(engine.init(once, 0), ExactState)
-        monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", n_bytes - 1)
+        monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes - 1)
         assert engine.chosen_proposal(once) == "hash"
         assert FastEx(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
         state = engine.init(once, 0)
         assert isinstance(state, FastExState)
         assert isinstance(engine.restore(once, state.arrays()), FastExState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
-    monkeypatch.setattr(fastex, "MAX_EXACT_BYTES", 3 * 4 * 3)
+    monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 3 * 4 * 3)
     assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
     assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
 

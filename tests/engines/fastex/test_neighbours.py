@@ -21,9 +21,11 @@ from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
+from mc2core.engines.fastex import choice
 from mc2core.engines.fastex.components import MULTINOMIAL
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState
+from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.neighbours.graph import find_neighbours
 from mc2core.engines.fastex.neighbours.state import NeighbourState, Visits
 from mc2core.engines.fastex.neighbours.visits import choose, sweep
@@ -322,6 +324,42 @@ def test_finds_planted_clusters():
     done = fit(corpus, FastEx(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
     pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
     assert len(pairs) == len({a for a, _ in pairs})
+
+
+# -- what "auto" stands for ----------------------------------------------------------------------------------------
+def test_auto_reads_neighbours_of_multinomial_clusters_that_are_many(monkeypatch):
+    """Half of these documents have a word in three documents; no document's words are all common."""
+    corpus = Corpus(np.repeat(np.eye(4, 3, dtype=int), 3, axis=0) + np.array([0, 0, 1]))  # word frequencies 3, 3, 12
+    many = choice.MAX_EXACT_CLUSTERS + 1
+    for settings, expected in (
+        ({"n_clusters": many - 1}, "exact"),
+        ({"n_clusters": many}, "neighbours"),
+        ({"n_clusters": many, "list_budget": 2}, "exact"),
+        ({"n_clusters": many, "component": "poisson"}, "exact"),
+        ({"n_clusters": many, "proposal": "hash"}, "hash"),
+    ):
+        assert FastEx(**settings).chosen_proposal(corpus) == expected, settings
+    monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
+    assert FastEx(n_clusters=3).chosen_proposal(corpus) == "neighbours"
+    assert FastEx(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
+    monkeypatch.setattr(choice, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
+    assert FastEx(n_clusters=3).chosen_proposal(corpus) == "hash"
+
+
+def test_auto_goes_on_as_a_stored_chain_began(monkeypatch):
+    """Checkpoints of before, whose rule was another."""
+    corpus, _ = small_corpus()
+    monkeypatch.setattr(choice, "MAX_EXACT_CLUSTERS", 1)
+    engine = FastEx(n_clusters=5)
+    for proposal, kind in (("exact", ExactState), ("hash", FastExState), ("neighbours", NeighbourState)):
+        arrays = FastEx(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
+        assert isinstance(engine.restore(corpus, arrays), kind)
+    assert isinstance(engine.init(corpus, 0), NeighbourState)
+
+
+def test_a_fit_compiles_exact_sweeps_before_it_begins():
+    engine, iterations = FastEx(n_clusters=3000, exact_sweeps=[7, 9]).to_warm(small_corpus(400, 200)[0])
+    assert (engine.proposal, iterations) == ("neighbours", (1, 2, 7))
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State
+from mc2core.engines.fastex.choice import choose_proposal
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Settings
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.state import FastExState
@@ -30,7 +32,7 @@ from mc2core.engines.fastex.limits import (
 from mc2core.engines.fastex.neighbours import state as neighbours
 from mc2core.engines.fastex.neighbours.graph import NOBODY, find_neighbours, refuse_graph
 from mc2core.engines.fastex.neighbours.state import NeighbourState, Visits
-from mc2core.engines.fastex.tables import BYTES_PER_CLUSTER, table_bytes
+from mc2core.engines.fastex.tables import BYTES_PER_CLUSTER
 from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
 from mc2core.model import Sample, SparseRows
@@ -52,8 +54,6 @@ AnyState = FastExState | ExactState | NeighbourState | UncollapsedState
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
 TRIES_PER_VISIT = 2
-#: proposal="auto" scores all clusters while the tables for that take no more than this
-MAX_EXACT_BYTES = 2**31
 
 
 class FastEx(Engine):
@@ -61,12 +61,13 @@ class FastEx(Engine):
 
     The components' weights have a symmetric Dirichlet prior. Every sweep visits each document once, in order. With
     ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
-    hardly grows with K; with ``"exact"`` all clusters are scored. Both are collapsed. ``"baseline"`` is what the paper
-    compares with: it alternates assignments, all clusters being scored, with Dirichlet draws of weights and word
-    distributions.
+    hardly grows with K; with ``"exact"`` all clusters are scored. With ``"neighbours"`` (ours, multinomial components
+    only) proposals are the clusters of a document's nearest documents by shared rare words, which are found once; at
+    fixed sweeps all clusters are scored. These three are collapsed. ``"baseline"`` is what the paper compares with: it
+    alternates assignments, all clusters being scored, with Dirichlet draws of weights and word distributions.
 
-    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in proposals'
-    weights and exact scores' word terms: for the paper's projection always; for the balanced one in every sweep but
+    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in hashed
+    proposals' weights and exact scores' word terms: but for the balanced projection always; with it in every sweep but
     those right after it is fitted to the clusters (:data:`FIT_PROJECTION_AFTER`), and so always after sweep 33.
 
     Parameters
@@ -89,12 +90,14 @@ class FastEx(Engine):
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
         a precision of the cluster's own.
     proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
-        Propose by hash signatures, score every cluster exactly, choose by room, or the paper's baseline, which is not
-        collapsed. "auto" is exact while the tables this needs take at most 2 GiB, and hashes beyond. They take 8 bytes
-        for each document of a word; for a word in more than K / 4 documents 4 K, and as many for each count it has in a
-        document (at most its documents or its largest count). Two exact sweeps come closer to the true clusters than
-        hashed ones ever did (``benchmarks/fastex.md``), so that only room speaks for hashing. The rule reads the corpus
-        and K alone: a run makes the same choice on any machine.
+        Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, choose by
+        size, or the paper's baseline, which is not collapsed. "auto" is exact up to 2,000 clusters while the tables
+        this needs take at most 2 GiB. They take 8 bytes for each document of a word; for a word in more than K / 4
+        documents 4 K, and as many for each count it has in a document (at most its documents or its largest count).
+        Beyond, it reads neighbours, if components are multinomial, half of the documents have a word in 2 to
+        ``list_budget`` documents, and all that is kept takes at most 16 GiB; else it is exact up to 2 GiB, and hashes
+        beyond (``benchmarks/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
+        choice on any machine.
     failure_probability : float in (0, 1) or None, default None
         Propose by the upper bound that holds but for this probability (NIPS12 eq. 15); None is the plain estimate.
     flatness : float in (0, 1], default 0.8
@@ -109,18 +112,19 @@ class FastEx(Engine):
         converges to is then not the posterior; rounds should be far smaller than the corpus. The results are the same
         for any number of threads.
     n_neighbours : int in [1, inf), default 8
-        N, nearest documents of each that proposals read with ``proposal="neighbours"``: 4 N bytes a document.
-    list_budget : int in [1, 2147483647], default 1000
-        Entries of words' lists of documents that are read to find a document's neighbours.
+        N, nearest documents of each that neighbour proposals read, at 4 N bytes a document.
+    list_budget : int in [1, 2147483647], default 4000
+        Entries of words' lists of documents that are read, rarest words first, to find a document's neighbours.
     tries : int in [1, inf), default 4
-        Metropolis-Hastings moves of a document in each sweep with ``proposal="neighbours"``.
+        Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
     uniform_share : float in (0, 1], default 0.05
-        Share of neighbour proposals that are of any cluster, so that none is out of reach.
+        Share of neighbour proposals that may be any cluster, so that none is out of reach.
     exact_sweeps : list of int in [1, inf), default [5]
-        Numbers of the sweeps that score every cluster in a chain of neighbour proposals.
+        Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
+        proposals, take the place of the counts while they last.
     threads : int in [1, inf), default 1
-        Never changes a result. They share the baseline's sweeps, and hashed ones in rounds; exact sweeps, and hashed
-        ones of a document at a time, take one thread.
+        Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, and
+        hashed proposals in rounds; exact sweeps, and hashed ones of a document at a time, take one thread.
 
     Raises
     ------
@@ -147,7 +151,7 @@ class FastEx(Engine):
         rate_prior: float = 1.0,
         documents_per_round: int = 1,
         n_neighbours: int = 8,
-        list_budget: int = 1000,
+        list_budget: int = 4000,
         tries: int = 4,
         uniform_share: float = 0.05,
         exact_sweeps: Sequence[int] = (5,),
@@ -183,7 +187,13 @@ class FastEx(Engine):
         """What "auto" stands for with this corpus, or the proposal that is set."""
         if self.proposal != "auto":
             return self.proposal
-        return "exact" if table_bytes(corpus, self.n_clusters) <= MAX_EXACT_BYTES else "hash"
+        return choose_proposal(corpus, self.n_clusters, self.component == "multinomial", self._visits)
+
+    def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
+        """As :meth:`Engine.to_warm`: what "auto" stands for with the whole corpus, and an exact sweep besides."""
+        engine = copy(self)
+        engine.proposal = self.chosen_proposal(corpus)
+        return engine, (1, 2, *self.exact_sweeps[:1])
 
     @property
     def _visits(self) -> Visits:
@@ -289,6 +299,8 @@ class FastEx(Engine):
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         self._refuse(corpus)
         sampler, settings = self.chosen_proposal(corpus), self._settings
+        if self.proposal == "auto":  # a chain goes on as it began, whatever the rule was then
+            sampler = next((one for one, described in _DESCRIBED_FOR.items() if set(described) <= set(arrays)), "exact")
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters, "N": self.n_neighbours}
         check(arrays, _DESCRIBED | _DESCRIBED_FOR.get(sampler, {}), sizes)
         cluster = arrays["cluster"]

@@ -289,8 +289,9 @@ def _warm(engine: Engine, corpus: Corpus) -> float:
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)
     with suppress(ValueError):  # the run itself meets the same settings, and names documents by their numbers
+        engine, iterations = engine.to_warm(corpus)
         state = engine.init(part, seed=0)
-        for iteration in (1, 2):
+        for iteration in iterations:
             engine.step(part, state, 0, iteration)
         engine.sample(part, engine.restore(part, state.arrays()))
     return time.perf_counter() - started

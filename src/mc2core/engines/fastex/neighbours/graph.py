@@ -52,6 +52,11 @@ def index_bytes(content: sp.csr_matrix) -> int:
     return 4 * content.nnz + 24 * content.shape[1] + 16 * content.shape[0]
 
 
+def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
+    """(V,) bool: words whose lists tell one document from another, by their document frequency."""
+    return (frequency >= 2) & (frequency < n_documents)
+
+
 def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
@@ -84,8 +89,7 @@ def _build_index(content: sp.csr_matrix, seed: int) -> Index:
     order = rng.permutation(n_documents).astype(np.int32)
     frequency = np.bincount(content.indices, minlength=n_words)
     by_frequency = np.lexsort((rng.permutation(n_words), frequency))
-    is_read = (frequency >= 2) & (frequency < n_documents)
-    read = by_frequency[is_read[by_frequency]]
+    read = by_frequency[is_read(frequency[by_frequency], n_documents)]
     rank = np.full(n_words, -1, np.int32)
     rank[read] = np.arange(len(read))
     starts = np.concatenate([[0], np.cumsum(frequency[read])]).astype(np.int64)
