@@ -231,6 +231,7 @@ def test_the_plans_of_the_checkout_are_accepted():
         path = ROOT / "config/experiments.tsv"
         rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
         runs = plan.read_experiments(path, rows, whole, whole["corpora"])
+        runs, _ = plan.leave_out_runs(runs, whole, CONFIG_SCHEMA)
         check_runs(path, runs, whole, CONFIG_SCHEMA, {target for run in runs.values() for target in run["targets"]})
 
 

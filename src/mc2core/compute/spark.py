@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mc2core.compute.standalone import SparkFailed, Standalone, asked_for, missing
 
 #: property of ours: a folder that every executor can read and this process can write to
 FOLDER = "spark.mc2core.folder"
@@ -31,20 +32,8 @@ MARK = "mc2core: "
 
 _given: dict[str, str] = {}
 _started: list[Any] = []
-
-
-class SparkFailed(OSError):
-    """Spark could not do its part; one sentence says why."""
-
-
-def missing() -> str | None:
-    """A sentence on what is missing to run Spark here and how to get it, or None."""
-    if importlib.util.find_spec("pyspark") is None:
-        return "Spark needs pyspark, which is not installed; pip install -c constraints.txt -e '.[spark]' brings it"
-    home = os.environ.get("JAVA_HOME")
-    if not (shutil.which("java") or (home and (Path(home) / "bin/java").is_file())):
-        return "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless"
-    return None
+_clusters: list[Standalone] = []
+_scratch: list[str] = []
 
 
 @contextmanager
@@ -52,7 +41,8 @@ def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Work with these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) inside.
 
     The context is started when it is first needed and stopped at the end. One that runs already, as under
-    spark-submit, is used as it is and goes on.
+    spark-submit, is used as it is and goes on. The master ``standalone[N]`` is ours: a standalone cluster of N workers
+    on this machine, which is started and stopped with the context.
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
@@ -87,6 +77,9 @@ def context() -> Any:
         for name, value in (_USUAL | _given).items():
             if name in _given or not conf.contains(name):
                 conf.set(name, value)
+        if workers := asked_for(str(conf.get("spark.master"))):
+            _clusters.append(Standalone(_scratch_folder() / "standalone", workers).__enter__())
+            conf.set("spark.master", _clusters[-1].master)
         with in_a_sentence("Spark does not start"):
             _started.append(SparkContext(conf=conf))
     _started[-1].setLogLevel(_given.get("spark.log.level", _USUAL["spark.log.level"]))
@@ -94,21 +87,22 @@ def context() -> Any:
 
 
 def stop() -> None:
-    """Stop the context that was started here, if there is one."""
+    """Stop the context that was started here, if there is one, and its cluster."""
     while _started:
         _started.pop().stop()
+    while _clusters:
+        _clusters.pop().__exit__(None, None, None)
     while _scratch:
         shutil.rmtree(_scratch.pop(), ignore_errors=True)
-
-
-_scratch: list[str] = []
 
 
 def folder() -> Path:
     """The folder of FOLDER; where it is not given, a temporary one of this machine, which other machines do not see."""
     there = context().getConf().get(FOLDER)
-    if there:
-        return Path(there).absolute()
+    return Path(there).absolute() if there else _scratch_folder()
+
+
+def _scratch_folder() -> Path:
     if not _scratch:
         _scratch.append(tempfile.mkdtemp(prefix="mc2core-spark-"))
     return Path(_scratch[0])

@@ -1,0 +1,180 @@
+"""SVI on a standalone Spark cluster of two workers whose parts are killed: the result is that of an undisturbed run."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+
+import numpy as np
+import psutil
+import pytest
+
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.compute import spark
+from mc2core.compute.standalone import Standalone, missing
+from mc2core.engines.running.files import fit_corpus
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
+EPOCHS = 5
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    rng = np.random.default_rng(1)
+    rate = 0.1 + 2.0 * (np.arange(30) // 8 == rng.integers(4, size=400)[:, None])
+    folder = tmp_path_factory.mktemp("faults") / "corpus"
+    Corpus(rng.poisson(rate)).save(folder)
+    return Corpus.load(folder)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tmp_path_factory):
+    """Arrays of the model of a run in this process, on two threads of Spark."""
+    out = tmp_path_factory.mktemp("undisturbed")
+    files = {"model": out / "model.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
+    fit_corpus(
+        corpus, engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0, checkpoint=out / "c.npz",
+        spark={"spark.master": "local[2]"}, progress=False, **files,
+    )  # fmt: skip
+    return results(out)
+
+
+def results(out):
+    arrays = {name: array for name, array in storage.read_arrays(out / "model.npz").items() if name != "meta"}
+    trace = np.genfromtxt(out / "trace.tsv", names=True)
+    return arrays | {f"trace.{name}": trace[name] for name in ("elbo", "clusters", "topics")}
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name], equal_nan=True), name
+
+
+@contextmanager
+def running(corpus, out, master, *more, epochs=EPOCHS):
+    """``mc2 fit`` in a process of its own."""
+    properties = {"spark.master": master, spark.FOLDER: out / "shards", "spark.executor.memory": "600m"}
+    given = [f"{name}={value}" for name, value in (SETTINGS | properties).items()] + list(more)
+    command = [sys.executable, "-m", "mc2core", "fit", str(corpus._folder), "--engine", "svi", "--out", str(out)]
+    command += ["--iterations", str(epochs), "--checkpoint-every", "1"]
+    command += [word for one in given for word in ("--set", one)]
+    with (out / "log").open("a") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for_epoch(process, out, epoch, seconds=120):
+    """Until the trace has a row of this epoch."""
+    end = time.monotonic() + seconds
+    while len((out / "trace.tsv").read_text().splitlines() if (out / "trace.tsv").is_file() else ()) <= epoch:
+        assert process.poll() is None, (out / "log").read_text()
+        assert time.monotonic() < end, "the run is too slow"
+        time.sleep(0.02)
+
+
+def of_worker(cluster, i, word):
+    """Processes below worker ``i`` with this word in their command line, the youngest last."""
+    found = []
+    for one in psutil.Process(cluster.processes[f"worker{i}"].pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            found += [one] if word in " ".join(one.cmdline()) else []
+    return found
+
+
+def kill(process):
+    """``kill -9``, unless it has ended."""
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+
+
+def finish(process, out, seconds=180):
+    assert process.wait(seconds) == 0, (out / "log").read_text()
+
+
+def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, undisturbed, tmp_path):
+    with Standalone(tmp_path / "cluster", memory="700m") as cluster:
+        with running(corpus, tmp_path, cluster.master) as process:
+            wait_for_epoch(process, tmp_path, 1)
+            kill(of_worker(cluster, 1, "pyspark")[-1])  # a Python worker
+            wait_for_epoch(process, tmp_path, 2)
+            kill(of_worker(cluster, 1, "CoarseGrainedExecutorBackend")[-1])
+            wait_for_epoch(process, tmp_path, 3)
+            process.send_signal(signal.SIGKILL)  # the driver
+            assert process.wait() == -signal.SIGKILL
+        assert (tmp_path / "checkpoint.npz").is_file()
+        assert not (tmp_path / "model.npz").exists()
+        with running(corpus, tmp_path, cluster.master) as process:
+            wait_for_epoch(process, tmp_path, 4)
+            cluster.kill_worker(2)
+            finish(process, tmp_path)
+    same(results(tmp_path), undisturbed)
+
+
+def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_path):
+    """What the test above rests on: Spark's recovery, which is switched off here."""
+    with (
+        Standalone(tmp_path / "cluster", n_workers=1, memory="700m") as cluster,
+        running(corpus, tmp_path, cluster.master, "spark.task.maxFailures=1", epochs=400) as process,
+    ):
+        wait_for_epoch(process, tmp_path, 1)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            for one in of_worker(cluster, 1, "pyspark"):
+                kill(one)
+            time.sleep(0.05)
+        assert process.wait(5) == 2
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert last.startswith("mc2: error: Spark gave up a mini-batch: "), last
+
+
+def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_path):
+    with (
+        Standalone(tmp_path / "cluster", memory="700m") as cluster,
+        running(corpus, tmp_path, cluster.master, epochs=400) as process,
+    ):
+        wait_for_epoch(process, tmp_path, 1)
+        (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
+        shutil.rmtree(folder / "00002")
+        for i in (1, 2):  # processes that had it open would go on with it; new ones look for it
+            for one in of_worker(cluster, i, "pyspark"):
+                kill(one)
+        assert process.wait(120) == 2
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert last.startswith("mc2: error: shard 00002 on "), last
+    assert "corpus.json is missing" in last
+
+
+@contextmanager
+def full_disk(folder):
+    """A file system of 64 KiB at ``folder``, filled to the last byte."""
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a full disk needs the right to mount file systems")
+    try:
+        (folder / "local").mkdir()
+        (folder / "work").mkdir()
+        with (folder / "filling").open("wb", buffering=0) as stream, suppress(OSError):
+            while True:
+                stream.write(bytes(4096))
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_worker_with_a_full_disk_is_done_without(corpus, undisturbed, tmp_path):
+    with full_disk(tmp_path / "cluster" / "worker2"), Standalone(tmp_path / "cluster", memory="700m") as cluster:
+        with running(corpus, tmp_path, cluster.master) as process:
+            finish(process, tmp_path)
+        assert "No space left on device" in (cluster.folder / "worker2.log").read_text()
+    same(results(tmp_path), undisturbed)
