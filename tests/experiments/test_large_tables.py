@@ -78,7 +78,8 @@ def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
     engine, words = SVI(**settings), corpus.with_contexts({})
     state = engine.init(words, 1)
     first = next(corpus.batches(50, 1, 1))
-    batch, expected = local.take_batch(words, state.contexts, first), state.expectations()
+    batch = local.take_batch(words, state.contexts, first).narrowed()
+    expected = state.expectations(batch.columns)
     likelihoods = engine.part.word_likelihoods(state, expected, batch.words, None)
     shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
     known = first != 5

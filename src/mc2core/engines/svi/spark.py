@@ -33,12 +33,13 @@ from mc2core.families.stacked import StackedContexts
 class Sums(NamedTuple):
     """What a task sends back of the documents of its shard, or nothing where it has none of the batch.
 
-    place : (U',) int64, its words among the batch's
+    place, columns : int64, its words and the columns of its contexts among the batch's
     cluster : (B',) int32
-    documents : DocumentStatistics over its own words
+    documents : DocumentStatistics over its own words and columns
     """
 
     place: np.ndarray
+    columns: np.ndarray
     cluster: np.ndarray
     documents: local.DocumentStatistics
 
@@ -64,25 +65,37 @@ class ShardedDocuments:
                 "words": batch.words,
                 "log_likelihood": log_likelihood,
                 "log_group": expected.log_group,
+                "columns": batch.columns,
                 "contexts": expected.contexts,
             }
-            # a name of its own: on a file system of a network, one that was seen before may be an older file
-            path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
-            try:
-                with path.open("wb") as stream:
-                    np.savez(stream, **arrays)
-                task = partial(visit, self.shards, path, self.families)
-                with spark.in_a_sentence("Spark gave up a mini-batch"):
-                    found = self.numbers.mapPartitions(task).collect()
-            finally:
-                path.unlink(missing_ok=True)
-            return _together(found, log_likelihood)
+            return _together(self.run(arrays), log_likelihood, expected.contexts)
 
         return assign
 
+    def run(self, arrays: Mapping[str, Any]) -> list[Sums | None]:
+        """What each shard sends back of a step of these arrays, in the order of the shards."""
+        # a name of its own: on a file system of a network, one that was seen before may be an older file
+        path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
+        try:
+            write_step(path, arrays)
+            task = partial(visit, self.shards, path, self.families)
+            with spark.in_a_sentence("Spark gave up a mini-batch"):
+                found: list[Sums | None] = self.numbers.mapPartitions(task).collect()
+        finally:
+            path.unlink(missing_ok=True)
+        return found
 
-def _together(found: Iterable[Sums | None], log_likelihood: np.ndarray) -> tuple[np.ndarray, local.DocumentStatistics]:
-    """Clusters and sums of all documents, shard after shard."""
+
+def write_step(path: Path, arrays: Mapping[str, Any]) -> None:
+    """Write what documents need. Nothing reads it before it is whole, and it is gone after the step."""
+    with path.open("wb") as stream:
+        np.savez(stream, **arrays)
+
+
+def _together(
+    found: Iterable[Sums | None], log_likelihood: np.ndarray, contexts: np.ndarray
+) -> tuple[np.ndarray, local.DocumentStatistics]:
+    """Clusters and sums of all documents, shard after shard; over the (U, K) words and (K, D') columns of the batch."""
     clusters, total = [], None
     for one in found:
         if one is None:
@@ -90,6 +103,9 @@ def _together(found: Iterable[Sums | None], log_likelihood: np.ndarray) -> tuple
         word_mass = np.zeros_like(log_likelihood)
         word_mass[one.place] = one.documents.word_mass
         one.documents.word_mass = word_mass
+        sums = np.zeros_like(contexts)
+        sums[:, one.columns] = one.documents.contexts
+        one.documents.contexts = sums
         total = one.documents if total is None else total + one.documents
         clusters.append(one.cluster)
     if total is None:
@@ -133,8 +149,12 @@ def _visit_one(shards: Shards, path: Path, families: Mapping[str, Mapping[str, A
         first, last = np.searchsorted(rows, shards.bounds[p : p + 2])
         if first == last:
             return None
-        batch = local.take_batch(shard, contexts, rows[first:last] - shards.bounds[p])
-        place = np.searchsorted(step["words"], batch.words)
-        expected = Expectations(log_group=step["log_group"], log_topic_total=np.zeros(0), contexts=step["contexts"])
+        batch = local.take_batch(shard, contexts, rows[first:last] - shards.bounds[p]).narrowed()
+        place, columns = np.searchsorted(step["words"], batch.words), np.searchsorted(step["columns"], batch.columns)
+        expected = Expectations(
+            log_group=step["log_group"],
+            log_topic_total=np.zeros(0),
+            contexts=np.ascontiguousarray(step["contexts"][:, columns]),
+        )
         shares, documents = local.assign_documents(batch, step["log_likelihood"][place], expected, None)
-    return Sums(place, local.likeliest(shares), documents)
+    return Sums(place, columns, local.likeliest(shares), documents)
