@@ -28,13 +28,13 @@ from sources.collections import test_labelled, test_nips, test_nuswide
 from sources.formats import test_sevenzip
 from sources.own import test_annotated
 
+from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.download import fetch
 from mc2core.sources.dumps import vocabulary
 from mc2core.sources.formats import archives, matlab, rar, xmlstream
 from mc2core.sources.own import annotated, table, uci
-from mc2core.sources.own.table import ContextColumn, Layout
 
 LAYOUT = Layout(
     "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "counts")}, id="id"

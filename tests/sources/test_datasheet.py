@@ -6,8 +6,9 @@ import pytest
 from paths import ROOT
 
 from mc2core import Corpus
+from mc2core.corpus.building.counts import Dropped
 from mc2core.sources import datasheet
-from mc2core.sources.datasheet import Dropped, PaperCount
+from mc2core.sources.datasheet import PaperCount
 
 PAPER = ROOT / "workflow/paper/datasets.csv"
 

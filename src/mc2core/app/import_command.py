@@ -6,24 +6,29 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mc2core.sources.own.reading import LAYOUT, read_own
+from mc2core.sources.own.reading import LAYOUT, TOKENISERS, notes_of, read_own
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
     from mc2core.model import Model
 
 
+_FORMS = """\
+Tables (.jsonl, .csv, .tsv, .parquet, .xlsx; .gz too) have a document to a row. A bag is a list or an object of counts
+in JSON; in CSV, names with semicolons between, or the --separator: 'graph; tree'. Only counts read 'graph:2' as graph,
+twice. The .txt files of a folder are documents with the columns text, file and folder.
+Words of running text are runs of letters, marks and digits of any script, with apostrophes inside. Chinese, Japanese
+and Thai, which have no spaces, become pairs of characters: for words, cut them yourself and import a bag.
+UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
+obs. --like leaves out, and counts, the words and values that the earlier import does not have; --label, --id and --keep
+are its own where the file has them, unless they are given."""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options; the form of the input is told by its name."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = (
-        "Tables (.jsonl, .csv, .tsv, .parquet) have a document to a row. A bag is a list or an object of counts in\n"
-        "JSON; in CSV, names with semicolons between: 'graph; tree'. Only counts read 'graph:2' as graph, twice.\n"
-        "UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are\n"
-        "columns of obs. --like leaves out, and counts, the words and values that the earlier import does not have;\n"
-        "--label, --id and --keep are its own where the file has them, unless they are given."
-    )
-    parser.add_argument("input", type=Path, help="table, docword.NAME.txt or .h5ad file")
+    parser.epilog = _FORMS
+    parser.add_argument("input", type=Path, help="table, folder of .txt files, docword.NAME.txt or .h5ad")
     parser.add_argument(
         "--like",
         metavar="MODEL|CORPUS",
@@ -39,21 +44,59 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         dest="contexts",
         action="append",
         metavar="[NAME=]COLUMN:KIND",
-        help="a column that is a context, of kind number, bag, counts or text; may be given again",
+        help="a column that is a context, of kind number, date, bag, counts or text; may be given again",
     )
     parser.add_argument("--label", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
     parser.add_argument(
         "--keep", metavar="COLUMN", action="append", help="keep a column, such as a title; again and again"
     )
+    _add_words(parser)
+    _add_values(parser)
+    parser.add_argument("--layer", help="layer of an AnnData file that holds the counts (default: X)")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for the corpus and datasheet.md")
+
+
+def _add_words(parser: argparse.ArgumentParser) -> None:
+    """Which words are counted, and how."""
     parser.add_argument(
         "--vocabulary", metavar="FILE", type=Path, help="the words, one to a line (default: those seen)"
     )
     parser.add_argument("--min-documents", type=int, metavar="N", help="drop words in fewer documents (default 1)")
+    parser.add_argument("--max-share", type=float, metavar="SHARE", help="drop words in more than this share of them")
     parser.add_argument("--max-words", type=int, metavar="N", help="keep only the N most frequent words")
-    parser.add_argument("--min-letters", type=int, metavar="N", help="of a word in running text (default 3)")
-    parser.add_argument("--layer", help="layer of an AnnData file that holds the counts (default: X)")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for the corpus and datasheet.md")
+    parser.add_argument(
+        "--stop-words", metavar="LANGUAGE|FILE|none", help="leave these out of running text (default english)"
+    )
+    parser.add_argument("--min-letters", type=int, metavar="N", help="of a word in running text (default 2)")
+    parser.add_argument("--ngrams", type=int, metavar="N", help="count up to N words in a row as one more (default 1)")
+    parser.add_argument(
+        "--tokeniser", choices=TOKENISERS, help="a-z: the papers' words, without accents (default unicode)"
+    )
+    parser.add_argument(
+        "--word-counts", choices=("raw", "presence", "log"), help="once a document, or 1 + floor(log2 n) times"
+    )
+
+
+def _add_values(parser: argparse.ArgumentParser) -> None:
+    """How cells and rows are read."""
+    parser.add_argument(
+        "--separator",
+        dest="separators",
+        action="append",
+        metavar="[COLUMN=]SIGN",
+        help="between the names of a bag (default ;); may be given again",
+    )
+    parser.add_argument(
+        "--rare",
+        action="append",
+        metavar="CONTEXT=N[:pool]",
+        help="drop values of a context in fewer than N documents, or count them as one, '(rare)'; may be given again",
+    )
+    parser.add_argument("--date-format", metavar="FORMAT", help="of dates that are not ISO 8601, such as %%d.%%m.%%Y")
+    parser.add_argument(
+        "--skip-bad", type=int, metavar="N", help="leave out up to N bad rows, and list them in bad_rows.tsv"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -62,16 +105,20 @@ def run(options: argparse.Namespace) -> None:
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
     from mc2core.base import storage
+    from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.files import CORPUS_FILES
     from mc2core.sources import datasheet
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     like = None if options.like is None else _load(options.like)
-    corpus, dropped = read_own(options.input, {setting: getattr(options, setting) for setting in LAYOUT}, like)
+    settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
+    corpus, dropped = read_own(options.input, settings, like, bad)
     source = f"imported from {options.input.name}" + (f", like {options.like}" if like else "")
     with storage.replacing_folder(options.out, CORPUS_FILES) as new:
         corpus.save(new)
-        datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped)
+        datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped, notes=notes_of(corpus))
+        if bad.number:
+            bad.write(new / "bad_rows.tsv")
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 
 

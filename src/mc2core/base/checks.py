@@ -92,3 +92,9 @@ def truth_value(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise ValueError(f"{name} is {value!r}; it must be true or false")
     return bool(value)
+
+
+def shown(value: Any) -> str:
+    """A value as a message shows it, cut to a readable length."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

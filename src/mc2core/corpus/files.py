@@ -17,7 +17,7 @@ FORMAT = "mc2core corpus 1"
 #: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
 CORPUS_FILES = (
     r"corpus\.json|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?\.npy|context\.[^/]+\.names\.txt"
-    r"|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md"
+    r"|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
 _META = "corpus.json"
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at

@@ -132,7 +132,7 @@ def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _own_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
     columns = dict(importing.parse_context(text) for text in settings["contexts"] or ())
-    return {name: "number" if column.kind == "number" else "bag" for name, column in columns.items()}
+    return {name: "number" if column.kind in ("number", "date") else "bag" for name, column in columns.items()}
 
 
 def _drawn(name: str) -> dict[str, str]:

@@ -12,20 +12,12 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.counts import Dropped
 from mc2core.sources.formats.records import csv_rows
 
 #: names of words and of values that a sheet shows
 _MOST_FREQUENT = 10
 PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """``number`` of ``what`` ("documents", "tokens") that a reader left out, and ``why``."""
-
-    what: str
-    number: int
-    why: str
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core.corpus.building.columns import ContextColumn
 from mc2core.sources.own import annotated
-from mc2core.sources.own.table import ContextColumn
 
 h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
 TEXT = h5py.string_dtype()

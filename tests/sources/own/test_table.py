@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2core import Corpus
+from mc2core.corpus.building.columns import ContextColumn, Layout
+from mc2core.corpus.building.counts import VocabularyRule
+from mc2core.corpus.building.tokens import Tokeniser
 from mc2core.sources.formats import records
 from mc2core.sources.own import table
-from mc2core.sources.own.table import ContextColumn, Layout, read_table
-from mc2core.sources.text.counts import VocabularyRule
+from mc2core.sources.own.table import read_table
 
 LAYOUT = Layout(
     content="words",
@@ -117,7 +119,11 @@ def test_running_text_and_the_rule_for_words(tmp_path):
     corpus, dropped = read_table(path, Layout("t"), vocabulary=["saw", "cow", "cat"])
     assert corpus.content.toarray().tolist() == [[1, 0, 2], [0, 0, 0], [0, 0, 0], [0, 0, 1]]
     assert [(one.number, one.what) for one in dropped] == [(1, "tokens")]
-    assert read_table(path, Layout("t", min_letters=2, content_kind="text"))[0].vocabulary == ["cat", "dog", "saw"]
+    assert read_table(path, Layout("t", "text", tokeniser=Tokeniser(min_letters=3)))[0].vocabulary == [
+        "cat",
+        "dog",
+        "saw",
+    ]
 
 
 def test_text_as_context_and_several_labels(tmp_path):
@@ -258,24 +264,24 @@ def test_other_files_and_layouts_are_refused(tmp_path):
         read_table(
             lines(tmp_path / "a.jsonl", '{"t": "x", "g": null}', '{"t": "", "g": ["a", "b"]}'), Layout("t", label="g")
         )
-    with pytest.raises(ValueError, match="context column 'y' is of kind 'date'; kinds are number, bag, text"):
-        ContextColumn("y", "date")
+    with pytest.raises(ValueError, match="context column 'y' is of kind 'time'; kinds are number, date, bag, text"):
+        ContextColumn("y", "time")
     with pytest.raises(ValueError, match="content is of kind 'words'; kinds are text, bag"):
         Layout("t", "words")
     with pytest.raises(ValueError, match="context name 'a b' must be a plain identifier"):
         Layout("t", contexts={"a b": ContextColumn("y", "bag")})
     with pytest.raises(ValueError, match="max_words is 0; it must be at least 1"):
         VocabularyRule(max_words=0)
-    with pytest.raises(ValueError, match="min_letters is 0; it must be at least 1"):
-        Layout("t", min_letters=0)
+    with pytest.raises(ValueError, match="min_letters is 0; it must be a whole number of at least 1"):
+        Tokeniser(min_letters=0)
     with pytest.raises(ValueError, match="a fixed vocabulary and a rule for one exclude each other"):
         read_table(tmp_path / "a.jsonl", Layout("t"), ["x"], VocabularyRule())
 
 
 def test_a_file_without_a_word_is_named_with_the_rule(tmp_path):
-    path = lines(tmp_path / "a.csv", "t", "\u0434\u043e\u043c", "of it")
+    path = lines(tmp_path / "a.csv", "t", "7", "of it")
     with pytest.raises(
-        ValueError, match=r"a\.csv, column 't': no document has a word; running text is cut into runs of at least 3"
+        ValueError, match=r"a\.csv, column 't': no document has a word; running text is cut into words of at least 2"
     ):
         read_table(path, Layout("t"))
     with pytest.raises(
@@ -310,6 +316,7 @@ def test_random_bytes_never_escape_as_another_error(tmp_path_factory, content, s
     try:
         corpus, _ = read_table(path, layout)
     except ValueError as error:
-        assert "\n" not in str(error)  # noqa: PT017 - either outcome is right, a third is not
+        # either outcome is right, a third is not; several bad rows have a line each
+        assert len(str(error).splitlines()) == 1 or "rows cannot be read" in str(error)  # noqa: PT017
     else:
         assert sum(Counter(corpus.content.indices).values()) == corpus.content.nnz

@@ -16,10 +16,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
-from mc2core.sources.datasheet import Dropped
+from mc2core.corpus.building.counts import CountsBuilder, Dropped
 from mc2core.sources.formats import archives, ldac
 from mc2core.sources.formats.records import lines_of
-from mc2core.sources.text.counts import CountsBuilder
 
 N_VISUAL_WORDS = 158
 N_SCENES = 8

@@ -16,10 +16,9 @@ import numpy as np
 import pandas as pd
 
 from mc2core.corpus import Corpus
-from mc2core.sources.datasheet import Dropped
+from mc2core.corpus.building.counts import CountsBuilder, Dropped, VocabularyRule
 from mc2core.sources.formats import archives
 from mc2core.sources.text import words as text
-from mc2core.sources.text.counts import CountsBuilder, VocabularyRule
 
 MIN_DOCUMENTS = 5
 MAX_TEXT_BYTES = 4 * 2**20

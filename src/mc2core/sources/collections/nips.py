@@ -18,8 +18,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.counts import Dropped
 from mc2core.sources.collections import nips_raw
-from mc2core.sources.datasheet import Dropped
 from mc2core.sources.formats import archives, ldac, matlab
 from mc2core.sources.text import words as text
 

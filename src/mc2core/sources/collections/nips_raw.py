@@ -21,10 +21,9 @@ from typing import NamedTuple
 
 import scipy.sparse as sp
 
-from mc2core.sources.datasheet import Dropped
+from mc2core.corpus.building.counts import CountsBuilder, Dropped, VocabularyRule
 from mc2core.sources.formats import archives
 from mc2core.sources.text import words as text
-from mc2core.sources.text.counts import CountsBuilder, VocabularyRule
 
 MIN_DOCUMENTS = 6
 MAX_PAPER_BYTES = 4 * 2**20

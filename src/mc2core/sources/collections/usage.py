@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.checks import shown
 from mc2core.corpus import Corpus
-from mc2core.sources.datasheet import Dropped
-from mc2core.sources.formats.records import READERS, read_rows, shown
-from mc2core.sources.text.counts import MAX_COUNT
+from mc2core.corpus.building.counts import MAX_COUNT, Dropped
+from mc2core.sources.formats.records import ENDINGS, read_rows
 
 
 def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
@@ -44,7 +44,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
         raise ValueError(f"{folder} is not a folder with the tables functions, products and paid")
     path = _table(folder, "functions")
     if path is None:
-        raise ValueError(f"{folder} has no table functions ({', '.join('functions' + ending for ending in READERS)})")
+        raise ValueError(f"{folder} has no table functions ({', '.join('functions' + ending for ending in ENDINGS)})")
     content, users, functions = _read_counts(path)
     row_of = {user: row for row, user in enumerate(users)}
     contexts: dict[str, sp.csr_matrix] = {}
@@ -69,7 +69,7 @@ def read(folder: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
 
 
 def _table(folder: Path, name: str) -> Path | None:
-    found = [folder / (name + ending) for ending in READERS if (folder / (name + ending)).is_file()]
+    found = [folder / (name + ending) for ending in ENDINGS if (folder / (name + ending)).is_file()]
     if len(found) > 1:
         raise ValueError(f"{folder} has the table {name} twice: {found[0].name} and {found[1].name}")
     return found[0] if found else None

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.sources.datasheet import Dropped
+from mc2core.corpus.building.counts import Dropped
 from mc2core.sources.dumps import categorygraph, pubmed, shards, wikipedia
 from mc2core.sources.dumps.vocabulary import count_vocabulary, read_vocabulary
 from mc2core.sources.text.words import STOP_WORDS

@@ -1,4 +1,4 @@
-"""Rows of JSON Lines, CSV and Parquet files, one after another, each with its place for messages.
+"""Rows of tables (JSON Lines, CSV, Parquet, Excel) and of folders of text files, each with its place for messages.
 
 Files come from anybody: lines and fields have a limit, text must be UTF-8, a row must have the fields of the header.
 """
@@ -6,27 +6,39 @@ Files come from anybody: lines and fields have a limit, text must be UTF-8, a ro
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import os
+import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
-from mc2core.base.checks import did_you_mean
+from mc2core.base.checks import did_you_mean, shown
+from mc2core.base.faults import BadRow, Fault
+from mc2core.sources.formats import excel
 
 MAX_LINE_BYTES = 32 * 2**20
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}
+FOLDER = "folder"
+_SEPARATORS = (".csv", ".tsv")
+_BINARY = (".parquet", ".xlsx", "")
+_FOLDER_COLUMNS = ("text", "file", "folder")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
 _BATCH_ROWS = 65_536
 
 Row = tuple[int, list[Any]]
 
 
 def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Row]:
-    """Yield (line, values of ``columns``) of a file named .jsonl, .ndjson, .csv, .tsv or .parquet.
+    """Yield (line, values of ``columns``) of a file with one of ENDINGS, or of a folder.
 
     ``line`` is the line on which the row ends (of Parquet: its number from 1). Values are text in CSV, whatever JSON
-    holds in JSON Lines, with None for a key that is absent, and Python values in Parquet. Blank lines are skipped.
+    holds in JSON Lines, with None for a key that is absent, and Python values in Parquet and Excel files. Blank lines
+    are skipped. A CSV file whose header has semicolons and no comma is separated by semicolons. Text may be compressed,
+    named .csv.gz. The rows of a folder are the files below it that are named .txt, in the order of their paths, with
+    the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the folder it lies in).
 
     Raises
     ------
@@ -34,8 +46,24 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
         One sentence with file and line: not UTF-8, too long, not JSON, unfinished quotes, other fields than the
         header's, a column that the header lacks (the nearest is named), or an ending that is not known.
     """
+    for place, values in rows_or_faults(path, columns):
+        if isinstance(values, Fault):
+            raise ValueError(f"{path}, {BadRow(place, None, values.message)}")
+        yield place, values
+
+
+def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    """:func:`read_rows` with a Fault in place of the values of a row that cannot be read."""
     path = Path(path)
-    yield from READERS[_kind(path)](path, columns)
+    with _whole_gzip(path):
+        yield from READERS[_kind(path)](path, columns)
+
+
+def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
+    """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
+    path = Path(path)
+    with _whole_gzip(path):
+        return _kind(path) == ".csv" and _delimiter(path) == ";"
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[str]:
@@ -45,28 +73,58 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     """
     path = Path(path)
     kind = _kind(path)
-    if kind in _SEPARATORS:
-        return _header(csv_rows(path, _SEPARATORS[kind]))
+    if kind == FOLDER:
+        return list(_FOLDER_COLUMNS)
     if kind == ".parquet":
         import pyarrow.parquet as pq
 
         with _whole_parquet(path):
             return list(pq.read_schema(path).names)
-    return list(dict.fromkeys(key for _, record in _json_lines(path) for key in record))
+    if kind == ".xlsx":
+        return excel.header(path)
+    with _whole_gzip(path):
+        if kind in _SEPARATORS:
+            return _header(csv_rows(path, _delimiter(path)))
+        records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
+        return list(dict.fromkeys(key for record in records for key in record))
 
 
 def _kind(path: Path) -> str:
-    kind = path.suffix.lower()
-    if kind not in READERS:
-        raise ValueError(f"{path} has the ending {kind!r}; endings that can be read are {', '.join(READERS)}")
+    if path.is_dir():
+        return FOLDER
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    kind = name.suffix.lower()
+    if kind not in READERS or (name != path and kind in _BINARY):
+        raise ValueError(f"{path} has the ending {kind!r}; endings that can be read are {', '.join(ENDINGS)}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
     return kind
 
 
+@contextmanager
+def _whole_gzip(path: Path) -> Iterator[None]:
+    """Say of what gzip cannot read that the file is damaged."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
 def lines_of(path: Path) -> Iterator[tuple[int, str]]:
-    """(number from 1, line with its end) of a UTF-8 file; a byte order mark is dropped."""
-    with path.open("rb") as stream:
+    """(number from 1, line with its end) of a UTF-8 file; a byte order mark is dropped. ValueError for a bad line."""
+    for number, line in _lines(path):
+        if fault := _fault_of(line):
+            raise ValueError(f"{path}, line {number} {fault.message}")
+        yield number, line
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
+    with _open(path) as stream:
         number = 0
         while line := stream.readline(MAX_LINE_BYTES + 1):
             number += 1
@@ -74,17 +132,24 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
                 raise ValueError(
                     f"{path}, line {number} has more than {MAX_LINE_BYTES} bytes, the most that is allowed"
                 )
-            try:
-                yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                byte = f"byte 0x{line[error.start]:02x} at place {error.start + 1}"
-                raise ValueError(f"{path}, line {number} is not UTF-8 text: {byte}") from None
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", errors="surrogateescape")
 
 
-def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+def _fault_of(text: str) -> Fault | None:
+    """What is wrong with a text that was decoded with ``surrogateescape``."""
+    if text.isascii() or not (bad := _NOT_UTF8.search(text)):
+        return None
+    place = len(text[: bad.start()].encode()) + 1
+    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {place}")
+
+
+def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
     seen: set[str] = set()
     has_record = False
     for number, record in _json_lines(path):
+        if isinstance(record, Fault):
+            yield number, record
+            continue
         has_record = True
         seen.update(column for column in columns if column in record)
         yield number, [record.get(column) for column in columns]
@@ -93,18 +158,20 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[Row]:
             raise ValueError(f"{path}: no record has the key {column!r}")
 
 
-def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in lines_of(path):
+def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    for number, line in _lines(path):
         if line.isspace():
+            continue
+        if fault := _fault_of(line):
+            yield number, fault
             continue
         try:
             record = json.loads(line, object_pairs_hook=_object, parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
             reason = "it is nested too deep" if isinstance(error, RecursionError) else error
-            raise ValueError(f"{path}, line {number} is not one JSON object: {reason}") from None
-        if not isinstance(record, dict):
-            raise ValueError(f"{path}, line {number} holds {shown(record)}, not one JSON object")
-        yield number, record
+            yield number, Fault(f"is not one JSON object: {reason}")
+            continue
+        yield number, record if isinstance(record, dict) else Fault(f"holds {shown(record)}, not one JSON object")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -120,11 +187,27 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number; use null where a value is missing")
 
 
-def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    rows = csv_rows(path, _SEPARATORS[path.suffix.lower()])
-    places = _find_columns(path, _header(rows), columns)
+def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    rows = _csv_rows(path, _delimiter(path))
+    header = next(rows, (0, []))[1]
+    if isinstance(header, Fault):
+        raise ValueError(f"{path}, line 1 {header.message}")
+    places = find_columns(path, [name.strip() for name in header], columns)
     for line, row in rows:
-        yield line, [row[place] for place in places]
+        yield line, row if isinstance(row, Fault) else [row[place] for place in places]
+
+
+def _delimiter(path: Path) -> str:
+    """A tab in .tsv; in .csv a comma, or the semicolon where the header has some and no comma."""
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    if name.suffix.lower() == ".tsv":
+        return "\t"
+    header = next((line for _, line in _lines(path) if line.strip()), "")
+    try:
+        fields = next(csv.reader([header], delimiter=";"), [])
+    except csv.Error:  # the reader of rows says what is wrong
+        return ","
+    return ";" if len(fields) > 1 and "," not in "".join(fields) else ","
 
 
 def _header(rows: Iterator[Row]) -> list[str]:
@@ -137,27 +220,54 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
 
     ValueError: not UTF-8, unfinished quotes, or a row of another length than the header.
     """
+    for line, row in _csv_rows(path, delimiter):
+        if isinstance(row, Fault):
+            raise ValueError(f"{path}, line {line} {row.message}")
+        yield line, row
+
+
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fault]]:
+    """:func:`csv_rows` with a Fault for a row that cannot be read."""
     # the limit is one for the whole process, and its default (128 KiB) is less than a long document
     csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
-    rows = csv.reader((line for _, line in lines_of(path)), delimiter=delimiter, strict=True)
+    rows = csv.reader((line for _, line in _lines(path)), delimiter=delimiter, strict=True)
     n_fields = 0
-    try:
-        for row in rows:
-            if not row:
-                continue
-            n_fields = n_fields or len(row)
-            if len(row) != n_fields:
-                raise ValueError(f"{path}, line {rows.line_num} has {len(row)} fields, but the header has {n_fields}")
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield rows.line_num, Fault(f"is not CSV: {error}")
+            continue
+        if row is None:
+            return
+        fault = next((fault for field in row if (fault := _fault_of(field))), None)
+        n_fields = n_fields or len(row)
+        if fault:
+            yield rows.line_num, fault
+        elif row and len(row) != n_fields:
+            yield rows.line_num, Fault(f"has {len(row)} fields, but the header has {n_fields}")
+        elif row:
             yield rows.line_num, row
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {rows.line_num} is not CSV: {error}") from None
+
+
+def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    find_columns(path, _FOLDER_COLUMNS, columns)
+    for file in sorted(one for one in path.rglob("*.txt") if one.is_file()):
+        name = file.relative_to(path)
+        place = f"file {str(name)!r}"
+        if file.stat().st_size > MAX_LINE_BYTES:
+            yield place, Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
+            continue
+        text = file.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+        values = {"text": text, "file": name.as_posix(), "folder": name.parent.name}
+        yield place, _fault_of(text) or [values[column] for column in columns]
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
     import pyarrow.parquet as pq
 
     with _whole_parquet(path), pq.ParquetFile(path) as file:
-        _find_columns(path, file.schema_arrow.names, columns)
+        find_columns(path, file.schema_arrow.names, columns)
         number = 0
         for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
             for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
@@ -176,7 +286,14 @@ def _whole_parquet(path: Path) -> Iterator[None]:
         raise ValueError(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from None
 
 
-def _find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
+def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    places = find_columns(path, excel.header(path), columns)
+    for line, row in excel.rows(path):
+        yield line, [row[place] if place < len(row) else None for place in places]
+
+
+def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Where ``columns`` stand in a header. ValueError: no header, a name that it has twice, a column that it lacks."""
     if not header:
         raise ValueError(f"{path} is empty; its first line must name the columns")
     for i, name in enumerate(header):
@@ -189,16 +306,13 @@ def _find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> 
     return [header.index(column) for column in columns]
 
 
-def shown(value: Any) -> str:
-    """A value as a message shows it, cut to a readable length."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
-
-
 READERS = {
     ".jsonl": _read_json_lines,
     ".ndjson": _read_json_lines,
     ".csv": _read_csv,
     ".tsv": _read_csv,
     ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+    FOLDER: _read_folder,
 }
+ENDINGS = [ending for ending in READERS if ending != FOLDER]

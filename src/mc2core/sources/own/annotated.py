@@ -22,7 +22,7 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
-from mc2core.sources.own.table import ContextColumn
+from mc2core.corpus.building.columns import ContextColumn
 
 if TYPE_CHECKING:
     import h5py
@@ -90,9 +90,10 @@ def read(
 
 _REHEARSAL = """
 import json, sys
-from mc2core.sources.own import annotated, table
+from mc2core.corpus.building.columns import ContextColumn
+from mc2core.sources.own import annotated
 path, contexts, *rest = json.loads(sys.argv[1])
-annotated.read(path, {name: table.ContextColumn(**one) for name, one in contexts.items()}, *rest)
+annotated.read(path, {name: ContextColumn(**one) for name, one in contexts.items()}, *rest)
 """
 
 

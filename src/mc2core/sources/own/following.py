@@ -10,11 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.columns import POOLED
+from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.matching import in_units, named
-from mc2core.sources.datasheet import Dropped
 
 #: settings of an import that a corpus stores, by the type of their values
-_COLUMN, _COLUMNS, _NUMBER = ("text", "bag", "counts", "label", "id", "layer"), ("contexts", "keep"), ("min_letters",)
+_COLUMN = (
+    *("text", "bag", "counts", "label", "id", "layer"),
+    *("tokeniser", "stop_words", "date_format", "word_counts"),
+)
+_COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "ngrams")
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,8 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
         is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
         is_whole = isinstance(value, int) and not isinstance(value, bool)
         fits = (name in _COLUMN, isinstance(value, str)), (name in _COLUMNS, is_list), (name in _NUMBER, is_whole)
-        if (True, True) not in fits:
+        is_either = name == "stop_words" and is_list  # a language, or the words themselves
+        if not is_either and (True, True) not in fits:
             raise ValueError(f"what {what} stores of its import is damaged: {name!r} is {str(value)[:60]!r}")
     return str(imported.get("form")), dict(imported["settings"])
 
@@ -132,7 +138,7 @@ def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
     contexts: dict[str, Any] = {}
     for name, columns in pattern.columns.items():
         if name in corpus.contexts and columns is not None:
-            contexts[name], unknown = _in_columns(corpus.contexts[name], corpus.context_names[name], columns)
+            contexts[name], unknown = _in_columns(corpus.contexts[name], corpus.context_names[name], columns, POOLED)
             dropped.append(Dropped(f"values of {name}", unknown[0], lost))
             dropped.append(Dropped(f"counts of {name}", unknown[1], f"of a value {lost}"))
         elif name in corpus.contexts:
@@ -156,14 +162,19 @@ def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
 
 
 def _in_columns(
-    counts: sp.csr_matrix, names: Sequence[str], wanted: Sequence[str]
+    counts: sp.csr_matrix, names: Sequence[str], wanted: Sequence[str], others: str | None = None
 ) -> tuple[sp.csr_matrix, tuple[int, int]]:
-    """(J, A) counts of ``names`` as (J, B) counts of the ``wanted``, and how many names and counts are of others."""
+    """(J, A) counts of ``names`` as (J, B) counts of the ``wanted``, and how many names and counts are of others.
+
+    The others are left out, or counted as ``others`` where that is among the wanted.
+    """
     place = {name: column for column, name in enumerate(wanted)}
-    column_of = np.array([place.get(name, -1) for name in names], dtype=np.int64)
+    other = -1 if others is None else place.get(others, -1)
+    column_of = np.array([place.get(name, other) for name in names], dtype=np.int64)
     columns = column_of[counts.indices]
     known = columns >= 0
     kept = np.concatenate([[0], np.cumsum(known)])[counts.indptr]
     found = sp.csr_matrix((counts.data[known], columns[known], kept), shape=(counts.shape[0], len(wanted)))
+    found.sum_duplicates()
     seen = np.bincount(counts.indices, minlength=len(names)) > 0
     return found, (int((seen & (column_of < 0)).sum()), int(counts.data[~known].sum(dtype=np.int64)))

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.sources.datasheet import Dropped
-
 MAX_COUNT = 2**31 - 1
 
 
-class CountsBuilder:
+Name = TypeVar("Name", str, bytes)
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """``number`` of ``what`` ("documents", "tokens") that a reader left out, and ``why``."""
+
+    what: str
+    number: int
+    why: str
+
+
+class CountsBuilder(Generic[Name]):
     """Rows of named counts, eight bytes for each distinct name of a row.
 
     Parameters
@@ -23,13 +36,14 @@ class CountsBuilder:
         in alphabetical order.
     """
 
-    def __init__(self, names: Sequence[str] | None = None) -> None:
+    def __init__(self, names: Sequence[Name] | None = None) -> None:
         self._fixed = names is not None
-        self._column: dict[str, int] = {name: column for column, name in enumerate(names or ())}
+        self._column: dict[Name, int] = collections.defaultdict(itertools.count().__next__)
+        self._column.update((name, column) for column, name in enumerate(names or ()))
         self._columns, self._counts, self._ends = array("i"), array("i"), array("q", [0])
         self.outside = 0
 
-    def add(self, bag: Mapping[str, int]) -> None:
+    def add(self, bag: Mapping[Name, int]) -> None:
         """Append a row; counts lie between 0 and ``MAX_COUNT``."""
         column_of = self._column
         if self._fixed:
@@ -38,14 +52,14 @@ class CountsBuilder:
             bag = known
         if 0 in bag.values():
             bag = {name: count for name, count in bag.items() if count}
-        self._columns.extend([column_of.setdefault(name, len(column_of)) for name in bag])
+        self._columns.extend(list(map(column_of.__getitem__, bag)))
         self._counts.extend(bag.values())
         self._ends.append(len(self._columns))
 
     def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def finish(self) -> tuple[sp.csr_matrix, list[str]]:
+    def finish(self) -> tuple[sp.csr_matrix, list[Name]]:
         """((rows, A) int32 counts, the A names)."""
         names = list(self._column) if self._fixed else sorted(self._column)
         rank = np.empty(len(names), dtype=np.int32)
@@ -58,18 +72,38 @@ class CountsBuilder:
         return counts, names
 
 
+WORD_COUNTS = ("raw", "presence", "log")
+
+
+def damped(counts: sp.csr_matrix, how: str) -> sp.csr_matrix:
+    """(J, V) counts for words that come in bursts, in a model where each token counts alone.
+
+    how : "raw" leaves them, "presence" counts each word of a document once, "log" counts it 1 + floor(log2(n)) times.
+    """
+    if how == "raw":
+        return counts
+    damped = counts.copy()
+    # frexp: n = fraction * 2**exponent with a fraction in [1/2, 1), so that the exponent is 1 + floor(log2 n)
+    damped.data = np.ones_like(counts.data) if how == "presence" else np.frexp(counts.data)[1].astype(np.int32)
+    return damped
+
+
 @dataclass(frozen=True)
 class VocabularyRule:
     """Which of the words seen are kept.
 
     min_documents : a word is in at least so many documents.
+    max_share : and in at most this share of the documents.
     max_words : of those, the ones with the most tokens (ties in alphabetical order); None keeps all.
     """
 
     min_documents: int = 1
     max_words: int | None = None
+    max_share: float = 1.0
 
     def __post_init__(self) -> None:
+        if not 0 < self.max_share <= 1:
+            raise ValueError(f"max_share is {self.max_share}; it must lie above 0 and be at most 1")
         for name in ("min_documents", "max_words"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -80,17 +114,20 @@ class VocabularyRule:
         totals = np.bincount(counts.indices, weights=counts.data, minlength=len(words)).astype(np.int64)
         spread = np.bincount(counts.indices, minlength=len(words))
         rare = spread < self.min_documents
-        kept = np.flatnonzero(~rare)
+        common = spread > self.max_share * counts.shape[0]
+        kept = np.flatnonzero(~(rare | common))
         if self.max_words is not None:
             # words are in alphabetical order, and a stable sort keeps that order among equals
             kept = np.sort(kept[np.argsort(-totals[kept], kind="stable")[: self.max_words]])
-        beyond = ~rare
+        beyond = ~(rare | common)
         beyond[kept] = False
         dropped = []
         for mask, why in (
             (rare, f"in fewer than {self.min_documents} documents"),
+            (common & ~rare, f"in more than {100 * self.max_share:g}% of the documents"),
             (beyond, f"not among the {self.max_words} most frequent words"),
         ):
             dropped += [Dropped("words", int(mask.sum()), why)]
             dropped += [Dropped("tokens", int(totals[mask].sum()), f"of a word {why}")]
-        return counts[:, kept], [words[word] for word in kept.tolist()], [one for one in dropped if one.number]
+        kept_counts = counts if len(kept) == len(words) else counts[:, kept]
+        return kept_counts, [words[word] for word in kept.tolist()], [one for one in dropped if one.number]

@@ -1,0 +1,153 @@
+"""Single values of a table or a list: numbers, dates, bags of names and text, or a ValueError that says why not."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import email.utils
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mc2core.base.checks import shown
+from mc2core.corpus.building.counts import MAX_COUNT
+
+_COUNTED = re.compile(r"(.*\S)\s*:\s*([-+]?[0-9][0-9.eE+-]*)")
+_MISSING = ("", "na", "n/a", "nan", "null", "none", "nat")
+_YEAR = re.compile(r"[-+]?\d{1,4}(\.\d*)?")
+_OF_MAIL = re.compile(r"(?:[A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4}( .*)?")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it stands for a missing number or date: None, NaN, NaT, or text that is empty, NA, NaN, null, none."""
+    if isinstance(value, str):
+        return value.strip().lower() in _MISSING
+    return value is None or (not isinstance(value, list | dict | tuple | set | np.ndarray) and value != value)
+
+
+def parse_number(value: Any, decimal_comma: bool = False) -> float:
+    """A finite number, NaN where it is missing (:func:`is_missing`). ValueError for anything else.
+
+    decimal_comma : text may have a comma for the point, "3,14".
+    """
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, str):
+        text = value.strip()
+        if decimal_comma and _DECIMAL_COMMA.fullmatch(text):
+            text = text.replace(",", ".")
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.inf
+    else:
+        try:
+            number = math.inf if isinstance(value, bool | np.bool_ | list | dict) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"found {shown(value)}; a finite number, or nothing where it is missing, is needed")
+    return number
+
+
+def parse_date(value: Any, form: str | None = None) -> float:
+    """A date as a year and its fraction: 2019-07-02 is 2019.4986; the start of what is named, "2019-07" that of July.
+
+    Read are years (2019, 2019.5), dates and times as ISO 8601 writes them, those of e-mails, and date and time objects;
+    a time with a zone is brought to UTC. NaN where it is missing. ValueError for anything else.
+
+    form : as ``datetime.strptime`` takes it, "%d.%m.%Y"; text is then read by it alone.
+    """
+    if is_missing(value):
+        return math.nan
+    if isinstance(value, str):
+        value = _date_of_text(value.strip(), form)
+    elif isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        value = str(value)
+        value = float(value) if _YEAR.fullmatch(value) else None
+    elif isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, float):
+        return value
+    if not isinstance(value, datetime.date):
+        raise ValueError(f"found {shown(value)}; a date such as 2019, 2019-07 or 2019-07-02 is needed")
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC)
+    days = value.timetuple().tm_yday - 1.0
+    if isinstance(value, datetime.datetime):
+        days += (value.hour * 3600 + value.minute * 60 + value.second) / 86400
+    return value.year + days / (366 if calendar.isleap(value.year) else 365)
+
+
+def _date_of_text(text: str, form: str | None) -> float | datetime.date:
+    try:
+        if form is not None:
+            return datetime.datetime.strptime(text, form)
+        if _YEAR.fullmatch(text):
+            return float(text)
+        if re.fullmatch(r"\d{4}-\d{2}", text):
+            return datetime.date.fromisoformat(f"{text}-01")
+        if _OF_MAIL.fullmatch(text):
+            return email.utils.parsedate_to_datetime(text if ":" in text else f"{text} 00:00")
+        return datetime.datetime.fromisoformat(text)
+    except (ValueError, TypeError, OverflowError):
+        example = f"of the form {form!r}" if form else "such as 2019, 2019-07 or 2019-07-02"
+        raise ValueError(f"found {shown(text)}; a date {example}, or nothing where it is missing, is needed") from None
+
+
+def parse_bag(value: Any, is_counted: bool, separator: str | None = ";") -> Mapping[str, int]:
+    """``{name: count}`` of a bag in any of its forms (:mod:`mc2core.corpus.building.columns`). ValueError else.
+
+    is_counted : in text, a number after a colon is a count and no part of the name.
+    separator : between the names of a text; no other sign separates. None: a text is one name.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return {}
+    if isinstance(value, str):
+        bag: Counter[str] = Counter()
+        for entry in [value] if separator is None else value.split(separator):
+            if entry := entry.strip():
+                match = _COUNTED.fullmatch(entry) if is_counted else None
+                if match and not (match[2].isdecimal() and len(match[2]) < 12):
+                    raise ValueError(f"found {shown(entry)}; the count after a colon is a whole number of at least 0")
+                bag[_name(match[1] if match else entry)] += int(match[2]) if match else 1
+    elif isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        bag = Counter(_name(one) for one in value)
+    elif isinstance(value, dict):
+        bag = Counter()
+        for name, count in value.items():
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+                raise ValueError(f"{shown(name)} has the count {shown(count)}; counts are whole numbers of at least 0")
+            bag[_name(name)] += int(count)
+    elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+        bag = Counter([str(value)])
+    else:
+        raise ValueError(f"found {shown(value)}; a list of names or names with counts is needed")
+    for name, count in bag.items():
+        if count > MAX_COUNT:
+            raise ValueError(f"{shown(name)} has the count {count}; the highest allowed is {MAX_COUNT}")
+    return bag
+
+
+def _name(name: Any) -> str:
+    if isinstance(name, int | np.integer) and not isinstance(name, bool):
+        return str(name)
+    if not isinstance(name, str):
+        raise ValueError(f"found the name {shown(name)}; names are text")
+    if not (plain := plain_text(name)):
+        raise ValueError("found an empty name; leave it out")
+    return plain
+
+
+def plain_text(value: str) -> str:
+    """Text on one line; control characters and halves of surrogate pairs, which no text file can keep, are refused."""
+    plain = " ".join(value.split())
+    if not plain.isprintable() and any(unicodedata.category(sign) in ("Cc", "Cs") for sign in plain):
+        raise ValueError(f"found {shown(value)}; text has no control characters")
+    return plain

@@ -1,0 +1,224 @@
+"""What the columns of a table of documents are, and how their cells are gathered.
+
+A row gives a document's words, as running text or as a bag, and any number of contexts. A bag is a list of names or an
+object ``{name: count}``; in text, names with a separator between, a semicolon unless another is named
+(``graph; tree``): no other sign separates. Only in a column of kind "counts" does a number after a colon count the name
+before it, 1 where there is none (``graph:2; tree``); elsewhere a colon belongs to the name, as in ``http://x.org:8080``.
+A label is a bag. A date is a year and its fraction (:func:`mc2core.corpus.building.cells.parse_date`).
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import choice, shown
+from mc2core.base.faults import place_text
+from mc2core.corpus.building.cells import parse_bag, parse_date, parse_number, plain_text
+from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
+from mc2core.corpus.building.tokens import Prepared, TextCounts, Tokeniser
+
+KINDS = ("number", "date", "bag", "text", "counts")
+CONTENT_KINDS = ("text", "bag", "counts")
+#: kinds whose context is a number a document
+NUMBERS = ("number", "date")
+SEPARATOR = ";"
+#: what rare values of a context are counted as together
+POOLED = "(rare)"
+
+
+@dataclass(frozen=True)
+class ContextColumn:
+    """A column that is a context, of one of KINDS: "text" is its words; an empty number or date is missing."""
+
+    column: str
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"context column {self.column!r} is of kind {self.kind!r}; kinds are {', '.join(KINDS)}")
+
+
+@dataclass(frozen=True)
+class Rare:
+    """Values of a context in fewer than ``min_documents`` documents are dropped, or counted together as POOLED."""
+
+    min_documents: int
+    is_pooled: bool = False
+
+    def apply(
+        self, name: str, counts: sp.csr_matrix, names: list[str]
+    ) -> tuple[sp.csr_matrix, list[str], list[Dropped]]:
+        """Counts and names that are kept, POOLED last, and what was dropped or pooled."""
+        spread = np.bincount(counts.indices, minlength=len(names))
+        rare = spread < self.min_documents
+        kept = [value for value, is_rare in zip(names, rare, strict=True) if not is_rare]
+        if not rare.any():
+            return counts, names, []
+        why = f"in fewer than {self.min_documents} documents" + (f", counted as {POOLED!r}" if self.is_pooled else "")
+        dropped = [Dropped(f"values of {name}", int(rare.sum()), why)]
+        if not kept and not self.is_pooled:
+            raise ValueError(f"context {name!r} has no value in {self.min_documents} documents or more")
+        column = np.where(rare, len(kept), np.cumsum(~rare) - 1)
+        place = sp.csr_matrix(
+            (np.ones(len(names), np.int32), (np.arange(len(names)), column)), (len(names), len(kept) + 1)
+        )
+        counts = sp.csr_matrix(counts @ place)
+        counts.sort_indices()
+        return (counts, [*kept, POOLED], dropped) if self.is_pooled else (counts[:, : len(kept)], kept, dropped)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column is what.
+
+    content : column of the words.
+    content_kind : "text" (cut into words by ``tokeniser``), "bag" (names as they are) or "counts" (names with counts).
+    contexts : ``{name of the context: its column}``.
+    label : column of the true group: one name or number, or a list of them (several groups).
+    id : column of a name that no two documents share.
+    keep : columns kept beside the documents, such as a title.
+    tokeniser : of running text; for contexts of text, without its n-grams.
+    optional : columns that the file may lack; what they are is left out then, and so is a label that a document lacks.
+    separators : ``{column: sign between the names of a bag}``, of "" for all columns that are not named.
+    date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
+    rare : ``{name of a context: what becomes of its rare values}``.
+    word_counts : "raw", "presence" or "log" (:func:`mc2core.corpus.building.counts.damped`), of ``content``.
+    """
+
+    content: str
+    content_kind: str = "text"
+    contexts: Mapping[str, ContextColumn] = field(default_factory=dict)
+    label: str | None = None
+    id: str | None = None
+    keep: Sequence[str] = ()
+    tokeniser: Tokeniser = field(default_factory=Tokeniser)
+    optional: Collection[str] = ()
+    separators: Mapping[str, str | None] = field(default_factory=dict)
+    date_format: str | None = None
+    rare: Mapping[str, Rare] = field(default_factory=dict)
+    word_counts: str = "raw"
+
+    def __post_init__(self) -> None:
+        if self.content_kind not in CONTENT_KINDS:
+            raise ValueError(f"content is of kind {self.content_kind!r}; kinds are {', '.join(CONTENT_KINDS)}")
+        for name in self.contexts:
+            if not name.isidentifier():
+                raise ValueError(f"context name {name!r} must be a plain identifier such as 'year'")
+        bags = [name for name, one in self.contexts.items() if one.kind not in NUMBERS]
+        for name in self.rare:
+            if name not in bags:
+                raise ValueError(f"rare values of {name!r} cannot be left out: it is no context of names")
+        for column, separator in self.separators.items():
+            if separator is not None and (not separator or separator.isalnum()):
+                raise ValueError(f"the separator {separator!r} is none; a sign such as ',' or '|' is needed")
+            if column and column not in self.columns:
+                raise ValueError(f"the separator {separator!r} is for the column {column!r}, which is not used")
+        choice("word_counts", self.word_counts, WORD_COUNTS)
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns that are read."""
+        contexts = [one.column for one in self.contexts.values()]
+        return [column for column in (self.content, *contexts, self.label, self.id, *self.keep) if column]
+
+    def without(self, lacking: Collection[str]) -> Layout:
+        """This layout without these columns."""
+        contexts = {name: one for name, one in self.contexts.items() if one.column not in lacking}
+        return replace(
+            self,
+            contexts=contexts,
+            label=None if self.label in lacking else self.label,
+            id=None if self.id in lacking else self.id,
+            keep=[column for column in self.keep if column not in lacking],
+            separators={column: one for column, one in self.separators.items() if column not in lacking},
+            rare={name: one for name, one in self.rare.items() if name in contexts},
+        )
+
+    def separator_of(self, column: str) -> str | None:
+        """The sign between the names of a bag."""
+        return self.separators.get(column, self.separators.get("", SEPARATOR))
+
+
+class Bags:
+    """A column of bags or of labels."""
+
+    def __init__(
+        self, column: str, is_counted: bool, separator: str | None, names: Sequence[str] | None = None
+    ) -> None:
+        self.column, self.builder = column, CountsBuilder(names)
+        self._is_counted, self._separator = is_counted, separator
+        self.append = self.builder.add
+
+    def parse(self, value: Any, place: Any) -> Mapping[str, int]:
+        """``{name: count}`` of a cell; ValueError where it is no bag."""
+        return parse_bag(value, self._is_counted, self._separator)
+
+
+class Texts:
+    """A column of running text."""
+
+    def __init__(self, column: str, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> None:
+        self.column, self.builder = column, TextCounts(tokeniser, names)
+        self._tokeniser = tokeniser
+        self.append = self.builder.add
+
+    def parse(self, value: Any, place: Any) -> Prepared:
+        """Counts of a cell; ValueError where it is no text."""
+        if value is None or (isinstance(value, float) and np.isnan(value)):
+            value = ""
+        if not isinstance(value, str):
+            raise ValueError(f"found {shown(value)}; text is needed")
+        return self._tokeniser.prepare(value)
+
+
+class Numbers:
+    """A column of numbers or dates, NaN where one is missing."""
+
+    def __init__(self, column: str, parse: Callable[[Any], float]) -> None:
+        self.column, self.values = column, array("d")
+        self._parse = parse
+        self.append = self.values.append
+
+    def parse(self, value: Any, place: Any) -> float:
+        """The number of a cell."""
+        return self._parse(value)
+
+
+class Facts:
+    """A column kept as text; ``unique``: no two rows share a value."""
+
+    def __init__(self, column: str, unique: bool = False) -> None:
+        self.column, self.values = column, list[str]()
+        self._places: dict[str, Any] | None = {} if unique else None
+
+    def parse(self, value: Any, place: Any) -> tuple[str, Any]:
+        """Text of a cell on one line, and its place."""
+        if isinstance(value, list | dict):
+            raise ValueError(f"found {shown(value)}; text or a number is needed")
+        kept = "" if value is None or (isinstance(value, float) and np.isnan(value)) else plain_text(str(value))
+        if self._places is not None:
+            if not kept:
+                raise ValueError("it is empty; every document needs an id")
+            if kept in self._places:
+                raise ValueError(f"{shown(kept)} is the id of the document of {place_text(self._places[kept])} already")
+        return kept, place
+
+    def append(self, parsed: tuple[str, Any]) -> None:
+        """Keep what was parsed."""
+        kept, place = parsed
+        if self._places is not None:
+            self._places[kept] = place
+        self.values.append(kept)
+
+
+def number_parser(kind: str, date_format: str | None, decimal_comma: bool) -> Callable[[Any], float]:
+    """The function that reads a cell of a context of NUMBERS."""
+    if kind == "date":
+        return lambda value: parse_date(value, date_format)
+    return lambda value: parse_number(value, decimal_comma)

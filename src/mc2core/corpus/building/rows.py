@@ -1,0 +1,215 @@
+"""Rows, of a file, of a data frame or of lists, to a corpus; bad rows are gathered and told together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.base.faults import BadRow, Fault, place_text
+from mc2core.corpus.building.columns import (
+    NUMBERS,
+    Bags,
+    Facts,
+    Layout,
+    Numbers,
+    Texts,
+    number_parser,
+)
+from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
+from mc2core.corpus.building.tokens import Tokeniser
+from mc2core.corpus.corpus import Corpus
+
+#: bad rows that a message shows
+MOST_SHOWN = 20
+
+
+@dataclass
+class BadRows:
+    """Bad rows of one run.
+
+    allowed : so many are left out; one more is an error.
+    first : of each the first fault, up to ``allowed`` or MOST_SHOWN of them.
+    number : of all of them.
+    """
+
+    allowed: int = 0
+    first: list[BadRow] = field(default_factory=list)
+    number: int = 0
+
+    def add(self, faults: Sequence[BadRow]) -> None:
+        """Note the faults of one row."""
+        self.number += 1
+        if len(self.first) < max(self.allowed, MOST_SHOWN):
+            self.first += faults
+
+    def check(self, where: str, n_rows: int) -> None:
+        """ValueError where there are more than are allowed, or only bad ones."""
+        if self.number <= self.allowed and self.number < max(n_rows, 1):
+            return
+        if self.number == 1:
+            others = "".join(f"; column {one.column!r}: {one.message}" for one in self.first[1:])
+            raise ValueError(f"{where}, {self.first[0]}{others}")
+        shown = self.first[:MOST_SHOWN]
+        listed = "".join(f"\n  {one}" for one in shown)
+        more = "; the first" if self.number > len({one.place for one in shown}) else ""
+        raise ValueError(
+            f"{where}: {self.number:,} of {n_rows:,} rows cannot be read ('skip_bad' leaves out so many){more}:{listed}"
+        )
+
+    def write(self, path: Path) -> None:
+        """A tab-separated list of them: where, column, why."""
+        with storage.replacing(path) as stream:
+            stream.write("row\tcolumn\twhy\n")
+            for place, column, message in self.first:
+                stream.write("\t".join((place_text(place), column or "", " ".join(message.split()))) + "\n")
+
+
+def corpus_of_rows(
+    where: str,
+    rows: Iterable[tuple[Any, Sequence[Any] | Fault]],
+    layout: Layout,
+    vocabulary: Sequence[str] | None = None,
+    rule: VocabularyRule | None = None,
+    bad: BadRows | None = None,
+    decimal_comma: bool = False,
+) -> tuple[Corpus, list[Dropped]]:
+    """Documents from rows of cells.
+
+    Parameters
+    ----------
+    where : what messages call the source.
+    rows : place of each row, a line's number or text, and its cells in the order of ``layout.columns``, or its fault.
+    vocabulary : the words, in this order; others are dropped. None: the words that are seen and that ``rule`` keeps.
+    rule : not together with ``vocabulary``.
+    bad : takes up the bad rows.
+
+    Returns
+    -------
+    corpus : documents in the order of the rows; a document without words stays, empty.
+    dropped : what was left out and why.
+
+    Raises
+    ------
+    ValueError
+        Names the source and each bad row's place and column, what was found and what is allowed; one sentence for one.
+    """
+    if vocabulary is not None and rule is not None:
+        raise ValueError("a fixed vocabulary and a rule for one exclude each other")
+    bad = BadRows() if bad is None else bad
+    parts = _Parts(layout, vocabulary, decimal_comma)
+    n_rows = _gather(rows, list(parts), bad)
+    bad.check(where, n_rows)
+    if n_rows == 0:
+        raise ValueError(f"{where} has no document")
+    counts, words = parts.content.builder.finish()
+    dropped = [
+        Dropped("documents", bad.number, "bad rows"),
+        Dropped("tokens", parts.content.builder.outside, "of a word that the given vocabulary lacks"),
+    ]
+    if vocabulary is None:
+        counts, words, by_rule = (rule or VocabularyRule()).apply(counts, words)
+        dropped += by_rule
+    contexts: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
+    for name, one in parts.contexts.items():
+        if isinstance(one, Numbers):
+            contexts[name] = np.array(one.values)
+            continue
+        contexts[name], names[name] = one.builder.finish()
+        if name in layout.rare:
+            contexts[name], names[name], rare = layout.rare[name].apply(name, contexts[name], names[name])
+            dropped += rare
+    labels, label_names = _labels(where, parts.labels[0], layout) if parts.labels else (None, None)
+    dropped = [one for one in dropped if one.number]
+    if counts.nnz == 0 and not (contexts and words):
+        raise ValueError(
+            f"{where}, column {layout.content!r}: {_without_words(layout, parts.content.builder.outside, dropped)}"
+        )
+    corpus = Corpus(
+        damped(counts, layout.word_counts),
+        words,
+        contexts=contexts,
+        labels=labels,
+        documents=pd.DataFrame({one.column: one.values for one in parts.facts}) if parts.facts else None,
+        context_names=names,
+        label_names=label_names,
+    )
+    return corpus, dropped
+
+
+class _Parts:
+    """Where the cells of each column go, in the order of ``layout.columns``."""
+
+    def __init__(self, layout: Layout, vocabulary: Sequence[str] | None, decimal_comma: bool) -> None:
+        plain = layout.tokeniser.for_contexts()
+
+        def bags(column: str, kind: str, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> Bags | Texts:
+            if kind == "text":
+                return Texts(column, tokeniser, names)
+            return Bags(column, kind == "counts", layout.separator_of(column), names)
+
+        self.content = bags(layout.content, layout.content_kind, layout.tokeniser, vocabulary)
+        self.contexts: dict[str, Bags | Texts | Numbers] = {
+            name: Numbers(one.column, number_parser(one.kind, layout.date_format, decimal_comma))
+            if one.kind in NUMBERS
+            else bags(one.column, one.kind, plain)
+            for name, one in layout.contexts.items()
+        }
+        self.labels = [Bags(layout.label, False, layout.separator_of(layout.label))] if layout.label else []
+        self.facts = [*([Facts(layout.id, unique=True)] if layout.id else []), *map(Facts, layout.keep)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([self.content, *self.contexts.values(), *self.labels, *self.facts])
+
+
+def _gather(rows: Iterable[tuple[Any, Sequence[Any] | Fault]], parts: Sequence[Any], bad: BadRows) -> int:
+    """Put the cells of every good row into ``parts``; the number of rows."""
+    n_rows = 0
+    parsers = [(part.column, part.parse) for part in parts]
+    appenders = [part.append for part in parts]
+    for place, values in rows:
+        n_rows += 1
+        if isinstance(values, Fault):
+            bad.add([BadRow(place, None, values.message)])
+            continue
+        parsed, faults = [], []
+        for (column, parse), value in zip(parsers, values, strict=True):
+            try:
+                parsed.append(parse(value, place))
+            except ValueError as error:
+                faults.append(BadRow(place, column, str(error)))
+        if faults:
+            bad.add(faults)
+            continue
+        for append, one in zip(appenders, parsed, strict=True):
+            append(one)
+    return n_rows
+
+
+def _without_words(layout: Layout, outside: int, dropped: Sequence[Dropped]) -> str:
+    """Why no document has a word."""
+    if outside or any(one.what in ("words", "tokens") for one in dropped):
+        return "none of its words is kept by the vocabulary or the rule for it"
+    rule = f"; running text is cut into {layout.tokeniser}"
+    return "no document has a word" + (rule if layout.content_kind == "text" else "")
+
+
+def _labels(where: str, column: Bags, layout: Layout) -> tuple[Any, list[str] | None]:
+    """One number for each document where each has one label, else the (J, L) membership; None for optional gaps."""
+    membership, names = column.builder.finish()
+    membership.data[:] = 1
+    lengths = np.diff(membership.indptr)
+    if (lengths == 1).all():
+        return membership.indices.astype(np.int64), names
+    if (lengths == 0).any():
+        if column.column in layout.optional:
+            return None, None
+        document = int(np.flatnonzero(lengths == 0)[0]) + 1
+        raise ValueError(f"{where}: document {document} has no value in column {column.column!r}; each needs a label")
+    return membership, names

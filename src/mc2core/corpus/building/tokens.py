@@ -1,0 +1,245 @@
+"""Running text to words of any script.
+
+A word is a run of letters, marks and digits with at least one letter; an apostrophe inside belongs to it. Text is first
+composed (Unicode NFC) and brought to lower case as Unicode maps it. All else separates words, hyphens too.
+
+Scripts that are written without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) have no such words: their runs
+are cut into overlapping pairs of characters, as search engines do that have no dictionary. It is no segmentation:
+:class:`Tokeniser` takes any function in its place.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import whole
+from mc2core.corpus.building.counts import CountsBuilder
+from mc2core.corpus.building.stop_words import stop_words_of
+
+#: of a word of running text, where nothing else is said
+MIN_LETTERS = 2
+# what an ASCII sign is before words are looked for: letters, digits and apostrophes stay, all else separates
+_SEPARATED = bytes(sign if sign > 127 or chr(sign).isalnum() or chr(sign) == "'" else 32 for sign in range(256))
+_LETTER = re.compile(r"[^\W\d_]")
+#: blocks of scripts without spaces: Thai, Lao, Burmese, Khmer, kana, Han
+_UNSPACED = (
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+)
+_HAS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+_JOINERS = "\u200c\u200d"  # stand within words of Persian and of Indian scripts
+_MOST_NGRAMS = 5
+_LONGEST_WORD = 200
+
+Tokenise = Callable[[str], Iterable[str]]
+Prepared = tuple[Mapping[bytes, int], Mapping[str, int]]
+"""Counts of what stands between ASCII signs, and of what is words already."""
+
+
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """(words, pieces of one script or the other, characters with their marks). Python's own ``\\w`` has no marks."""
+    codes = [code for code in range(0x300, 0xE01F0) if unicodedata.category(chr(code))[0] == "M"]
+    ends = [code for code in codes if unicodedata.category(chr(code + 1))[0] != "M"]
+    starts = [code for code in codes if unicodedata.category(chr(code - 1))[0] != "M"]
+    marks = "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
+    rest = rf"[\w{marks}{_JOINERS}]*"
+    piece = rf"[{_UNSPACED}]+|[^{_UNSPACED}]+"
+    return re.compile(rf"\w{rest}(?:'\w{rest})*"), re.compile(piece), re.compile(rf"\w[{marks}]*")
+
+
+class Tokeniser:
+    """Text to words, in their order.
+
+    Parameters
+    ----------
+    tokenise : function from a text to its words, in place of the module's rule; its words are taken as they are, on one
+        line each, but for those that ``stop_words`` and ``min_letters`` leave out.
+    stop_words : a language (:func:`mc2core.corpus.building.stop_words.languages`), words, or None. A stop word at
+        either end of a word with an apostrophe is cut off: l'homme -> homme, dog's -> dog. Default: "english", and
+        None beside ``tokenise``.
+    min_letters : shorter words are left out; 2 by default, and 1 beside ``tokenise``.
+    ngrams : up to so many words that stand next to each other are counted as one more, "white_house"; a word that is
+        left out separates.
+
+    ValueError: an unknown language, or a number that is not allowed.
+    """
+
+    def __init__(
+        self,
+        tokenise: Tokenise | None = None,
+        *,
+        stop_words: str | Collection[str] | None = "default",
+        min_letters: int | None = None,
+        ngrams: int = 1,
+    ) -> None:
+        if tokenise is not None and not callable(tokenise):
+            raise ValueError(f"tokenise is {tokenise!r}; a function from a text to its words is needed")
+        if isinstance(stop_words, str) and stop_words == "default":
+            stop_words = "english" if tokenise is None else None
+        self._tokenise, self._stop_words = tokenise, stop_words_of(stop_words)
+        self.min_letters = whole(
+            "min_letters", (MIN_LETTERS if tokenise is None else 1) if min_letters is None else min_letters
+        )
+        self._ngrams = whole("ngrams", ngrams, most=_MOST_NGRAMS)
+
+    def __str__(self) -> str:
+        if self._tokenise is not None:
+            return "words by the function that was given"
+        return f"words of at least {self.min_letters} letters or digits, stop words left out"
+
+    def for_contexts(self) -> Tokeniser:
+        """The same without n-grams."""
+        stop_words = self._stop_words or None
+        return Tokeniser(self._tokenise, stop_words=stop_words, min_letters=self.min_letters)
+
+    def words(self, text: str) -> list[str | None]:
+        """Words of a text in their order, None for each that is left out."""
+        if self._tokenise is not None:
+            return [self._kept(word) for word in _checked(self._tokenise(text))]
+        return [word for run in _runs(text) for word in self.words_of(run)]
+
+    def prepare(self, text: str) -> Prepared:
+        """Counts of a text as :class:`TextCounts` takes them. ValueError where the user's function gives no words."""
+        if self._tokenise is None and self._ngrams == 1 and (text.isascii() or not _HAS_UNSPACED.search(text)):
+            return Counter(_runs(text)), {}
+        return {}, Counter(_joined(self.words(text), self._ngrams))
+
+    def words_of(self, run: bytes) -> list[str | None]:
+        """The words of a run, None for each that is left out."""
+        plain = run.decode()
+        if not plain.isascii():
+            plain = unicodedata.normalize("NFC", plain).lower()
+            for sign, kept in (("\u2019", "'"), ("\u00ad", ""), ("i\u0307", "i")):
+                plain = plain.replace(sign, kept)
+        found = _patterns()[0].findall(plain)
+        if _HAS_UNSPACED.search(plain):
+            found = _in_pairs(found)
+        return [self._kept(_without_ends(word, self._stop_words) if "'" in word else word) for word in found]
+
+    def _kept(self, word: str) -> str | None:
+        """The word; None where it is left out."""
+        is_word = self._tokenise is not None or (len(word) <= _LONGEST_WORD and _LETTER.search(word))
+        return word if is_word and len(word) >= self.min_letters and word not in self._stop_words else None
+
+
+class TextCounts:
+    """Word counts of texts, document after document.
+
+    Parameters
+    ----------
+    names : the words, in this order; None: those that come up, in alphabetical order.
+
+    Attributes
+    ----------
+    outside : int
+        Once :meth:`finish` was called: tokens of words that are not among ``names``.
+    """
+
+    def __init__(self, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> None:
+        self._tokeniser, self._names = tokeniser, names
+        # few runs are new: they are made words at the end, each of them once
+        self._runs, self._words = CountsBuilder[bytes](), CountsBuilder[str]()
+        self.outside = 0
+
+    def add(self, prepared: Prepared) -> None:
+        """Append a row."""
+        runs, words = prepared
+        self._runs.add(runs)
+        self._words.add(words)
+
+    def __len__(self) -> int:
+        return len(self._words)
+
+    def finish(self) -> tuple[sp.csr_matrix, list[str]]:
+        """((rows, A) int32 counts, the A words)."""
+        in_runs, runs = self._runs.finish()
+        in_words, words = self._words.finish()
+        counts = sp.hstack([in_runs, in_words], format="csr") if words else in_runs
+        found = [self._tokeniser.words_of(run) for run in runs] + [[word] for word in words]
+        del in_runs, in_words, runs, words
+        names = self._names
+        if names is None:
+            names = sorted({word for several in found for word in several if word is not None})
+        column = {word: place for place, word in enumerate(names)}
+        pairs = [
+            (place, column.get(word, len(column)))
+            for place, several in enumerate(found)
+            for word in several
+            if word is not None
+        ]
+        rows, columns = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+        ones = np.ones(len(rows), dtype=np.int32)
+        counts = sp.csr_matrix(counts @ sp.csr_matrix((ones, (rows, columns)), shape=(len(found), len(names) + 1)))
+        self.outside = int(counts[:, [len(names)]].sum())
+        counts = counts[:, : len(names)]
+        counts.sort_indices()
+        return counts, list(names)
+
+
+def has_pairs(words: Iterable[str]) -> bool:
+    """Whether any word is of a script without spaces."""
+    return any(_HAS_UNSPACED.search(word) for word in words)
+
+
+def _runs(text: str) -> list[bytes]:
+    """What stands between ASCII signs that are in no word."""
+    return text.lower().encode(errors="replace").translate(_SEPARATED).split()
+
+
+def _in_pairs(found: Iterable[str]) -> list[str]:
+    """Words, those in scripts without spaces cut into pairs of characters."""
+    _, pieces, characters = _patterns()
+    words: list[str] = []
+    for word in found:
+        for piece in pieces.findall(word):
+            if not _HAS_UNSPACED.match(piece):
+                words.append(piece.strip("'"))
+                continue
+            one = characters.findall(piece)
+            words += [first + second for first, second in itertools.pairwise(one)] or one
+    return words
+
+
+def _without_ends(word: str, stop_words: Collection[str]) -> str:
+    """A word with apostrophes without the stop words at its ends, as far as something is left."""
+    if word in stop_words:
+        return word
+    parts = word.split("'")
+    while len(parts) > 1 and (parts[0] in stop_words or f"{parts[0]}'" in stop_words):
+        del parts[0]
+    while len(parts) > 1 and parts[-1] in stop_words:
+        del parts[-1]
+    return "'".join(parts)
+
+
+def _joined(words: Sequence[str | None], most: int) -> Iterator[str]:
+    """The words and n-grams."""
+    yield from (word for word in words if word is not None)
+    for length in range(2, most + 1):
+        for first in range(len(words) - length + 1):
+            run = words[first : first + length]
+            if None not in run:
+                yield "_".join(word for word in run if word is not None)
+
+
+def _checked(words: Any) -> list[str]:
+    """What a function of the user's returned; ValueError for anything else than words."""
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise ValueError(f"the tokeniser gave {type(words).__name__}; a list of words is needed")
+    found = []
+    for word in words:
+        if not isinstance(word, str):
+            raise ValueError(f"the tokeniser gave {word!r} as a word; words are text")
+        if plain := " ".join(word.split()):
+            found.append(plain)
+    return found
