@@ -1,5 +1,21 @@
 """Agreement of a clustering with the truth (public name; see :mod:`mc2core.model.clustering`)."""
 
-from mc2core.model.clustering import extended_nmi, f_score, nmi, purity, rand_index, variation_of_information
+from mc2core.model.clustering import (
+    adjusted_rand_index,
+    extended_nmi,
+    f_score,
+    nmi,
+    purity,
+    rand_index,
+    variation_of_information,
+)
 
-__all__ = ["extended_nmi", "f_score", "nmi", "purity", "rand_index", "variation_of_information"]
+__all__ = [
+    "adjusted_rand_index",
+    "extended_nmi",
+    "f_score",
+    "nmi",
+    "purity",
+    "rand_index",
+    "variation_of_information",
+]

@@ -4,13 +4,16 @@ import csv
 import json
 import logging
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from mc2core import Corpus, Model
+from mc2core import Corpus, Model, clustering
 from mc2core.app.cli import main
 from mc2core.base import locks
 from mc2core.engines.running import checkpoint
@@ -42,6 +45,67 @@ def test_documents_with_proportions_of_their_own_are_fitted_and_evaluated_by_lef
     printed = json.loads(capsys.readouterr().out)["perplexity"]
     assert list(printed) == ["left_to_right"]
     assert 1 < printed["left_to_right"] < Corpus.load(fitted / "data/test").n_words
+
+
+def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
+    command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
+    assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
+    _, found, *advice = capsys.readouterr().out.splitlines()
+    about = json.loads((tmp_path / "fit/provenance.json").read_text())
+    assert about["settings"]["topic_prior"] == 0.01
+    rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
+    last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
+    assert {name: about["found"][name] for name in last} == last
+    assert found.startswith(f"found {last['clusters']} clusters and {last['topics']} topics")
+    assert ("still move" in found) == bool(about["found"]["moving"]) == (len(advice) == 2)
+    assert advice[-1].startswith(f"next: mc2 topics {tmp_path}/fit/model.npz")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, number):
+    command = [sys.executable, "-m", "mc2core", "fit", str(fitted / "data/train"), "--iterations", "100000"]
+    command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+        trace = tmp_path / "trace.tsv"
+        while not trace.is_file() or trace.read_text().count("\n") < 6:
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(number)
+        said = run.communicate()[1]
+    assert run.returncode == 128 + number
+    assert "Traceback" not in said
+    about, model = json.loads((tmp_path / "provenance.json").read_text()), Model.load(tmp_path / "model.npz")
+    assert len(model.samples) == about["stopped_at"] - 2 > 0
+    assert (tmp_path / "checkpoint.npz").is_file()
+    if number == signal.SIGINT:
+        assert f"{tmp_path}/model.npz holds what there is after {about['stopped_at']:.4g} iterations" in said
+        assert "the same command goes on from the checkpoint" in said
+
+
+def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):
+    train, model = Corpus.load(fitted / "data/train"), fitted / "fit/model.npz"
+    cluster = Model.load(model).predict(train).argmax(axis=1)
+    labels = np.arange(train.n_documents) % 3
+    several = sp.csr_matrix((np.ones(len(labels) - 1, np.int32), (np.arange(1, len(labels)), labels[1:])))
+    for given, expected in (
+        (labels, {"nmi": clustering.nmi(labels, cluster), "ari": clustering.adjusted_rand_index(labels, cluster)}),
+        (several, {"extended_nmi": clustering.nmi(labels[1:], cluster[1:])}),
+    ):
+        with_labels = Corpus(
+            train.content,
+            train.vocabulary,
+            train.contexts,
+            given,
+            context_names=train.context_names,
+            units=train.units,
+        )
+        with_labels.save(tmp_path / "labelled")
+        assert main(["evaluate", str(model), str(tmp_path / "labelled"), "--estimator", "icml14"]) == 0
+        printed = json.loads(capsys.readouterr().out)
+        assert printed["scored_clusters"] == len(np.unique(cluster))
+        assert {name: printed["agreement"][name] for name in expected} == pytest.approx(expected)
+        if given is labels:
+            assert set(printed["agreement"]) >= {"purity", "f_score", "vi_bits"}
 
 
 def test_evaluate_prints_the_models_own_figure(fitted, capsys):

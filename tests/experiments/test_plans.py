@@ -408,3 +408,13 @@ def test_jobs_do_not_load_the_engines_again(checkout):
     code, output = snakemake(checkout, "probe", "--configfile", "config/test.yaml")
     assert code == 0, output
     assert (checkout / "probe.txt").read_text() == "False"
+
+
+def test_a_slip_in_the_name_of_a_target_is_named():
+    known = ["all", "fits", "icml2014_table1", "icml2014_figure1", "score", "claims"]
+    with pytest.raises(ValueError, match="target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'"):
+        plan.check_targets(["--cores", "2", "icml2014_tabel1"], known)
+    plan.check_targets(
+        ["--cores", "all", "-n", "icml2014_table1", "results/claim.md", "--config", "datasets=nips", "params", "slurm"],
+        known,
+    )

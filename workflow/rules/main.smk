@@ -1,5 +1,6 @@
 """What both entries include, ../../Snakefile and ../Snakefile: the default plan, all rules, the text of the report."""
 
+import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -23,3 +24,10 @@ include: "fit.smk"
 include: "score.smk"
 include: "targets.smk"
 include: "report.smk"
+
+
+if workflow.is_main_process and workflow.modifier.is_main_snakefile():
+    try:
+        plan.check_targets(sys.argv[1:], [rule.name for rule in workflow.rules])
+    except ValueError as error:
+        raise WorkflowError(str(error)) from None

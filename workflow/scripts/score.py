@@ -23,6 +23,7 @@ def main(snakemake):
             fit = storage.read_json(provenance)
             kept = {name: fit[name] for name in OF_THE_FIT}
             kept |= {"converged": fit.get("converged", {}), "missing": fit.get("missing", 0.0)}
+            kept["found"] = fit.get("found", {})
             if file.endswith(".tsv"):
                 scores = evaluate_assignments(Assignments.load(file), train, test)
             else:

@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from mc2core.app import import_command
+from mc2core.app import fit_command, import_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"mc2: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("mc2: stopped; the same command goes on from the checkpoint", file=sys.stderr)
+        print("mc2: stopped", file=sys.stderr)
         return 130
     return 0
 
@@ -67,32 +67,15 @@ def _parser() -> argparse.ArgumentParser:
         _command(commands, "import", import_command.run, "turn documents of your own into a corpus")
     )
 
-    fit = _command(commands, "fit", _fit, "fit a saved corpus; the same command goes on where a stopped one was")
-    fit.add_argument("corpus", type=Path, help="folder written by 'mc2 corpus' (its train) or by Corpus.save")
-    fit.add_argument("--engine", default="gibbs", help="name of the engine (default gibbs)")
-    fit.add_argument(
-        "--context",
-        action="append",
-        default=[],
-        metavar="NAME=FAMILY",
-        help="use a context: NAME=normal_gamma, NAME=dirichlet:0.1 or NAME=gamma_poisson; may be given again",
-    )
-    fit.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a setting of the engine, or a property of Spark (spark.master=..., docs/spark.md)",
-    )
-    fit.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs) or epochs")
-    fit.add_argument("--burn-in", type=int, help="iterations before the first sample (default: half of them)")
-    fit.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
-    fit.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
-    fit.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
-    fit.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
-    fit.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and provenance")
+    text = "fit a saved corpus; the same command goes on where a stopped one was"
+    fit_command.add_options(_command(commands, "fit", fit_command.run, text))
 
-    evaluate = _command(commands, "evaluate", _evaluate, "print scores of a model on a corpus as JSON")
+    evaluate = _command(
+        commands,
+        "evaluate",
+        _evaluate,
+        "print scores of a model on a corpus as JSON: perplexity, and agreement with its labels",
+    )
     evaluate.add_argument("model", type=Path, help="model.npz")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
     evaluate.add_argument(
@@ -139,59 +122,16 @@ def _corpus(options: argparse.Namespace) -> None:
     print(json.dumps(about, indent=2, sort_keys=True))
 
 
-def _fit(options: argparse.Namespace) -> None:
-    from mc2core.corpus import Corpus
-    from mc2core.engines.running.files import fit_corpus
-    from mc2core.experiments.plan import parse_settings
-
-    corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
-    for name, family in contexts.items():
-        if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
-            corpus = corpus.standardised(name)
-    given = parse_settings(" ".join(options.set), "--set")
-    provenance = fit_corpus(
-        corpus,
-        engine=options.engine,
-        contexts=contexts,
-        settings={name: value for name, value in given.items() if not name.startswith("spark.")},
-        spark={name: value for name, value in given.items() if name.startswith("spark.")},
-        iterations=options.iterations,
-        burn_in=options.burn_in,
-        thin=options.thin,
-        seed=options.seed,
-        threads=options.threads,
-        model=options.out / "model.npz",
-        trace=options.out / "trace.tsv",
-        provenance=options.out / "provenance.json",
-        checkpoint=options.out / "checkpoint.npz",
-        checkpoint_every=options.checkpoint_every,
-    )
-    print(f"{options.out / 'model.npz'}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s")
-
-
-def _family(text: str) -> tuple[str, dict[str, Any]]:
-    """``"author=dirichlet:0.1"`` as (name, family settings); the number is the Dirichlet's concentration."""
-    name, sign, family = text.partition("=")
-    family, colon, number = family.partition(":")
-    if not (name and sign and family) or (colon and family != "dirichlet"):
-        raise ValueError(f"--context {text!r} must have the form NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
-    settings: dict[str, Any] = {"family": family}
-    if colon:
-        try:
-            settings["concentration"] = float(number)
-        except ValueError:
-            raise ValueError(f"--context {text!r}: {number!r} is not a number") from None
-    return name, settings
-
-
 def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.corpus import Corpus
     from mc2core.model import Model
+    from mc2core.model.scores import predicted_agreement
 
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
     names = options.estimator or ["left_to_right" if model.last.has_own_documents else "marginal"]
-    perplexity = {name: model.perplexity(corpus, name, options.seed) for name in names}
-    print(json.dumps({"documents": corpus.n_documents, "tokens": corpus.n_tokens, "perplexity": perplexity}, indent=2))
+    scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
+    scores["perplexity"] = {name: model.perplexity(corpus, name, options.seed) for name in names}
+    print(json.dumps(scores | predicted_agreement(model, corpus), indent=2))
 
 
 def _topics(options: argparse.Namespace) -> None:

@@ -18,7 +18,8 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     """Run a block with its log written to ``log`` and BLAS kept to ``threads`` threads.
 
     An exception is written to the log with its traceback, and goes on; one that says what is wrong with the input
-    (ValueError, OSError), or that the memory does not hold it, ends the job with its sentence alone.
+    (ValueError, OSError), or that the memory does not hold it, ends the job with its sentence alone; Ctrl-C ends it
+    with the exit code 130.
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,6 +35,9 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     except (ValueError, OSError) as error:
         root.exception("failed")
         raise SystemExit(f"Error: {error}") from error
+    except KeyboardInterrupt:
+        root.warning("stopped by Ctrl-C")
+        raise SystemExit(130) from None
     except MemoryError as error:
         root.exception("failed")
         raise SystemExit(f"Error: there is not enough memory: {error}") from error

@@ -45,6 +45,11 @@ class Engine(ABC):
     threads: int = 1
     contexts: dict[str, Family]
 
+    def __repr__(self) -> str:
+        defaults = type(self)().settings()
+        changed = [f"{name}={value!r}" for name, value in self.settings().items() if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
     @abstractmethod
     def init(self, corpus: Corpus, seed: int) -> State:
         """Starting state. ValueError where the corpus does not fit the settings."""
@@ -115,10 +120,6 @@ class Engine(ABC):
             provenance=dict(provenance),
             imported=corpus.imported,
         )
-
-    def __repr__(self) -> str:
-        inside = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "contexts")
-        return f"{type(self).__name__}({inside}, contexts={self.contexts})"
 
 
 # -- checks that the constructors share ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mc2core.base.checks import nearest
+from mc2core.base.checks import did_you_mean, nearest
 from mc2core.experiments import plain_yaml
 from mc2core.experiments.schemas import control_character, fill_defaults, resolved
 from mc2core.sources.formats.records import csv_rows
@@ -50,6 +50,18 @@ def check_config_files(arguments: Iterable[str]) -> None:
                     raise ValueError(f"{argument} has no keys at its top level")
             except (ValueError, OSError) as error:
                 raise SystemExit(f"configuration: {error}") from None
+
+
+def check_targets(arguments: Iterable[str], known: Sequence[str]) -> None:
+    """ValueError for an argument of Snakemake that is nearly one of the targets.
+
+    Itself it says that no rule makes such a file. What is no name at all (an option, a file, a setting) is not looked
+    at, nor what is near to none.
+    """
+    for argument in arguments:
+        is_name = re.fullmatch(r"[A-Za-z]\w{5,}", argument) and argument not in known
+        if is_name and (hint := did_you_mean(argument, known, likeness=0.8)):
+            raise ValueError(f"target {argument!r} is not known{hint}")
 
 
 def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str) -> list[dict[str, str]]:

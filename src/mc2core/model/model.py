@@ -41,7 +41,7 @@ def _largest(row: Any, n: int) -> np.ndarray:
     return columns[met][np.lexsort((columns[met], -values[met]))][:n]
 
 
-@dataclass
+@dataclass(repr=False)
 class Model:
     """What was learnt, whatever engine learnt it.
 
@@ -62,6 +62,13 @@ class Model:
     def __post_init__(self) -> None:
         if not self.samples:
             raise ValueError("a model needs at least one sample; burn_in must be below the number of iterations")
+
+    def __repr__(self) -> str:
+        contexts = ", ".join(sorted(self.families)) or "none"
+        return (
+            f"Model({self.last.n_clusters} clusters, {self.last.n_topics} topics, {self.n_words} words, "
+            f"{len(self.samples)} samples, contexts: {contexts})"
+        )
 
     # -- the last sample -----------------------------------------------------------------------------------
     @property

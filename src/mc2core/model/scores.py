@@ -36,9 +36,21 @@ def evaluate(
         "estimator": names[0] if names else None,
         "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
     }
-    if isinstance(train.labels, np.ndarray) and not alone:
-        scores |= {"scored_clusters": model.last.n_clusters} | agreement(train.labels, model.last.cluster)
+    if train.labels is not None and not alone:
+        scores |= {"scored_clusters": model.last.n_clusters} | agreement_with(train.labels, model.last.cluster)
     return scores
+
+
+def predicted_agreement(model: Model, corpus: Corpus) -> dict[str, Any]:
+    """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
+    labels, or where each document is a cluster (HDP).
+    """
+    if corpus.labels is None or model.last.documents_are_clusters:
+        return {}
+    # contexts that the corpus lacks are none of what is judged by
+    has_contexts = all(name in corpus.contexts for name in model.families)
+    cluster = model.predict(corpus, use_context=has_contexts).argmax(axis=1)
+    return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
 
 
 def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
@@ -89,6 +101,16 @@ def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The clusterings that a file of scores tells of, one or several, each with its clusters and agreement, if any."""
     alone = {**scores, "clusters": scores.get("scored_clusters", scores.get("clusters"))}
     return scores.get("solutions", [alone])
+
+
+def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
+    """:func:`agreement` with labels of a corpus, one a document; with several of them (J, L), the extended NMI alone,
+    of the documents that have any.
+    """
+    if isinstance(labels, np.ndarray):
+        return agreement(labels, cluster)
+    known = np.flatnonzero(np.diff(labels.indptr))
+    return {"extended_nmi": clustering.extended_nmi(labels[known], cluster[known])} if len(known) else {}
 
 
 def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:

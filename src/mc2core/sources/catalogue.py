@@ -112,7 +112,8 @@ def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Read
 
 
 def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
-    return Reading(*importing.read_own(files["files"][0], layout))
+    corpus, dropped = importing.read_own(files["files"][0], layout)
+    return Reading(corpus, dropped, importing.notes_of(corpus))
 
 
 def _folder_of(files: Files) -> Path:

@@ -15,7 +15,7 @@ from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, parts
 from mc2core.engines.base import State
 from mc2core.engines.registry import make_engine
-from mc2core.engines.running.loop import fit
+from mc2core.engines.running.loop import Fit, fit
 from mc2core.model import clustering
 
 logger = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ def fit_corpus(
     follow_labels: bool = False,
     missing: float = 0.0,
     spark: Mapping[str, Any] | None = None,
+    leave_stopped: bool = False,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and provenance; returns the provenance.
 
@@ -54,6 +55,7 @@ def fit_corpus(
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
+    With ``leave_stopped``, a run that a signal stops leaves a model and provenance of what there is so far.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     absent = [name for name in contexts if name not in corpus.contexts]
@@ -63,6 +65,11 @@ def fit_corpus(
         logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     part = parts.without_contexts(part, missing, seed)
+
+    def leave(done: Fit) -> None:
+        done.model.save(model)
+        storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
+
     with locks.only_one(model, "another fit"), cluster.session(spark):
         done = fit(
             part,
@@ -77,14 +84,13 @@ def fit_corpus(
             snapshots=snapshot_times,
             progress=progress,
             callback=_distance_to(corpus.labels) if follow_labels else None,
+            on_stop=leave if leave_stopped else None,
         )
-        done.model.save(model)
+        leave(done)
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
-        written = done.provenance | ({"missing": missing} if missing else {})
-        storage.write_json(provenance, written)
         Path(checkpoint).unlink(missing_ok=True)
-    return written
+    return done.provenance | ({"missing": missing} if missing else {})
 
 
 def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:

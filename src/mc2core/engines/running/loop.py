@@ -16,12 +16,13 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.base.checks import finite, whole
+from mc2core.base.checks import finite, shown, whole
 from mc2core.base.progress import Bar
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, run_length
 from mc2core.engines.running import checkpoint as checkpoints
+from mc2core.engines.running.found import found, sentence
 from mc2core.engines.running.signals import _stop_signals
 from mc2core.engines.running.trace import _trace_file
 from mc2core.model import Model
@@ -34,7 +35,7 @@ Callback = Callable[[int, State], Mapping[str, float] | None]
 _CHECKPOINT_SECONDS = 60.0
 
 
-@dataclass
+@dataclass(repr=False)
 class Fit:
     """What a run leaves.
 
@@ -48,7 +49,8 @@ class Fit:
         what the engine reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
         Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
-        processors: cpu_seconds, all threads together).
+        processors: cpu_seconds, all threads together), and ``found``: the last numbers of clusters and topics, and
+        whether they still move (:func:`mc2core.engines.running.found.found`).
     snapshots : Model, or None where none were asked for
         A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
         fraction) and the seconds.
@@ -59,6 +61,9 @@ class Fit:
     trace: pd.DataFrame
     provenance: dict[str, Any]
     snapshots: Model | None = None
+
+    def __repr__(self) -> str:
+        return f"Fit({len(self.trace)} iterations, {self.model!r})"
 
 
 @dataclass
@@ -189,7 +194,7 @@ def _stop(number: int, now: float, iterations: int) -> NoReturn:
 
 def fit(
     corpus: Corpus,
-    engine: Engine,
+    engine: Engine | None = None,
     *,
     iterations: int,
     seed: int = 0,
@@ -201,11 +206,15 @@ def fit(
     trace: str | os.PathLike[str] | None = None,
     snapshots: Sequence[float] = (),
     progress: bool | None = None,
+    on_stop: Callable[[Fit], None] | None = None,
 ) -> Fit:
     """Run ``engine`` on ``corpus``.
 
     Parameters
     ----------
+    corpus : Corpus
+    engine : Engine
+        Such as :class:`mc2core.engines.Gibbs`; needed.
     iterations : int
         Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint.
     seed : int
@@ -228,6 +237,9 @@ def fit(
         engine's iterations allow. Their time is not counted.
     progress : bool, optional
         Show a progress bar; by default only on a terminal.
+    on_stop : function, optional
+        Given what there is when a signal stops the run: a Fit of the samples so far, or of the state where there are
+        none yet; ``provenance["stopped_at"]`` says the iteration.
 
     Raises
     ------
@@ -236,6 +248,11 @@ def fit(
     KeyboardInterrupt, SystemExit
         Stopped by SIGINT, or by SIGTERM (exit code 143), after the checkpoint was written.
     """
+    if not isinstance(corpus, Corpus):
+        made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
+        raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
+    if not isinstance(engine, Engine):
+        raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.engines.Gibbs()")
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every = whole("checkpoint_every", checkpoint_every)
     seed = whole("seed", seed, least=0)
@@ -251,7 +268,7 @@ def fit(
     compile_seconds = _warm(engine, corpus)
 
     run = _begin(corpus, engine, asked, stored, checkpoint)
-    state, done = run.state, run.done
+    done = run.done
     with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
         bar = Bar(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
         run.show()
@@ -268,18 +285,31 @@ def fit(
                 run.save()
             if stop and done.iteration < iterations:
                 bar.close()
+                if on_stop is not None:
+                    on_stop(_result(run, iterations, compile_seconds))
                 _stop(stop[0], run.now, iterations)
         bar.close()
 
-    samples = done.samples if engine.keeps_samples else [engine.sample(corpus, state)]
-    provenance = asked | {"iterations": iterations}
-    model = engine.model(corpus, samples, provenance)
+    about = _result(run, iterations, compile_seconds)
+    logger.info("%s", sentence(about.provenance["found"]))
+    return about
+
+
+def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:
+    """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
+    done, engine = run.done, run.engine
+    samples = (engine.keeps_samples and done.samples) or [engine.sample(run.corpus, run.state)]
+    provenance = done.run | {"iterations": iterations}
+    if done.iteration < iterations:
+        provenance["stopped_at"] = run.now
+    model = engine.model(run.corpus, samples, provenance)
     timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
     timing |= {"compile_seconds": compile_seconds, "threads": engine.threads}
     shown = None
     if done.snapshots:
-        shown = engine.model(corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
-    return Fit(model, state, pd.DataFrame(done.trace), provenance | timing | environment(), shown)
+        shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
+    about = provenance | timing | {"found": found(done.trace)} | environment()
+    return Fit(model, run.state, pd.DataFrame(done.trace), about, shown)
 
 
 def _warm(engine: Engine, corpus: Corpus) -> float:

@@ -1,0 +1,111 @@
+"""``mc2 fit``: a saved corpus to a model, and what was found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.add_argument(
+        "corpus", type=Path, help="folder written by 'mc2 import', 'mc2 corpus' (its train) or Corpus.save"
+    )
+    parser.add_argument("--engine", default="gibbs", help="gibbs, svi or fastex (default gibbs)")
+    parser.add_argument(
+        "--context",
+        action="append",
+        default=[],
+        metavar="NAME=FAMILY",
+        help="use a context: NAME=normal_gamma (numbers, dates), NAME=dirichlet:0.1 (names) or NAME=gamma_poisson "
+        "(counts); may be given again",
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of the engine, such as start_topics=20 or topic_prior=1e-2, or a property of Spark "
+        "(spark.master=..., docs/spark.md); may be given again",
+    )
+    parser.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs, fastex) or epochs (svi)")
+    parser.add_argument("--burn-in", type=int, help="iterations before the first sample (default: half of them)")
+    parser.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
+    parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and provenance")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Fit, write the files, and say what was found and what to do next."""
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.engines.running.files import fit_corpus
+    from mc2core.experiments.plan import parse_settings
+
+    corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
+    for name, family in contexts.items():
+        if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
+            corpus = corpus.standardised(name)
+    given = parse_settings(" ".join(options.set), "--set")
+    model, written = options.out / "model.npz", options.out / "provenance.json"
+    try:
+        provenance = fit_corpus(
+            corpus,
+            engine=options.engine,
+            contexts=contexts,
+            settings={name: value for name, value in given.items() if not name.startswith("spark.")},
+            spark={name: value for name, value in given.items() if name.startswith("spark.")},
+            iterations=options.iterations,
+            burn_in=options.burn_in,
+            thin=options.thin,
+            seed=options.seed,
+            threads=options.threads,
+            model=model,
+            trace=options.out / "trace.tsv",
+            provenance=written,
+            checkpoint=options.out / "checkpoint.npz",
+            checkpoint_every=options.checkpoint_every,
+            leave_stopped=True,
+        )
+    except KeyboardInterrupt:
+        stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
+        so_far = f"; {model} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
+        print(f"mc2: stopped; the same command goes on from the checkpoint{so_far}", file=sys.stderr)
+        raise SystemExit(130) from None
+    print("\n".join(_summary(options, provenance)))
+
+
+def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
+    """What was found and what to do next, line by line."""
+    from mc2core.engines.running.found import sentence
+
+    model, found = options.out / "model.npz", provenance["found"]
+    lines = [f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"]
+    if said := sentence(found):
+        lines.append(said)
+    if found["moving"]:
+        longer = f"more iterations (--iterations {2 * options.iterations})"
+        if "clusters" in found["moving"] and provenance["settings"].get("document_concentration") in (None, "inf"):
+            longer += ", or documents with topic proportions of their own (--set document_concentration=learn)"
+        lines.append(f"their numbers are not yet those of the model: try {longer}")
+    lines.append(f"next: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
+    return lines
+
+
+def _family(text: str) -> tuple[str, dict[str, Any]]:
+    """``"author=dirichlet:0.1"`` as (name, family settings); the number is the Dirichlet's concentration."""
+    name, sign, family = text.partition("=")
+    family, colon, number = family.partition(":")
+    if not (name and sign and family) or (colon and family != "dirichlet"):
+        raise ValueError(f"--context {text!r} must have the form NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
+    settings: dict[str, Any] = {"family": family}
+    if colon:
+        try:
+            settings["concentration"] = float(number)
+        except ValueError:
+            raise ValueError(f"--context {text!r}: {number!r} is not a number") from None
+    return name, settings

@@ -1,0 +1,59 @@
+"""What a run found, and whether its numbers of clusters and topics still move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+#: names of the trace that are followed
+_NAMES = ("clusters", "topics")
+#: they move where a line through the last third rises or falls by more than this share of the last value, and by more
+#: than this number
+MOST_CHANGE, LEAST_CHANGE = 0.05, 2.0
+_FEWEST_ITERATIONS = 9
+
+
+def found(trace: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """The last numbers of clusters and topics in use, and their trend over the last third of the iterations.
+
+    Parameters
+    ----------
+    trace : rows of a run, one an iteration.
+
+    Returns
+    -------
+    dict
+        ``clusters``, ``topics``: the last of each. ``trend``: for each the change of the least-squares line over the
+        last third of the rows, None below 9 of them. ``over``: so many iterations. ``moving``: names of those that
+        change by more than 5 % of the last value and by more than 2.
+    """
+    over = len(trace) // 3
+    about: dict[str, Any] = {"over": over, "trend": {}, "moving": []}
+    for name in _NAMES:
+        values = np.array([row[name] for row in trace if name in row], dtype=np.float64)
+        if len(values) == 0:
+            continue
+        about[name] = int(values[-1])
+        about["trend"][name] = None
+        if len(values) >= _FEWEST_ITERATIONS:
+            change = float(np.polyfit(np.arange(over), values[-over:], 1)[0] * (over - 1))
+            about["trend"][name] = round(change, 3)
+            if abs(change) > max(MOST_CHANGE * values[-1], LEAST_CHANGE):
+                about["moving"].append(name)
+    return about
+
+
+def sentence(about: Mapping[str, Any]) -> str:
+    """What :func:`found` says, in a sentence or two; "" where the engine reports neither number."""
+    names = [name for name in _NAMES if name in about]
+    if not names:
+        return ""
+    first = "found " + " and ".join(f"{about[name]} {name}" for name in names)
+    if any(about["trend"][name] is None for name in names):
+        return f"{first}; fewer than {_FEWEST_ITERATIONS} iterations do not tell whether they still move"
+    if not about["moving"]:
+        return f"{first}, steady over the last {about['over']} iterations"
+    changes = " and ".join(f"{name} {about['trend'][name]:+.0f}" for name in about["moving"])
+    return f"{first}, but they still move ({changes} over the last {about['over']} iterations)"
