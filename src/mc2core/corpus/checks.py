@@ -80,6 +80,25 @@ def check_context(name: Any, context: Any, rows: int) -> Context:
     return check_values(context, name, rows)
 
 
+def check_labels(labels: Any, n_documents: int) -> Context | None:
+    """(J,) int64 of at least 0, or (J, L) memberships; ValueError for anything else."""
+    if labels is None:
+        return None
+    if sp.issparse(labels) or np.ndim(labels) == 2:
+        return whole_counts(labels, "labels", n_documents)
+    array = np.asarray(labels)
+    if array.shape != (n_documents,):
+        raise ValueError(f"labels has shape {array.shape}, but the corpus has {n_documents} documents")
+    if array.dtype.kind not in "iu" or (array < 0).any():
+        raise ValueError("labels must be whole numbers of at least 0, one for each document")
+    return array.astype(np.int64)
+
+
+def count_labels(labels: Context) -> int:
+    """How many labels there are."""
+    return labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
+
+
 def check_documents(documents: pd.DataFrame, rows: int) -> pd.DataFrame:
     """The table with rows numbered from 0; columns are named by text, each once, as its file can hold them."""
     if len(documents) != rows:

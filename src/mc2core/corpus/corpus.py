@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import csv
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,9 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.compute import streams
-from mc2core.corpus.checks import check_context, check_documents, check_names, whole_counts
+from mc2core.corpus import saving
+from mc2core.corpus.checks import check_context, check_documents, check_labels, check_names, count_labels, whole_counts
 from mc2core.corpus.files import (
-    CORPUS_FILES,
-    FORMAT,
     Context,
     check_files,
     check_meta,
@@ -28,9 +26,6 @@ from mc2core.corpus.files import (
     read_label_names,
     read_meta,
     read_names,
-    save_context,
-    write_meta,
-    write_names,
 )
 from mc2core.corpus.sparse import take_rows
 
@@ -104,8 +99,8 @@ class Corpus:
             if known is None or not sp.issparse(known):
                 raise ValueError(f"context_names names {name!r}, which is not a count context of the corpus")
             self.context_names[name] = check_names(names, f"context_names[{name!r}]", known.shape[1]) or []
-        self.labels = self._check_labels(labels, n_documents)
-        n_labels = None if self.labels is None else self._n_labels(self.labels)
+        self.labels = check_labels(labels, n_documents)
+        n_labels = None if self.labels is None else count_labels(self.labels)
         if n_labels is not None and not sp.issparse(self.labels):
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
@@ -119,22 +114,45 @@ class Corpus:
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
 
-    @staticmethod
-    def _n_labels(labels: Context) -> int:
-        return labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
+    @classmethod
+    def from_texts(cls, texts: Iterable[str], contexts: Any = None, labels: Any = None, **settings: Any) -> Corpus:
+        """Count the words of texts.
 
-    @staticmethod
-    def _check_labels(labels: Any, n_documents: int) -> Context | None:
-        if labels is None:
-            return None
-        if sp.issparse(labels) or np.ndim(labels) == 2:
-            return whole_counts(labels, "labels", n_documents)
-        array = np.asarray(labels)
-        if array.shape != (n_documents,):
-            raise ValueError(f"labels has shape {array.shape}, but the corpus has {n_documents} documents")
-        if array.dtype.kind not in "iu" or (array < 0).any():
-            raise ValueError("labels must be whole numbers of at least 0, one for each document")
-        return array.astype(np.int64)
+        Parameters
+        ----------
+        texts : J texts
+        contexts : mapping, optional
+            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix of counts.
+        labels : J names or numbers, or lists of them, optional
+        settings : by name
+            ``tokenise``, ``stop_words``, ``min_letters``, ``ngrams``: of
+            :class:`mc2core.corpus.building.tokens.Tokeniser`; ``vocabulary`` (the words, in order), or
+            ``min_documents``, ``max_share``, ``max_words`` (which are kept); ``word_counts`` ("raw", "presence" or
+            "log"); ``documents`` (a DataFrame of J rows).
+
+        ValueError names each document that cannot be read, counted from 0.
+        """
+        from mc2core.corpus.building import frames
+
+        return frames.from_texts(texts, contexts, labels, **settings)
+
+    @classmethod
+    def from_dataframe(cls, frame: pd.DataFrame, text: str | None = None, **settings: Any) -> Corpus:
+        """Documents from the rows of a data frame.
+
+        Parameters
+        ----------
+        text : column of running text; or ``bag=``, a column of words, lists of them or objects of counts.
+        settings : by name
+            ``contexts``: columns, or ``{name: column}``, each of numbers, of dates, or of names or lists of names;
+            ``label``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
+            of a text, which is one name otherwise; and those of :meth:`from_texts` on words.
+
+        ValueError names each row that cannot be read, by its index.
+        """
+        from mc2core.corpus.building import frames
+
+        return frames.from_dataframe(frame, text, **settings)
 
     # -- what it holds -------------------------------------------------------------------------------------
     @property
@@ -321,39 +339,7 @@ class Corpus:
         ValueError where it holds anything else than a corpus. corpus.json holds the digest of every file, for
         ``Corpus.load(folder, verify=True)``.
         """
-        meta: dict[str, Any] = {
-            "format": FORMAT,
-            "shape": list(self.content.shape),
-            "n_tokens": self.n_tokens,
-            "digest": self.digest,
-            "contexts": {
-                name: list(context.shape) if sp.issparse(context) else None for name, context in self.contexts.items()
-            },
-            "context_names": sorted(self.context_names),
-            "units": {name: list(unit) for name, unit in self.units.items()},
-            "labels": None if self.labels is None else (list(self.labels.shape) if sp.issparse(self.labels) else "one"),
-        }
-        if self.imported is not None:
-            meta["imported"] = self.imported
-        documents = self.documents
-        meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
-        vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
-        with storage.replacing_folder(folder, CORPUS_FILES) as new:
-            save_context(new, "content", self.content)
-            for name, context in self.contexts.items():
-                save_context(new, f"context.{name}", context)
-            for name, names in self.context_names.items():
-                write_names(new / f"context.{name}.names.txt", names)
-            if self.labels is not None:
-                save_context(new, "labels", self.labels)
-            if label_names is not None:
-                write_names(new / "label_names.txt", label_names)
-            if vocabulary is not None:
-                write_names(new / "vocabulary.txt", vocabulary)
-            if len(documents.columns):
-                # quoted, or a carriage return in a title would end the row
-                documents.to_csv(new / "documents.csv", index=False, quoting=csv.QUOTE_NONNUMERIC)
-            write_meta(new, meta)
+        saving.save(self, folder)
 
     @classmethod
     def load(cls, folder: str | os.PathLike[str], *, verify: bool = False) -> Corpus:

@@ -1,0 +1,105 @@
+"""MC2 as an estimator of scikit-learn. Import it from :mod:`mc2core.sklearn`: ``pip install 'mc2core[sklearn]'``."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mc2core.corpus import Corpus
+from mc2core.engines.registry import make_engine
+from mc2core.engines.running.loop import fit
+
+
+class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Clusters of documents, and topics, whose numbers are found; words only (contexts: :func:`mc2core.fit`).
+
+    Parameters
+    ----------
+    iterations : int, default 60
+        Sweeps (gibbs, fastex) or epochs (svi).
+    engine : {"gibbs", "svi", "fastex"}, default "gibbs"
+    settings : dict, optional
+        Of the engine, by name: ``{"start_topics": 20, "document_concentration": "learn"}``.
+    threads : int, default 1
+        The result does not depend on it.
+    random_state : int, RandomState instance or None, default 0
+        An int is the seed of the run.
+
+    Attributes
+    ----------
+    model_ : mc2core.Model
+    labels_ : (J,) int64
+        Cluster of each document in the last sample; ``predict`` of the same documents is the likeliest one, which now
+        and then is another.
+    n_clusters_ : int
+    components_ : (M, V) float64
+        Words of each topic; rows sum to 1.
+    n_features_in_ : int
+        V.
+
+    X, everywhere, is (J, V) counts of words, sparse or dense: whole numbers of at least 0, such as
+    ``CountVectorizer`` gives. ValueError for anything else.
+    """
+
+    def __init__(
+        self,
+        iterations: int = 60,
+        *,
+        engine: str = "gibbs",
+        settings: Mapping[str, Any] | None = None,
+        threads: int = 1,
+        random_state: Any = 0,
+    ) -> None:
+        self.iterations = iterations
+        self.engine = engine
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
+        """Fit to counts; ``y`` is not looked at."""
+        corpus = self._corpus(X, reset=True)
+        seed = self.random_state
+        if not isinstance(seed, numbers.Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        engine = make_engine(self.engine, dict(self.settings or {}), {}, self.threads)
+        self.model_ = fit(corpus, engine, iterations=self.iterations, seed=int(seed), progress=False).model
+        self.labels_ = self.model_.last.cluster.astype(np.int64)
+        self.n_clusters_ = len(self.model_.cluster_weights)
+        self.components_ = self.model_.word_given_topic
+        self._n_features_out = self.n_clusters_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
+        check_is_fitted(self)
+        return self.model_.predict(self._corpus(X, reset=False))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(J,) int64: the likeliest cluster of each document."""
+        return self.transform(X).argmax(axis=1)
+
+    def _corpus(self, X: Any, reset: bool) -> Corpus:
+        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
+        if sp.issparse(X) and not isinstance(X, sp.csr_matrix):
+            X = sp.csr_matrix(X)
+        names = getattr(self, "feature_names_in_", None)
+        return Corpus(self._whole(X), None if names is None else [str(name) for name in names])
+
+    @staticmethod
+    def _whole(X: Any) -> Any:
+        """Counts as they are; Corpus refuses what is not whole."""
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags
