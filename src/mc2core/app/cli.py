@@ -7,6 +7,7 @@ mc2 fit data/nips/train --context author=dirichlet:0.1 --iterations 100 --out fi
 mc2 evaluate fits/nips/model.npz data/nips/test
 mc2 topics fits/nips/model.npz
 mc2 clusters fits/nips/model.npz data/nips/train
+mc2 describe fits/nips/model.npz data/nips/train --out fits/nips/found
 mc2 verify data/nips/train fits/nips/model.npz
 """
 
@@ -70,6 +71,12 @@ def _parser() -> argparse.ArgumentParser:
     text = "fit a saved corpus; the same command goes on where a stopped one was"
     fit_command.add_options(_command(commands, "fit", fit_command.run, text))
 
+    _add_readers(commands)
+    return parser
+
+
+def _add_readers(commands: Any) -> None:
+    """What reads a model, or any file of ours."""
     evaluate = _command(
         commands,
         "evaluate",
@@ -92,12 +99,20 @@ def _parser() -> argparse.ArgumentParser:
     verify = _command(commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests")
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
 
+    describe = _command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
+    describe.add_argument("model", type=Path, help="model.npz")
+    describe.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
+    describe.add_argument("--title", default="What the fit found", help="heading of the page")
+    describe.add_argument(
+        "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
+    )
+    describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
+
     clusters = _command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
     clusters.add_argument("model", type=Path, help="model.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
     clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
-    return parser
 
 
 def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -141,6 +156,15 @@ def _topics(options: argparse.Namespace) -> None:
     table = describe_topics(Model.load(options.model), options.words)
     for topic, weight, words in table.itertuples(index=False):
         print(f"{topic}\t{weight:.4f}\t{words}")
+
+
+def _describe(options: argparse.Namespace) -> None:
+    from mc2core.corpus import Corpus
+    from mc2core.explore.describe import describe
+    from mc2core.model import Model
+
+    describe(Model.load(options.model), Corpus.load(options.corpus), options.out, options.title, options.seed)
+    print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 
 def _verify(options: argparse.Namespace) -> None:

@@ -17,7 +17,8 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def code_digest(*modules: str) -> str:
-    """SHA-256 (hex) of the source of modules of this package and of all they import from it.
+    """SHA-256 (hex) of the source of modules of this package, of all they import from it, and of files in ``assets``
+    folders beside these.
 
     A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
     Sources are read, not imported. ValueError for a module that is not there.
@@ -32,6 +33,7 @@ def code_digest(*modules: str) -> str:
         if path is None:
             raise ValueError(f"module {name!r} is not there")
         found[name] = path.read_bytes()
+        found |= {f"{name}/{one.name}": one.read_bytes() for one in path.parent.glob("assets/*")}
         ahead += _imports(path)
     total = hashlib.sha256()
     for name in sorted(found):

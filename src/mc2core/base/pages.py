@@ -1,0 +1,67 @@
+"""Self-contained HTML pages: no request to anywhere, light and dark, text that never becomes markup."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+_LIGHT = "--paper:#fff;--panel:#f6f7f9;--ink:#16191d;--soft:#5a6270;--line:#d5d9e0;--accent:#0b62a8;--mark:#fff3c4"
+_DARK = "--paper:#14171b;--panel:#1d2127;--ink:#e8eaed;--soft:#a3abb8;--line:#3a414c;--accent:#7fbcf0;--mark:#4d4318"
+_STYLE = f"""
+:root {{ color-scheme: light; {_LIGHT} }}
+@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ color-scheme: dark; {_DARK} }} }}
+:root[data-theme=dark] {{ color-scheme: dark; {_DARK} }}
+* {{ box-sizing: border-box; }}
+body {{ margin: 0; font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }}
+body {{ color: var(--ink); background: var(--paper); }}
+h1 {{ font-size: 1.45rem; line-height: 1.25; margin: 0 0 .3rem; }}
+h2 {{ font-size: 1.1rem; margin: 0 0 .5rem; }}
+h3 {{ font-size: .95rem; margin: 1rem 0 .3rem; }}
+a {{ color: var(--accent); }}
+:focus-visible {{ outline: 2px solid var(--accent); outline-offset: 2px; }}
+table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; }}
+th, td {{ padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }}
+thead th {{ border-bottom: 1px solid var(--line); font-weight: 600; }}
+"""
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+
+
+def page(title: str, body: str, style: str = "", scripts: Sequence[str] = ()) -> str:
+    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request.
+
+    ``scripts`` are sources; data among them go through :func:`data_script`.
+    """
+    parts = "\n".join(
+        f"<script>{one}</script>" for one in (source.replace("</script", "<\\/script") for source in scripts)
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f"<title>{html.escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n{body}\n{parts}\n</body>\n</html>\n"
+    )
+
+
+def data_script(name: str, value: Any) -> str:
+    """A script that puts a JSON-able value into the global ``name``; numbers that are none become null."""
+    text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    # "<" ends no script and opens no comment; the separators are line ends in older JavaScript
+    for sign in "<>&\u2028\u2029":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return f"window.{name} = {text};"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,38 @@
+"""Describe a fit: the tables and the page, in one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mc2core.base import storage
+from mc2core.corpus import Corpus
+from mc2core.explore import charts, page
+from mc2core.explore.found import Found
+from mc2core.explore.tables import tables_of, write_tables
+from mc2core.model import Model
+
+DESCRIBED_FILES = (
+    r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|merges)\.csv|index\.html"
+)
+"""Names of what is written, as a regular expression; no folder that holds anything else is replaced."""
+
+
+def describe(
+    model: Model, corpus: Corpus, folder: str | os.PathLike[str], title: str = "What the fit found", seed: int = 0
+) -> None:
+    """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
+
+    ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map. The folder
+    is replaced as a whole. ValueError: the model has no clusters of documents, the corpus does not fit it, the folder
+    holds something else, or the packages of the page are missing.
+    """
+    storage.refuse_foreign(folder, DESCRIBED_FILES)
+    charts.refuse_without()
+    found = Found.of(model, corpus)
+    tables = tables_of(found, seed)
+    text = page.build(found, tables, title)
+    with storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
+        write_tables(new, tables)
+        with storage.replacing(new / "index.html") as stream:
+            stream.write(text)

@@ -1,0 +1,95 @@
+"""Tables of documents: what is known of each, its clusters, and where it lies on the map."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.explore.clusters import label_names
+from mc2core.explore.found import Found
+
+MOST_POINTS = 8000
+"""Documents on the map; of larger corpora a sample."""
+LEAST_PROBABILITY = 0.01
+_DIMENSIONS = 50
+_NEIGHBOURS = 30  # perplexity of t-SNE
+_TITLES = ("title", "name", "headline", "subject")
+
+
+def document_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY)."""
+    corpus, probability = found.corpus, found.probability
+    n = corpus.n_documents
+    table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(found)})
+    if corpus.labels is not None and not sp.issparse(corpus.labels):
+        table["label"] = np.array(label_names(corpus), dtype=object)[corpus.labels]
+    table["tokens"] = corpus.document_lengths
+    table["cluster"] = found.cluster + 1
+    table["probability"] = probability.max(axis=1)
+    table[["x", "y"]] = layout(found, seed)
+    known = corpus.documents.add_prefix("document_")
+    row, column = np.nonzero(probability >= LEAST_PROBABILITY)
+    of_clusters = pd.DataFrame(
+        {"document": row + 1, "cluster": column + 1, "probability": probability[row, column]}
+    ).sort_values(["document", "probability"], ascending=[True, False], kind="stable", ignore_index=True)
+    return {"documents": table.join(known), "document_clusters": of_clusters}
+
+
+def titles_of(found: Found) -> list[str]:
+    """What documents are called: their title, else their id, else their number."""
+    known = found.corpus.documents
+    by_name = {str(name).lower(): name for name in known.columns}
+    column = next((by_name[name] for name in (*_TITLES, "id") if name in by_name), None)
+    numbers = [f"document {j + 1}" for j in range(found.corpus.n_documents)]
+    if column is None:
+        return numbers
+    kept = known[column]
+    return [
+        number if pd.isna(one) or not str(one).strip() else str(one) for one, number in zip(kept, numbers, strict=True)
+    ]
+
+
+def layout(found: Found, seed: int) -> np.ndarray:
+    """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MOST_POINTS documents at most; NaN for the others.
+
+    Documents are near each other for their words (the first components of square roots of their shares) and for
+    their clusters (square roots of probabilities). The same seed gives the same map on the same machine.
+    """
+    n = found.corpus.n_documents
+    place = np.full((n, 2), np.nan)
+    rng = streams.generator(seed, "explore.map")
+    chosen = np.sort(rng.permutation(n)[:MOST_POINTS])
+    features = np.hstack([_of_words(found, chosen), np.sqrt(found.probability[chosen])])
+    if len(chosen) < 4:
+        place[chosen] = np.column_stack([np.linspace(0.0, 1.0, len(chosen)), np.full(len(chosen), 0.5)])
+        return place
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):  # sums do not depend on the number of cores
+        if min(features.shape) > _DIMENSIONS:
+            features = PCA(_DIMENSIONS, svd_solver="randomized", random_state=seed).fit_transform(features)
+        perplexity = min(_NEIGHBOURS, (len(chosen) - 1) / 3)
+        flat = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1).fit_transform(
+            features
+        )
+    low, high = flat.min(axis=0), flat.max(axis=0)
+    place[chosen] = (flat - low) / np.where(high > low, high - low, 1.0)
+    return place
+
+
+def _of_words(found: Found, chosen: np.ndarray) -> np.ndarray:
+    """(n, at most _DIMENSIONS): singular vectors of the square roots of the words' shares."""
+    content = sp.csr_matrix(found.corpus.content[chosen], dtype=np.float64)
+    lengths = np.asarray(content.sum(axis=1)).ravel()
+    root = sp.csr_matrix(sp.diags(1.0 / np.maximum(lengths, 1.0)) @ content)
+    root.data = np.sqrt(root.data)
+    n = min(_DIMENSIONS, min(root.shape) - 1)
+    if n < 1:
+        return root.toarray()
+    from sklearn.decomposition import TruncatedSVD
+
+    return TruncatedSVD(n, random_state=0).fit_transform(root)

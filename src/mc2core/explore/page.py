@@ -1,0 +1,129 @@
+"""The page of a fit: its tables, and what draws them, in one file."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import pages
+from mc2core.explore import charts
+from mc2core.explore.clusters import context_names, own_unit
+from mc2core.explore.found import MOST_GROUPS, Found
+from mc2core.explore.tables import Tables
+
+MOST_NAMES = 20
+"""Names, such as authors, of one document on the page."""
+_COLUMNS = {
+    "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
+    "merges": ("groups_left", "union", "first", "second", "change", "total_change", "nmi", "ari", "purity"),
+    "cluster_words": ("cluster", "word", "probability", "lift"),
+    "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share"),
+    "cluster_numbers": None,
+    "cluster_documents": None,
+    "cluster_labels": None,
+    "topics": None,
+    "topic_words": ("topic", "word", "probability", "lift"),
+    "topic_clusters": None,
+    "trends": ("of", "number", "context", "start", "end", "share"),
+}
+_OF_NODES = ("cluster", "documents", "share", "words", "distinctive_words")
+
+
+def build(found: Found, tables: Tables, title: str) -> str:
+    """The page as text. ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which it shows a part."""
+    data = {
+        "title": title,
+        "summary": tables["summary"].to_numpy().tolist(),
+        "clusters": found.n_clusters,
+        "most": min(found.n_clusters, MOST_GROUPS),
+        "nodes": _packed(_nodes(found, tables)),
+        "contexts": _of_documents(found, tables["documents"]),
+        "tables": {name: _packed(part) for name, part in _parts(found, tables)},
+    }
+    scripts = [charts.library(), pages.data_script("FOUND", data), pages.data_script("CHARTS", charts.charts())]
+    body = _asset("page.html").replace("{title}", html.escape(title))
+    return pages.page(title, body, _asset("page.css"), [*scripts, _asset("page.js")])
+
+
+def _asset(name: str) -> str:
+    return resources.files("mc2core.explore").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def shown_nodes(found: Found) -> set[int]:
+    """Nodes, counted from 1, that are there when MOST_GROUPS clusters or fewer are left."""
+    k = found.n_clusters
+    first = max(0, k - MOST_GROUPS)
+    gone = set((found.tree.pairs[:first] + 1).ravel().tolist())
+    return {*range(1, k + 1), *range(k + 1, 2 * k)} - gone
+
+
+def _nodes(found: Found, tables: Tables) -> pd.DataFrame:
+    """Clusters and unions alike."""
+    clusters = tables["clusters"]
+    rows = [clusters[[name for name in (*_OF_NODES, "label", "label_share") if name in clusters]]]
+    if "merges" in tables:
+        unions = tables["merges"].dropna(subset=["documents"]).drop(columns="cluster", errors="ignore")
+        rows.append(unions.rename(columns={"union": "cluster"})[list(rows[0].columns)])
+    table = pd.concat(rows, ignore_index=True)
+    return table.loc[table["cluster"].isin(shown_nodes(found))]
+
+
+def _parts(found: Found, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
+    """The columns, and the rows of nodes, that the page shows."""
+    shown, parts = shown_nodes(found), []
+    for name, columns in _COLUMNS.items():
+        if name not in tables:
+            continue
+        table = tables[name]
+        if name == "documents":
+            near = tables["cluster_documents"]
+            typical = set(near.loc[near["cluster"].isin(shown), "document"])
+            table = table.loc[table["x"].notna() | table["document"].isin(typical)]
+        elif name == "trends":
+            table = table.loc[(table["of"] == "topic") | table["number"].isin(shown)]
+        elif "cluster" in table:
+            table = table.loc[table["cluster"].isin(shown)]
+        parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
+    return parts
+
+
+def _of_documents(found: Found, documents: pd.DataFrame) -> dict[str, Any]:
+    """Contexts of the documents that have a place on the map, by name: numbers, or names of each."""
+    rows = np.flatnonzero(documents["x"].notna())
+    contexts: dict[str, Any] = {}
+    for name, kind in sorted(found.corpus.context_kinds.items()):
+        if kind == "number":
+            contexts[name] = {
+                "document": (rows + 1).tolist(),
+                "number": [_digits(x) for x in own_unit(found.corpus, name)[rows]],
+            }
+        else:
+            table = found.corpus.contexts[name][rows]
+            used, place = np.unique(table.indices, return_inverse=True)
+            names = context_names(found.corpus, name)
+            lists = [place[a:b][:MOST_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
+            contexts[name] = {"document": (rows + 1).tolist(), "names": [names[one] for one in used], "values": lists}
+    return contexts
+
+
+def _packed(table: pd.DataFrame) -> dict[str, Any]:
+    """Columns by name: numbers to six digits, as in the files; texts as {"levels", "codes"}."""
+    packed: dict[str, Any] = {}
+    for name, column in table.items():
+        if pd.api.types.is_numeric_dtype(column):
+            packed[str(name)] = [_digits(one) for one in column.to_numpy(dtype=np.float64)]
+        else:
+            codes, levels = pd.factorize(column.astype(object))
+            packed[str(name)] = {"levels": [str(one) for one in levels], "codes": codes.tolist()}
+    return packed
+
+
+def _digits(value: float) -> float | int | None:
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.6g}")
+    return int(rounded) if rounded.is_integer() else rounded

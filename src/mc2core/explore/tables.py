@@ -1,0 +1,51 @@
+"""All tables of a fit, as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.explore.clusters import agreement, cluster_tables
+from mc2core.explore.documents import document_tables
+from mc2core.explore.found import Found
+from mc2core.explore.topics import topic_tables
+
+Tables = Mapping[str, pd.DataFrame]
+_DIGITS = "%.6g"
+
+
+def tables_of(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """Every table by name; those that would be empty (no labels, no contexts) are left out."""
+    tables = {"summary": _summary(found)}
+    tables |= cluster_tables(found) | topic_tables(found) | document_tables(found, seed)
+    return {name: table for name, table in tables.items() if len(table)}
+
+
+def write_tables(folder: Path, tables: Tables) -> None:
+    """Write ``folder``/NAME.csv for each, numbers to six digits."""
+    for name, table in tables.items():
+        with storage.replacing(folder / f"{name}.csv") as stream:
+            table.to_csv(stream, index=False, float_format=_DIGITS)
+
+
+def _summary(found: Found) -> pd.DataFrame:
+    """What is described: name, value."""
+    corpus, model = found.corpus, found.model
+    provenance: Mapping[str, Any] = model.provenance
+    rows: dict[str, Any] = {
+        "documents": corpus.n_documents,
+        "words": corpus.n_words,
+        "tokens": corpus.n_tokens,
+        "clusters": found.n_clusters,
+        "clusters with 1 % of the documents": int((np.bincount(found.cluster) >= 0.01 * corpus.n_documents).sum()),
+        "topics": model.last.n_topics,
+        "contexts of the model": ", ".join(sorted(model.families)) or "none",
+    }
+    rows |= {name: provenance[name] for name in ("engine", "seed", "iterations") if name in provenance}
+    rows |= {f"{name} of all clusters": value for name, value in agreement(found, found.n_clusters).items()}
+    return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})
