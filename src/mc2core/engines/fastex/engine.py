@@ -119,7 +119,7 @@ class FastEx(Engine):
         Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
     uniform_share : float in (0, 1], default 0.05
         Share of neighbour proposals that may be any cluster, so that none is out of reach.
-    exact_sweeps : list of int in [1, inf), default [5]
+    exact_sweeps : list of int in [1, inf), default (5,)
         Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
         proposals, take the place of the counts while they last.
     threads : int in [1, inf), default 1
