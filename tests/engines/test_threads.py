@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus, fit
 from mc2core.engines import SVI, FastEx, Gibbs
+from mc2core.engines.svi import engine as svi_engine
 from mc2core.families import DirichletCategorical, NormalGamma
 
 ITERATIONS, BEFORE = 4, 2
@@ -36,6 +37,11 @@ CASES = [
     *((FastEx, settings) for settings in FASTEXES),
 ]
 NAMES = ["-".join([kind.name, *map(str, settings.values())]) for kind, settings in CASES]
+
+
+@pytest.fixture(autouse=True)
+def _small_batches_go_to_threads_too(monkeypatch):
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +93,18 @@ def test_a_stop_within_an_epoch_may_change_the_threads(corpus):
         pass
     for name, array in whole.arrays().items():
         np.testing.assert_array_equal(array, state.arrays()[name], err_msg=name)
+
+
+def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
+    """Handing its blocks to two threads made an epoch of 174 short documents a third longer."""
+
+    class Untouched:
+        def map(self, *_):
+            raise AssertionError("a block went to another thread")
+
+    engine = SVI(**SIZES[SVI], threads=2)
+    state, rows = engine.init(corpus, 3), np.arange(400)
+    with pytest.raises(AssertionError, match="went to another thread"):
+        engine.batch_step(corpus, state, rows, 0.1, Untouched())
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 200_000)
+    engine.batch_step(corpus, engine.init(corpus, 3), rows, 0.1, Untouched())

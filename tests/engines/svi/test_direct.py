@@ -11,6 +11,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.engines.running.loop import fit
+from mc2core.engines.svi import engine as svi_engine
 from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi.direct.topic_prior import best_topic_prior, prior_terms
 from mc2core.engines.svi.direct.weights import Objective, Weights, expected_tables, step_topics, step_v, step_weights
@@ -288,7 +289,8 @@ def test_what_is_not_in_use_leaves_the_arrays():
 
 # -- what must not matter ---------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("batch_size", [None, 37])
-def test_threads_do_not_change_a_bit(batch_size):
+def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
     corpus = small_corpus(8, n_documents=150, n_words=1500, mean_count=0.1)
     states = []
     for threads in (1, 2, 3):

@@ -13,6 +13,7 @@ from scipy.special import betaln, gammaln, logsumexp
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.engines.running.loop import fit
+from mc2core.engines.svi import engine as svi_engine
 from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi import start as svi_init
 from mc2core.engines.svi.engine import SVI
@@ -112,7 +113,8 @@ def states_equal(one, other):
 
 
 @pytest.mark.parametrize("batch_size", [None, 37])
-def test_threads_do_not_change_a_bit(batch_size):
+def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
     rng = np.random.default_rng(8)
     content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
     corpus = Corpus(content, contexts={"time": rng.normal(size=300)})

@@ -42,6 +42,8 @@ SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # parts of an epoch, at most
 _PARTS = 32
+# a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
+_LEAST_FOR_THREADS = 200_000
 
 
 class SVI(Engine):
@@ -256,6 +258,8 @@ class SVI(Engine):
         scale = corpus.n_documents / len(rows)
         batch = local.take_batch(corpus, state.contexts, rows).narrowed()
         concentrations, expected = self.concentrations(state), state.expectations(batch.columns)
+        if len(batch.words) * (len(state.n_m) + len(expected.log_group)) < _LEAST_FOR_THREADS:
+            pool = None
         likelihoods = self.part.word_likelihoods(state, expected, batch.words, pool)
         found = self.local_step(corpus, rows, batch, likelihoods, expected, pool)
         without = found.cluster < 0
