@@ -37,13 +37,20 @@ def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
     ]  # whole sweeps
 
 
-@pytest.mark.parametrize("engine", [SVI(n_clusters=4, n_topics=6, batch_size=10), Gibbs(kernel="collapsed")])
-def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, engine):
+@pytest.mark.parametrize(
+    ("engine", "name"),
+    [
+        (SVI(n_clusters=4, n_tables=3, n_topics=6, batch_size=10), "SVI"),
+        (SVI(n_clusters=4, n_topics=6, batch_size=10), "SVI without tables"),
+        (Gibbs(kernel="collapsed"), "Gibbs, collapsed"),
+    ],
+)
+def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, engine, name):
     train, test = parts
     run = fit(train, engine, iterations=4, seed=0, progress=False, snapshots=[0, 1, 3, 4])
     curve = curves.perplexity_curve(run.snapshots, test, "marginal")
     assert curve["iteration"].tolist() == [0, 1, 3, 4]
-    assert curve["method"].unique().tolist() == ["SVI" if engine.name == "svi" else "Gibbs, collapsed"]
+    assert curve["method"].unique().tolist() == [name]
     samples = run.snapshots.samples
     known = [engine.model(train, [sample], {}).perplexity(test) for sample in samples]
     assert curve["perplexity"].tolist() == known
@@ -52,7 +59,7 @@ def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, en
     assert curve["averaged"][3] == engine.model(train, samples[2:], {}).perplexity(test)
 
 
-def points(svi, gibbs):
+def points(svi, gibbs, direct=()):
     """Curves by (iteration, seconds, perplexity) of two seeds one apart in perplexity."""
     rows = [
         {
@@ -60,7 +67,7 @@ def points(svi, gibbs):
             "iteration": at, "seconds": seconds, "perplexity": value + seed,
             "averaged": value - 5 if at == line[-1][0] else np.nan,
         }
-        for method, line in (("SVI", svi), ("Gibbs, collapsed", gibbs))
+        for method, line in (("SVI", svi), ("Gibbs, collapsed", gibbs), ("SVI without tables", direct))
         for at, seconds, value in line
         for seed in (0, 1)
     ]  # fmt: skip
@@ -87,6 +94,15 @@ def test_claims_of_figure_3(svi, verdicts, words):
     assert judged[1].numbers.endswith(words)
     last = table[table["method"] == "SVI"].iloc[-1]
     assert (last["perplexity_least"], last["perplexity_most"], last["seeds"]) == (svi[-1][2], svi[-1][2] + 1, 2)
+    figure.draw(table)
+
+
+def test_claims_of_figure_3_without_tables_come_beside():
+    table = points([(1, 0.9, 405), (2, 0.95, 401)], GIBBS, direct=[(1, 0.9, 395), (2, 1.1, 399)])
+    judged = figure.claims(table, "NIPS")
+    assert [one.holds for one in judged] == [False, False, True, True]
+    assert judged[2].text.startswith("SVI without tables reaches")
+    assert "last state of Gibbs, collapsed" in judged[2].numbers
     figure.draw(table)
 
 
@@ -121,8 +137,9 @@ def test_speed_table(cores, parallel, verdict, numbers):
     seconds = {1: [11.0, 13.0]} | ({cores: [parallel, parallel]} if parallel else {})
     rows = pd.DataFrame(
         [
-            {"dataset": "NIPS", "source": "simulated", "documents": 90, "iterations": 2, "seed": seed,
+            {"dataset": "NIPS", "source": "simulated", "method": method, "documents": 90, "iterations": 2, "seed": seed,
              "threads": threads, "seconds": value}
+            for method in ("SVI", "SVI without tables")
             for threads, values in seconds.items()
             for seed, value in enumerate(values)
         ]
@@ -131,6 +148,9 @@ def test_speed_table(cores, parallel, verdict, numbers):
     row = table.iloc[0]
     assert (row["sequential_seconds"], row["cores"], row["paper_speedup"], row["seeds"]) == (12.0, cores, 8.0, 2)
     assert row["sequential_seconds_sd"] == pytest.approx(np.sqrt(2))
+    assert table["method"].tolist() == ["SVI", "SVI without tables"]
+    assert table["paper_cores"].isna().tolist() == [False, True]
+    assert len(claims) == 1
     assert claims[0].text == "8.0 times as fast on 4 cores"
     assert claims[0].verdict == verdict
     assert claims[0].numbers.startswith(numbers)

@@ -5,7 +5,7 @@ from pathlib import Path
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.experiments.uai2016.curves import seconds_by_threads
+from mc2core.experiments.uai2016.curves import method_of, seconds_by_threads
 
 
 def main(snakemake):
@@ -20,6 +20,7 @@ def main(snakemake):
         ).assign(
             dataset=about["title"],
             source=about["source"],
+            method=method_of(one["engine"], one["settings"]),
             documents=about["train_documents"],
             iterations=one["iterations"],
         )

@@ -13,6 +13,8 @@ from mc2core.engines.registry import make_engine
 from mc2core.engines.running.loop import fit
 from mc2core.model import Model
 
+#: what UAI16 has, and our form of it without tables
+SVI, DIRECT = "SVI", "SVI without tables"
 # the first snapshot after the start: this share of the run
 _FIRST_SHARE = 1 / 64
 
@@ -29,10 +31,11 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
     return [0.0, *np.round(later, 6).tolist()]
 
 
-def method_of(provenance: Mapping[str, Any]) -> str:
-    """What figures call the engine of a fit: "SVI", "Gibbs, collapsed"."""
-    engine = provenance["engine"]
-    return f"Gibbs, {provenance['settings']['kernel']}" if engine == "gibbs" else engine.upper()
+def method_of(engine: str, settings: Mapping[str, Any]) -> str:
+    """What tables and figures call the engine of a fit: SVI (with tables, as printed), DIRECT, "Gibbs, collapsed"."""
+    if engine == "gibbs":
+        return f"Gibbs, {settings['kernel']}"
+    return DIRECT if settings.get("n_tables") is None else SVI
 
 
 def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataFrame:
@@ -43,7 +46,9 @@ def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataF
     """
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])
-    rows = rows.assign(method=method_of(about), seed=about["seed"], threads=about["threads"])
+    rows = rows.assign(
+        method=method_of(about["engine"], about["settings"]), seed=about["seed"], threads=about["threads"]
+    )
     rows["perplexity"] = [_of(snapshots, [sample]).perplexity(test, estimator) for sample in snapshots.samples]
     late = rows["iteration"] > rows["iteration"].iloc[-1] / 2
     kept = [sample for sample, is_late in zip(snapshots.samples, late, strict=True) if is_late]

@@ -34,8 +34,9 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity ({options['estimator']}, lower is better) over the seconds of a fit on "
-        f"{' and '.join(options['corpora']).upper()}, with one context (authors, tags): SVI for two epochs (dots: "
-        "their ends) against the collapsed, blocked and interleaved kernels of the Gibbs sampler. Lines are means over "
+        f"{' and '.join(options['corpora']).upper()}, with one context (authors, tags): SVI as printed and without "
+        "tables (ours), for two epochs (dots: their ends), against the collapsed, blocked and interleaved kernels of "
+        "the Gibbs sampler. Lines are means over "
         f"{options['n_seeds']} seeds and bands their range, at {options['threads']} thread(s) a fit. A point is the "
         "posterior mean (SVI) or one sample (Gibbs) at that time; averaging over samples lowers Gibbs further, and the "
         "claims print that figure too. Seconds hold the start and the steps, not reading, compilation or scoring. "
