@@ -17,10 +17,13 @@ from mc2core.engines.fastex.hashed.moves import workspace
 from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, weigh
 from mc2core.engines.registry import make_engine
 from mc2core.engines.running.loop import fit
+from mc2core.experiments.nips2012.convergence import EXACT, NEIGHBOURS
 from mc2core.experiments.nips2012.table1 import PROPOSAL, TOTAL
 from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 
 logger = logging.getLogger(__name__)
+_MORE_SWEEPS = 3
+_Cell = tuple[str, int, dict[str, Any]]  # method, bits, settings
 
 
 @kernel
@@ -62,26 +65,35 @@ def time_documents(
     n_documents: int,
     n_words: int,
     sweeps: int,
+    more_clusters: Sequence[int] = (),
 ) -> pd.DataFrame:
-    """Time every K with every length of signature, and exact scoring beside them.
+    """Time every K with every length of signature, and beside them neighbour proposals and exact scoring.
 
     ``settings`` of the engine hold for all cells, but for those that the grid sets. ``sweeps`` of each chain, at least
-    5: the first after which the projection stays as it is. Returns the columns part, method,
-    clusters, bits (0 where nothing is hashed) and microseconds_per_document.
+    5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
+    with three sweeps over as many documents or twice as many as clusters, whichever is more. Returns the columns
+    part, method, clusters, bits (0 where nothing is hashed) and microseconds_per_document.
     """
     rows = []
-    for k in n_clusters:
-        corpus = simulate(Encyclopaedia(k, n_documents, n_words), seed=0)
-        cells: list[tuple[str, int, dict[str, Any]]] = [("FastEx", b, {"proposal": "hash", "bits": b}) for b in bits]
-        for method, b, own in [*cells, ("collapsed Gibbs", 0, {"proposal": "exact"})]:
+    hashed: list[_Cell] = [("FastEx", b, {"proposal": "hash", "bits": b}) for b in bits]
+    others: list[_Cell] = [
+        (NEIGHBOURS, 0, {"proposal": "neighbours", "exact_sweeps": []}),
+        (EXACT, 0, {"proposal": "exact"}),
+    ]
+    grid = [(k, n_documents, sweeps, hashed + others) for k in n_clusters]
+    grid += [(k, max(n_documents, 2 * k), _MORE_SWEEPS, others) for k in more_clusters]
+    for k, size, iterations, cells in grid:
+        corpus = simulate(Encyclopaedia(k, size, n_words), seed=0)
+        for method, b, own in cells:
             engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
-            done = fit(corpus, engine, iterations=sweeps, seed=0, progress=False)
+            done = fit(corpus, engine, iterations=iterations, seed=0, progress=False)
             seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
-            parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(FIT_PROJECTION_AFTER)].median())}
+            fits = FIT_PROJECTION_AFTER if b else ()
+            parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
             if b:
                 parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
             for part, seconds in parts.items():
-                rows.append((part, method, k, b, seconds / n_documents * 1e6))
+                rows.append((part, method, k, b, seconds / size * 1e6))
                 logger.info("K = %d, %s, %d bits, %s: %.2f microseconds a document", k, method, b, part, rows[-1][-1])
     table = pd.DataFrame(rows, columns=["part", "method", "clusters", "bits", "microseconds_per_document"])
     return table.sort_values("part", kind="stable", ignore_index=True)
