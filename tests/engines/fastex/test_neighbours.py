@@ -376,6 +376,7 @@ def test_other_components_are_refused(component):
         ({"n_neighbours": 0}, "n_neighbours is 0"),
         ({"list_budget": 0}, "list_budget is 0"),
         ({"tries": 0}, "tries is 0"),
+        ({"tries": 10**12}, "tries is 1000000000000; it must be a whole number of at least 1 and at most 1000"),
         ({"uniform_share": 0.0}, "uniform_share is 0.0; it must lie between 0 and 1"),
         ({"exact_sweeps": 5}, "exact_sweeps is 5; it must be a list of numbers of sweeps, from 1"),
         ({"exact_sweeps": [0]}, "an entry of exact_sweeps is 0; it must be a whole number of at least 1"),

@@ -115,7 +115,7 @@ class FastEx(Engine):
         N, nearest documents of each that neighbour proposals read, at 4 N bytes a document.
     list_budget : int in [1, 2147483647], default 4000
         Entries of words' lists of documents that are read, rarest words first, to find a document's neighbours.
-    tries : int in [1, inf), default 4
+    tries : int in [1, 1000], default 4
         Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
     uniform_share : float in (0, 1], default 0.05
         Share of neighbour proposals that may be any cluster, so that none is out of reach.
@@ -178,7 +178,7 @@ class FastEx(Engine):
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.n_neighbours = whole("n_neighbours", n_neighbours)
         self.list_budget = whole("list_budget", list_budget, most=MOST_LABELS)
-        self.tries = whole("tries", tries)
+        self.tries = whole("tries", tries, most=1000)
         self.uniform_share = _fraction("uniform_share", uniform_share)
         self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
         self.contexts: dict[str, Family] = {}

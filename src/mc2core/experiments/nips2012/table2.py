@@ -25,7 +25,9 @@ NOTES = (
     "document's nearest documents are proposed, and every cluster is scored in sweep 5; its start includes the search "
     "for neighbours. exact (collapsed Gibbs): every cluster scored in every sweep.",
     "baseline: the paper's, which draws all parameters. Word prior a = 0.01, but 1 for the baseline: with 0.01 it does "
-    "not leave its random start, since a document's rare words hold it in its cluster.",
+    "not leave its random start, since a document's rare words hold it in its cluster. On W1000, with one or two "
+    "articles a cluster, no prior serves: up to 0.3 nothing moves, and from 1 on nearly all articles end in one or two "
+    "clusters (benchmarks/fastex_scale.md).",
     "Seconds are those of one core; fits run side by side on the cores there are. Paper: its own machine and data.",
 )
 
