@@ -239,3 +239,16 @@ def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):
     error = f"mc2: error: {tmp_path}/model.npz is in use by another fit that has not ended; wait for it or write "
     assert capsys.readouterr().err.startswith(error)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_of_a_job_ends_it_without_a_traceback(tmp_path):
+    script = """
+import os, signal, sys
+from mc2core.base.logs import job
+with job(sys.argv[1]):
+    os.kill(os.getpid(), signal.SIGINT)
+    import time; time.sleep(5)
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.log")], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (130, b"")
+    assert "stopped by Ctrl-C" in (tmp_path / "a.log").read_text()
