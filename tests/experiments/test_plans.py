@@ -418,3 +418,16 @@ def test_a_slip_in_the_name_of_a_target_is_named():
         ["--cores", "all", "-n", "icml2014_table1", "results/claim.md", "--config", "datasets=nips", "params", "slurm"],
         known,
     )
+
+
+def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(tmp_path):
+    config = {"figure4": {"word": "ferri"}}
+    plan.check_word(config, tmp_path)
+    (tmp_path / "pnas/train").mkdir(parents=True)
+    (tmp_path / "pnas/train/vocabulary.txt").write_text("ferry\nlake\n")
+    with pytest.raises(
+        ValueError, match="figure4: word: 'ferri' is not in the vocabulary of pnas; did you mean 'ferry'"
+    ):
+        plan.check_word(config, tmp_path)
+    plan.check_word({"figure4": {"word": "lake"}}, tmp_path)
+    plan.check_word({"figure4": {"word": None}}, tmp_path)

@@ -16,6 +16,13 @@ if workflow.is_main_process:
             )
 
 
+if workflow.is_main_process and "pnas" in CHOSEN:
+    try:
+        plan.check_word(config)
+    except ValueError as error:
+        raise WorkflowError(str(error)) from None
+
+
 def target_files(paper=None):
     """The file that stands for each target: the one that the report shows."""
     return [

@@ -52,6 +52,16 @@ def check_config_files(arguments: Iterable[str]) -> None:
                 raise SystemExit(f"configuration: {error}") from None
 
 
+def check_word(config: Mapping[str, Any], corpora: str | os.PathLike[str] = "results/corpora") -> None:
+    """ValueError where ``figure4.word`` is none of the PNAS corpus; only looked at where that is there already."""
+    word, vocabulary = config["figure4"]["word"], Path(corpora) / "pnas/train/vocabulary.txt"
+    if word and vocabulary.is_file():
+        known = vocabulary.read_text(encoding="utf-8").split("\n")
+        if word not in known:
+            hint = did_you_mean(word, known)
+            raise ValueError(f"configuration: figure4: word: {word!r} is not in the vocabulary of pnas{hint}")
+
+
 def check_targets(arguments: Iterable[str], known: Sequence[str]) -> None:
     """ValueError for an argument of Snakemake that is nearly one of the targets.
 
