@@ -257,8 +257,11 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
             os.kill(os.getpid(), number)
 
     handler = signal.getsignal(number)
+    left = []
     with pytest.raises((KeyboardInterrupt, SystemExit)) as stopped:
-        fit(CORPUS, Walk(), iterations=9, seed=2, callback=stop, checkpoint=tmp_path / "c.npz")
+        fit(CORPUS, Walk(), iterations=9, seed=2, callback=stop, checkpoint=tmp_path / "c.npz", on_stop=left.append)
+    assert [one.provenance["stopped_at"] for one in left] in ([4], [5])
+    assert len(left[0].model.samples) == 1  # burn-in is 4: the state, or the first sample
     if number == signal.SIGTERM:
         assert stopped.value.code == 143
     assert signal.getsignal(number) == handler

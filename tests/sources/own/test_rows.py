@@ -105,6 +105,9 @@ def test_a_folder_of_text_files(tmp_path):
     (folder / "y/1.txt").write_bytes(b"a\xff")
     with pytest.raises(ValueError, match=r"texts, file 'y/1\.txt' is not UTF-8 text: byte 0xff at place 2"):
         read_own(folder, {})
+    Corpus([[1]], ["lake"]).save(tmp_path / "saved")
+    with pytest.raises(ValueError, match="saved is a saved corpus already"):
+        read_own(tmp_path / "saved", {})
     (tmp_path / "none").mkdir()
     with pytest.raises(ValueError, match="has no document"):
         read_own(tmp_path / "none", {})
@@ -166,6 +169,10 @@ def test_russian_dates_separators_and_rare_values_on_the_command_line(tmp_path, 
     new = Corpus.load(tmp_path / "n")
     assert new.contexts["who"].toarray().tolist() == [[0, 1]]
     assert new.content.toarray().tolist() == [[1, 0, 0]]
+    (tmp_path / "new.csv").write_text("text,when,tags,who\nдом,04.07.2019,a,zoe\nдом\n")
+    bad, like = ["--skip-bad", "1"], ["--like", str(tmp_path / "own")]
+    assert main(["import", str(tmp_path / "new.csv"), *like, *bad, "--out", str(tmp_path / "n")]) == 0
+    assert Corpus.load(tmp_path / "n").n_documents == 1
 
 
 def test_an_import_from_before_other_scripts_is_followed_with_the_letters_a_to_z(tmp_path):

@@ -252,6 +252,8 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fau
 
 def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
     find_columns(path, _FOLDER_COLUMNS, columns)
+    if (path / "corpus.json").is_file():
+        raise ValueError(f"{path} is a saved corpus already, not a folder of text files")
     for file in sorted(one for one in path.rglob("*.txt") if one.is_file()):
         name = file.relative_to(path)
         place = f"file {str(name)!r}"

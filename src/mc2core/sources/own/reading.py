@@ -212,7 +212,7 @@ def _earlier(pattern: Pattern, form: str, given: Mapping[str, Any]) -> dict[str,
         # imports from before there were others knew the letters a-z only
         pattern = replace(pattern, settings={"tokeniser": "a-z", **pattern.settings})
     for setting in given:
-        if form != _UCI and (setting in _WORDS or (is_known and setting not in _FACTS)):
+        if form != _UCI and (setting in _WORDS or (is_known and setting not in (*_FACTS, "skip_bad"))):
             raise ValueError(f"{setting!r} cannot be given: {pattern.what} that is followed has decided it")
     if not is_known:
         return {}
