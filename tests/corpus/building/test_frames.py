@@ -52,7 +52,8 @@ def test_a_data_frame():
             "year": [1999, np.nan, 2001],
             "when": pd.to_datetime(["2019-07-02", None, "2020-01-01"]),
             "who": [["ann"], ["ann", "bob"], []],
-            "tags": ["a, b", "b", None],
+            "tags": pd.array(["a, b", "b", None], "string"),
+            "size": pd.array([1, None, 3], "Int64"),
             "key": ["i", "j", "k"],
             "words": [["x", "y"], ["x"], []],
         },
@@ -70,6 +71,9 @@ def test_a_data_frame():
     assert corpus.context_kinds == {"year": "number", "when": "number", "author": "counts", "tag": "counts"}
     assert corpus.context_names == {"author": ["ann", "bob"], "tag": ["a", "b"]}
     assert np.array_equal(corpus.missing("when"), [False, True, False])
+    assert np.array_equal(
+        Corpus.from_dataframe(frame, "abstract", contexts=["size"]).contexts["size"], [1, np.nan, 3], equal_nan=True
+    )
     assert corpus.documents["key"].tolist() == ["i", "j", "k"]
     assert Corpus.from_dataframe(frame, bag="words", contexts=["year"]).vocabulary == ["x", "y"]
     frame["abstract"] = ["trees", 7, "graphs"]

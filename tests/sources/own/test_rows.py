@@ -102,6 +102,9 @@ def test_a_folder_of_text_files(tmp_path):
     assert corpus.content.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 1]]
     assert corpus.documents["file"].tolist() == ["x/1.txt", "x/2.txt", "y/1.txt"]
     assert (corpus.labels.tolist(), corpus.label_names) == ([0, 0, 1], ["x", "y"])
+    corpus.save(tmp_path / "earlier")
+    like = Corpus.load(tmp_path / "earlier")
+    assert read_own(folder, {}, like)[0].content.toarray().tolist() == corpus.content.toarray().tolist()
     (folder / "y/1.txt").write_bytes(b"a\xff")
     with pytest.raises(ValueError, match=r"texts, file 'y/1\.txt' is not UTF-8 text: byte 0xff at place 2"):
         read_own(folder, {})

@@ -134,8 +134,7 @@ def from_dataframe(
         raise ValueError("give the column of the words, either as 'text' or as 'bag'")
     columns = {}
     for name, column in contexts.items() if isinstance(contexts, Mapping) else ((one, one) for one in contexts):
-        _column(frame, column)
-        columns[name] = ContextColumn(column, _kind_of(frame[column].tolist()))
+        columns[name] = ContextColumn(column, _kind_of(_cells(frame, column)))
     layout = Layout(
         content[0][1],
         content[0][0],
@@ -147,16 +146,17 @@ def from_dataframe(
         separators={"": separator},
         word_counts=word_counts,
     )
-    cells = [_column(frame, column).tolist() for column in layout.columns]
+    cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
     rule = _rule(vocabulary, min_documents, max_share, max_words)
     return corpus_of_rows("frame", placed, layout, vocabulary, rule)[0]
 
 
-def _column(frame: pd.DataFrame, name: str) -> pd.Series:
+def _cells(frame: pd.DataFrame, name: str) -> list[Any]:
+    """The values of a column, None where one is missing."""
     if name not in frame.columns:
         raise ValueError(f"frame has no column {name!r}{did_you_mean(name, frame.columns)}")
     column = frame[name]
     if not isinstance(column, pd.Series):
         raise ValueError(f"frame has the column {name!r} twice")
-    return column
+    return [None if is_na else value for value, is_na in zip(column.tolist(), column.isna(), strict=True)]

@@ -68,6 +68,7 @@ def read_own(
         A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
         without any word of ``like``.
     """
+    from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
     from mc2core.sources.own import following
 
@@ -82,6 +83,8 @@ def read_own(
     pattern = None if like is None else following.pattern_of(like)
     earlier = {} if pattern is None else _earlier(pattern, form, given)
     used: dict[str, Any] = ({"tokeniser": "unicode"} if form == _TABLE else {}) | earlier | given
+    if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
+        used["text"] = "text"
     bad = BadRows() if bad is None else bad
     bad.allowed = whole("skip_bad", given.get("skip_bad", 0), least=0)
     corpus, dropped = _read(path, form, used, _columns(earlier) - _columns(given), bad)
@@ -111,8 +114,6 @@ def _read(
     if form == _UCI:
         return uci.read(path, settings.get("vocabulary")), []
     content = [kind for kind in CONTENT_KINDS if kind in settings]
-    if not content and path.is_dir():
-        content, settings = ["text"], {"text": "text", **settings}
     if len(content) != 1:
         raise ValueError(f"{path}: give the column of the words, either as 'text' or as 'bag' or 'counts'")
     rule = None
