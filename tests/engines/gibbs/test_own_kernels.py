@@ -14,7 +14,9 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.engines.gibbs.engine import Gibbs
-from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions, log_documents
+from mc2core.engines.gibbs.own.concentration import log_documents
+from mc2core.engines.gibbs.own.counts import count_topics
+from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions
 from mc2core.engines.gibbs.own.tokens import sweep_own_topics
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 
@@ -158,7 +160,9 @@ def test_log_documents_is_a_dirichlet_multinomial(omega):
         a = omega * tau[assignments.cluster[j], :-1]
         n = np.bincount(assignments.topic[document == j], minlength=5)
         expected += gammaln(omega) - gammaln(omega + n.sum()) + (gammaln(a + n) - gammaln(a)).sum()
-    assert log_documents(assignments, tau, omega) == pytest.approx(expected, rel=1e-12)
+    lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
+    found = log_documents(lengths, assignments.cluster, counts, tau, omega)
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,15 @@ def _tables(
     return Clusters(n_k, n_tokens, n_mk, kept_k[0], kept_mk, natural, contexts.totals(natural))
 
 
+def contexts_of(contexts: StackedContexts) -> Contexts:
+    """The documents' contexts for compiled kernels."""
+    statistics = contexts.statistics
+    return Contexts(
+        statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
+        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0],
+    )  # fmt: skip
+
+
 def sweep_clusters(
     assignments: Assignments, contexts: StackedContexts, concentrations: Concentrations, key: np.uint64
 ) -> None:
@@ -317,11 +326,7 @@ def sweep_clusters(
     bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
     priors = Priors(float(concentrations.group), v, prior, bits)
     documents = Documents(assignments.document_start, assignments.topic, assignments.cluster)
-    statistics = contexts.statistics
-    stacked = Contexts(
-        statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data, contexts.offsets,
-        contexts.codes, contexts.prior, contexts.totals(contexts.prior[None, :])[0],
-    )  # fmt: skip
+    stacked = contexts_of(contexts)
     first, n_clusters = 0, assignments.n_clusters
     while first < len(assignments.cluster):
         clusters = _tables(assignments, contexts, v, prior, n_clusters)

@@ -9,7 +9,8 @@ An iteration of each kernel, all of which leave the same posterior invariant:
 
 With ``token_contexts`` the model is npTOT (Dubey et al. 2013), and its sweep over tokens is ``timed_tokens``.
 With a finite ``document_concentration`` documents have topic proportions of their own, and an iteration is
-``own.documents``: tokens, tables of documents, omega, documents given their tables, tables and concentrations.
+``own.documents``: tokens, documents given tau, omega, splits and merges of clusters, tables of documents, documents
+given these, tables and concentrations.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class Gibbs(Engine):
         one_cluster_per_document, the kernel "collapsed" and exactly one context, of the family normal_gamma: the
         document's time, which each of its tokens has. A missing one says nothing. The model keeps no context.
     threads : int in [1, inf), default 1
-        Threads of the blocked move and of documents' tables; the result does not depend on it.
+        Threads of the blocked move, of documents' tables and of weights of clusters; the result does not depend on it.
 
     Raises
     ------

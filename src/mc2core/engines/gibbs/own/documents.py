@@ -14,16 +14,22 @@ from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.engines.gibbs.documents import sweep_clusters
-from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions, log_documents
+from mc2core.engines.gibbs.own.concentration import draw_omega, log_documents
+from mc2core.engines.gibbs.own.counts import count_topics
+from mc2core.engines.gibbs.own.members import sweep_members
+from mc2core.engines.gibbs.own.split_merge import split_and_merge
+from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions
 from mc2core.engines.gibbs.own.tokens import sweep_own_topics
 from mc2core.engines.gibbs.state import Assignments, Concentrations
-from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, draw_table_concentration, update_weights
+from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.families.stacked import StackedContexts
 
 #: omega of the starting state where it is learnt
 START = 10.0
 #: sweeps of the start, in which documents stay in their clusters
 SETTLING = 20
+#: proposals to split or merge clusters, an iteration
+PROPOSALS = 100
 _DESCRIBED = {
     "proportions": Stored("f", "K C", least=0, most=1),
     "tables": Stored("i", "K M", least=0),
@@ -114,18 +120,29 @@ class OwnDocuments:
         documents_move: bool,
         clusters_are_fixed: bool,
     ) -> None:
-        """Draw tables of documents, omega, z, tables of clusters, v, eta, alpha, epsilon, and tau last, in place.
+        """Draw, in place: z given tau; omega; z and tau by splits and merges; tables of documents; z given these; v,
+        eta, alpha, epsilon given tables of clusters; tau last.
 
-        All but omega are drawn given the tables of documents with tau summed out, and tau given all of them: one joint
-        draw, of which tau must be the last part. ``omega_prior`` None holds omega; ``clusters_are_fixed``: z says
-        nothing of alpha.
+        The first three sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
+        tau given all of it: one joint draw, of which tau must be the last part. ``omega_prior`` None holds omega;
+        ``clusters_are_fixed``: z says nothing of alpha.
         """
-        prior = self.omega * self.proportions[:, :-1]
-        seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)
+        prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments)
+        if documents_move:
+            sweep_members(assignments, counts, prior, contexts, streams.key(seed, "members", iteration), pool)
         rng = streams.generator(seed, "weights", iteration)
         if omega_prior is not None:
-            lengths, n_tables = np.diff(assignments.document_start), int(seated.document_start[-1])
-            self.omega = draw_table_concentration(self.omega, lengths, n_tables, omega_prior, rng)
+            lengths = np.diff(assignments.document_start)
+            self.omega = draw_omega(
+                lengths, assignments.cluster, counts, self.proportions, self.omega, omega_prior, rng
+            )
+        if documents_move:
+            key = streams.key(seed, "split_merge", iteration)
+            self.proportions, _ = split_and_merge(
+                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, PROPOSALS
+            )
+        prior = self.omega * self.proportions[:, :-1]
+        seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)
         if documents_move:
             sweep_clusters(seated, contexts, concentrations, streams.key(seed, "clusters", iteration))
         key = streams.key(seed, "tables", iteration)
@@ -138,4 +155,5 @@ class OwnDocuments:
 
     def log_joint(self, assignments: Assignments) -> float:
         """ln p(l | z, tau, omega), theta summed out."""
-        return log_documents(assignments, self.proportions, self.omega)
+        lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
+        return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega)

@@ -1,4 +1,4 @@
-"""Tables of documents, omega, and the proportions of clusters, where documents have proportions of their own.
+"""Tables of documents and the proportions of clusters, where documents have proportions of their own.
 
 With theta summed out, document j's tokens sit at tables whose topics are drawn from tau_k, k = z_j. Given t_jm, the
 number of its tables with topic m, the tables of a cluster's documents are to tau_k what tokens are in MC2, so z, v,
@@ -13,12 +13,10 @@ import numpy as np
 
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
-from mc2core.compute.special import log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 
 _BLOCK = 256  # documents that a thread takes at a time
-_FEW = 16  # tokens up to which a ratio of gamma functions is a product: exact for any omega
 
 
 @kernel(error_model="numpy")
@@ -101,35 +99,3 @@ def draw_proportions(
     shape = np.tile(prior, (len(tables), 1))
     shape[:, :-1] += tables
     return variates.dirichlet(shape, rng)
-
-
-@kernel(error_model="numpy")
-def _log_rising(a, n):
-    """ln of a (a + 1) ... (a + n - 1)."""
-    if n > _FEW:
-        return log_gamma(a + n) - log_gamma(a)
-    result = 0.0
-    for i in range(n):
-        result += np.log(a + i)
-    return result
-
-
-@kernel(error_model="numpy")
-def _log_documents(cluster, topic, start, prior, omega):
-    n_j = np.zeros(prior.shape[1], np.int64)
-    result = 0.0
-    for j in range(cluster.size):
-        n_j[:] = 0
-        for i in range(start[j], start[j + 1]):
-            n_j[topic[i]] += 1
-        result -= _log_rising(omega, start[j + 1] - start[j])
-        for m in range(n_j.size):
-            if n_j[m] > 0:
-                result += _log_rising(prior[cluster[j], m], n_j[m])
-    return result
-
-
-def log_documents(assignments: Assignments, tau: np.ndarray, omega: float) -> float:
-    """ln p(l | z, tau, omega), theta summed out: a Dirichlet-multinomial for each document, in the sequence form."""
-    prior = omega * tau[:, :-1]
-    return float(_log_documents(assignments.cluster, assignments.topic, assignments.document_start, prior, omega))
