@@ -86,6 +86,10 @@ def test_verdicts_are_of_each_dataset():
     }
     equal = [fit("a", "MC2", solution(0.5)), fit("b", "K-means (K given)", solution(0.5))]
     assert [one.verdict for one in table1.claims(made(equal))] == ["holds", "holds"]
+    own = fit("c", "Documents of their own (ours)", solution(0.4))
+    found = {one.text: one.verdict for one in table1.claims(made([*equal, own]))}
+    assert found["ours: ARI of Documents of their own (ours) at least that of K-means told K"] == "does not hold"
+    assert len(found) == 4
 
 
 def test_corpora_without_labels_are_refused(tmp_path):
@@ -119,7 +123,7 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert said not in output
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
-    # MC2, SVI, FastEx and HDP with three seeds on three corpora; K-means twice, NMF, AP, HDP + AP
-    for rule, jobs in (("fit", 36), ("baseline", 15), ("baseline_model", 3), ("score", 30), ("labelled_table1", 1)):
+    # MC2, documents of their own, SVI, FastEx and HDP: three seeds, three corpora; K-means twice, NMF, AP, HDP + AP
+    for rule, jobs in (("fit", 45), ("baseline", 15), ("baseline_model", 3), ("score", 33), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)
