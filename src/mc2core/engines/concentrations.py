@@ -47,3 +47,12 @@ def concentration_priors_of(priors: Any, more: tuple[str, ...] = ()) -> dict[str
             for part, value in zip(("shape", "rate"), prior, strict=True)
         ]
     return known
+
+
+def document_concentration_of(value: Any) -> float | str:
+    """Checked ``document_concentration``: "inf", "learn" or a float."""
+    if isinstance(value, str):
+        if value in ("inf", "learn"):
+            return value
+        raise ValueError(f"document_concentration is {value!r}; it must be a number, 'inf' or 'learn'")
+    return prior_count("document_concentration", value)

@@ -30,12 +30,18 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, context_families
-from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles
+from mc2core.engines.concentrations import (
+    ROLES,
+    WORDS,
+    concentration_priors_of,
+    document_concentration_of,
+    learnt_roles,
+)
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.limits import check_token_contexts, refuse_too_much
-from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments, document_concentration_of
+from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments
 from mc2core.engines.gibbs.start import document_start, start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from typing import Any, ClassVar
@@ -19,9 +20,16 @@ from mc2core.base.checks import MOST_LABELS, choice, finite, prior_count, whole
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, context_families
-from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles
+from mc2core.engines.concentrations import (
+    ROLES,
+    WORDS,
+    concentration_priors_of,
+    document_concentration_of,
+    learnt_roles,
+)
 from mc2core.engines.svi import local, start, sticks
 from mc2core.engines.svi.direct.part import DirectPart
+from mc2core.engines.svi.own.part import OwnPart
 from mc2core.engines.svi.part import BatchSums, GlobalPart
 from mc2core.engines.svi.state import (
     Concentrations,
@@ -39,6 +47,8 @@ from mc2core.model import Sample, SparseRows
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
 SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
+#: delay of the default schedule where documents have proportions of their own: more of the start is to be learnt anew
+OWN_DELAY = 8.0
 INITIALISATIONS = ("seeded", "gibbs", "random")
 # parts of an epoch, at most
 _PARTS = 32
@@ -53,17 +63,17 @@ class SVI(Engine):
     ----------
     n_clusters : int in [1, 2147483647] or None, default None
         K, a truncation; None is a quarter of the documents, 2 to 320, and 40 with tables. Trace and model report what is
-        in use.
+        in use. With a document_concentration None is a cluster for every 25 documents, 2 to 100.
     n_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None
-        M, a truncation; None is 2 K, and 120 with tables.
+        M, a truncation; None is 2 K, and 120 with tables, 8 K with a document_concentration.
     batch_size : int in [1, inf) or None, default 50
         Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
         Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
     delay : float in [0, inf) or None, default None
-        rho, in place of the schedule's.
+        rho, in place of the schedule's. With a document_concentration the default schedule's is 8.
     forgetting : float in (0.5, 1] or None, default None
         iota, in place of the schedule's.
     contexts : mapping of context names to families or None, default None
@@ -78,7 +88,12 @@ class SVI(Engine):
         Which concentrations are learnt; True is the first three. Words is topic_prior. Without tables group has a Gamma
         posterior, table and words have point estimates and topic stays as set: a point estimate of epsilon bounds it by
         nothing.
-    concentration_priors : dict of {"group", "table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
+    document_concentration : float in [1e-10, 1e10] or "inf" or "learn", default "inf"
+        omega: a document's topic proportions are drawn from DP(omega, those of its cluster). "inf" is MC2, whose
+        documents share their cluster's proportions; "learn" has a point estimate, from 10 on. Needs n_tables
+        and n_shards None.
+        Documents stay in the clusters where they start until the first epoch is over.
+    concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
@@ -119,6 +134,7 @@ class SVI(Engine):
         table_concentration: float = 1.0,
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
+        document_concentration: float | str = "inf",
         concentration_priors: Mapping[str, Any] | None = None,
         initialisation: str = "seeded",
         n_shards: int | None = None,
@@ -129,7 +145,16 @@ class SVI(Engine):
         self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
         self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
+        self.document_concentration = document_concentration_of(document_concentration)
+        has_own = self.document_concentration != "inf"
+        if has_own and self.n_tables is not None:
+            raise ValueError(
+                f"document_concentration is {document_concentration!r}, which needs n_tables None; "
+                f"n_tables is {n_tables}"
+            )
         usual_delay, usual_forgetting = SCHEDULES[self.schedule]
+        if has_own and self.schedule == "default":
+            usual_delay = OWN_DELAY
         self.delay = usual_delay if delay is None else finite("delay", delay)
         self.forgetting = usual_forgetting if forgetting is None else finite("forgetting", forgetting)
         if self.delay < 0:
@@ -142,11 +167,16 @@ class SVI(Engine):
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
         self.learn_concentrations = learnt_roles(learn_concentrations, more=(WORDS,))
-        self.concentration_priors = concentration_priors_of(concentration_priors, more=(WORDS,))
+        self.concentration_priors = concentration_priors_of(concentration_priors, more=(WORDS, "document"))
         if self.n_tables is not None and WORDS in self.learn_concentrations:
             raise ValueError(f"learn_concentrations names {WORDS!r}, which needs n_tables None; n_tables is {n_tables}")
         self.initialisation = choice("initialisation", initialisation, INITIALISATIONS)
         self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
+        if has_own and self.n_shards is not None:
+            raise ValueError(
+                f"n_shards is {n_shards}; with a document_concentration it must be None: Spark's workers know only "
+                "documents that share their cluster's proportions"
+            )
         self.threads = whole("threads", threads)
 
     # -- the contract --------------------------------------------------------------------------------------
@@ -188,7 +218,10 @@ class SVI(Engine):
                 self.part.tidy(state, pool, is_full=False)
                 state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
                 state.n_visited, state.evidence = 0, 0.0
-        return {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
+        row = {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
+        if state.document_concentration < math.inf:
+            row["document_concentration"] = state.document_concentration
+        return row
 
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts = StackedContexts(corpus, self.contexts)
@@ -227,13 +260,16 @@ class SVI(Engine):
             contexts=SparseRows.of(state.natural[clusters]),
             cluster=np.where(state.cluster >= 0, number[state.cluster], np.int32(-1)),
             log_joint=state.elbo,
+            document_concentration=state.document_concentration,
         )
 
     # -- one mini-batch ------------------------------------------------------------------------------------
     @property
     def part(self) -> GlobalPart:
-        """Tables or direct assignment."""
-        return DirectPart(self) if self.n_tables is None else TablePart(self)
+        """Tables, direct assignment, or documents of their own."""
+        if self.n_tables is not None:
+            return TablePart(self)
+        return DirectPart(self) if self.document_concentration == "inf" else OwnPart(self)
 
     @property
     def concentration_settings(self) -> ConcentrationSettings:

@@ -44,6 +44,7 @@ class Batch(NamedTuple):
     indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
     contexts : StackedContexts of the documents
     columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
+    rows : (B,) int, their numbers in the corpus; None where they come from elsewhere
     """
 
     words: np.ndarray
@@ -52,6 +53,7 @@ class Batch(NamedTuple):
     counts: np.ndarray
     contexts: StackedContexts
     columns: np.ndarray
+    rows: np.ndarray | None = None
 
     @property
     def n_documents(self) -> int:
@@ -72,7 +74,7 @@ def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> B
     words = np.flatnonzero(number)
     number[words] = np.arange(len(words), dtype=np.int32)
     counts = taken.indptr.astype(np.int64), number[taken.indices], taken.data
-    return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension))
+    return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension), rows)
 
 
 @kernel(error_model="numpy", fastmath={"contract"})

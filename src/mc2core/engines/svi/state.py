@@ -7,6 +7,7 @@ that are learnt have Gamma posteriors.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -72,6 +73,8 @@ class Globals(State):
     shrink, context_shrink : float
         1 between epochs. A step that shrinks all counts by 1 - rate changes this one number and the rows of the
         batch's words or columns, not the whole table.
+    document_concentration : float
+        omega; infinite where documents share the proportions of their cluster.
     n_m : (M,) float64
         Expected tokens of each topic.
     n_updates : int
@@ -110,6 +113,7 @@ class Globals(State):
     topic_prior: float
     contexts: StackedContexts
     n_m: np.ndarray
+    document_concentration: float = math.inf
     shrink: float = 1.0
     context_shrink: float = 1.0
     n_updates: int = 0

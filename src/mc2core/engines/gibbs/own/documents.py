@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR, prior_count
+from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
@@ -36,15 +35,6 @@ _DESCRIBED = {
     "document_concentration": Stored("f", "", least=LEAST_PRIOR, most=MOST_PRIOR),
 }
 _ROUNDING = 1e-6
-
-
-def document_concentration_of(value: Any) -> float | str:
-    """Checked ``document_concentration``: "inf", "learn" or a float."""
-    if isinstance(value, str):
-        if value in ("inf", "learn"):
-            return value
-        raise ValueError(f"document_concentration is {value!r}; it must be a number, 'inf' or 'learn'")
-    return prior_count("document_concentration", value)
 
 
 @dataclass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,7 @@ from mc2core.families.stacked import StackedContexts
 # truncations where none are set
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 4, 2, 320, 2
 # steps of epsilon and v at the start, after a full step and after a mini-batch
-_STEPS_AT_START, _STEPS_OF_FULL, _STEPS_OF_BATCH = 30, 5, 1
+STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
 # documents or tokens below which leaving a component out changes no full batch's bound
 _NOTHING = 1e-9
 
@@ -50,6 +50,8 @@ class DirectSums(NamedTuple):
 
 class DirectPart(GlobalPart):
     """q(tau_k) over topics, epsilon and v by points."""
+
+    state_type: ClassVar[type[DirectGlobals]] = DirectGlobals
 
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
         """By rule a cluster for every four documents, 2 to 320 of them, and two topics for every cluster.
@@ -82,6 +84,10 @@ class DirectPart(GlobalPart):
             "s_prior": self._prior("words"),
         }
 
+    def _beginning(self, corpus: Corpus, n_clusters: int, n_topics: int) -> dict[str, Any]:
+        """Fields of the starting state that a kind of state adds."""
+        return {}
+
     def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
         engine, assignments = self.engine, start.assignments
         n_topics = assignments.topic_words.shape[1]
@@ -90,7 +96,7 @@ class DirectPart(GlobalPart):
         group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), engine.group_concentration)
         settings = engine.concentration_settings
         topic_words = start.scale * assignments.topic_words
-        state = DirectGlobals(
+        state = self.state_type(
             group_sticks=group_sticks,
             n_km=start.scale * n_km[start.order],
             topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
@@ -106,9 +112,10 @@ class DirectPart(GlobalPart):
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
             **self._fixed(),
+            **self._beginning(corpus, *n_km.shape),
         )
         self.tidy(state, None, is_full=True)
-        state.weights = step_weights(state.objective, state.weights, _STEPS_AT_START)
+        state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
         return state
 
     def restore(
@@ -120,7 +127,7 @@ class DirectPart(GlobalPart):
                 f"'n_km' has the shape {found}; at most {(sizes['K'], sizes['M'])} is needed, at least (1, 1)"
             )
         sizes = {name: size for name, size in sizes.items() if name not in ("K", "M")}
-        return DirectGlobals.from_arrays(arrays, sizes, contexts, **self._fixed())
+        return self.state_type.from_arrays(arrays, sizes, contexts, **self._fixed())
 
     def word_likelihoods(
         self, state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
@@ -150,14 +157,28 @@ class DirectPart(GlobalPart):
         pool: Executor | None,
     ) -> BatchSums:
         n_km, topic_words = topic_statistics(likelihoods, documents.word_mass, pool)
+        self.blend_shared(state, batch, documents, topic_words, concentrations, scale, rate, pool)
+        blend(state.n_km, scale * n_km, rate)
+        n_steps = STEPS_OF_FULL if rate == 1.0 else STEPS_OF_BATCH
+        state.weights = step_weights(state.objective, state.weights, n_steps)
+        return BatchSums(documents, DirectSums(n_km, likelihoods.scores), batch.words, topic_words)
+
+    def blend_shared(
+        self,
+        state: DirectGlobals,
+        batch: Batch,
+        documents: DocumentStatistics,
+        topic_words: np.ndarray,
+        concentrations: Concentrations,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+    ) -> None:
+        """The natural-gradient step of sticks, contexts and topics, in place."""
         n_k = np.append(scale * documents.n_k, 0.0)
         blend(state.group_sticks, sticks.stick_posterior(n_k, concentrations.mean[GROUP]), rate)
         state.blend_contexts(batch.columns, documents.contexts, scale, rate)
-        blend(state.n_km, scale * n_km, rate)
         state.blend_topic_words(batch.words, topic_words, scale, rate, pool)
-        n_steps = _STEPS_OF_FULL if rate == 1.0 else _STEPS_OF_BATCH
-        state.weights = step_weights(state.objective, state.weights, n_steps)
-        return BatchSums(documents, DirectSums(n_km, likelihoods.scores), batch.words, topic_words)
 
     def changes(
         self,
@@ -185,20 +206,9 @@ class DirectPart(GlobalPart):
         clusters = clusters if len(clusters) else np.zeros(1, np.int64)
         topics = topics if len(topics) else np.zeros(1, np.int64)
         clusters = clusters[np.argsort(-n_k[clusters], kind="stable")]
-        number = np.full(len(n_k), -1, np.int32)
-        number[clusters] = np.arange(len(clusters), dtype=np.int32)
-        state.cluster = np.where(state.cluster >= 0, number[state.cluster], np.int32(-1))
+        state.keep(clusters, topics)
         alpha = self.engine.concentrations(state).mean[GROUP]
         state.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
-        state.context_counts = np.ascontiguousarray(state.context_counts[:, clusters])
-        state.context_totals = state.context_totals[:, clusters]
-        state.n_km = state.n_km[np.ix_(clusters, topics)]
-        if len(topics) < len(state.n_m):
-            left = state.topic_weights[topics]
-            state.rest += float(state.topic_weights.sum() - left.sum())
-            state.topic_weights = left
-            state.topic_words = np.ascontiguousarray(state.topic_words[:, topics])
-            state.n_m = state.n_m[topics]
         step_concentrations(state, self.engine.concentration_settings)
 
     def proportions(

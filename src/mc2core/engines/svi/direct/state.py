@@ -107,6 +107,24 @@ class DirectGlobals(Globals):
         total = digamma(v + self.n_km.sum(axis=1, keepdims=True))
         return digamma(v * self.topic_weights + self.n_km) - total
 
+    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
+        """Leave out all clusters but these, in this order, and topics, whose weights go to the rest, in place.
+
+        The sticks of clusters stay.
+        """
+        number = np.full(len(self.n_km), -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        self.cluster = np.where(self.cluster >= 0, number[self.cluster], np.int32(-1))
+        self.context_counts = np.ascontiguousarray(self.context_counts[:, clusters])
+        self.context_totals = self.context_totals[:, clusters]
+        self.n_km = self.n_km[np.ix_(clusters, topics)]
+        if len(topics) < len(self.n_m):
+            left = self.topic_weights[topics]
+            self.rest += float(self.topic_weights.sum() - left.sum())
+            self.topic_weights = left
+            self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
+            self.n_m = self.n_m[topics]
+
     def own_divergence(self) -> float:
         """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
         f, penalty, _ = self.objective.terms(self.weights)

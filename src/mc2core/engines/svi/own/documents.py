@@ -1,0 +1,406 @@
+"""Local step where documents have proportions of their own: the tree q(z_j) q(l_j | z_j), theta_j summed out.
+
+Under cluster k the tokens of a document have shares gamma_wm and expected counts n_m = sum_w x_jw gamma_wm; their bound
+
+    L_jk = sum_wm x_jw gamma_wm (E ln psi_mw - ln gamma_wm)
+           + ln G(omega) - ln G(omega + N_j) + sum_m [ln G(a_km + n_m) - ln G(a_km)]
+
+(:mod:`mc2core.engines.svi.own.rising`). ln G(a + n) lies above its tangents, so that the pass
+
+    gamma_wm prop. to exp(E ln psi_mw + digamma(a_km + n_m))
+
+with the n of the pass before never lowers it. A document first makes some passes under the clusters' mean prior; the
+clusters that its counts then suit best get passes of their own, over the topics that it uses, and
+
+    mu_jk prop. to exp(E ln beta_k + E ln p(x_j | phi_k) + L_jk)    over these candidates.
+
+Each candidate has its own q(l_j | z_j): with one q(theta_j) for all of them a document's counts follow the cluster it
+is in, and clusters merge.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import digamma, exp, log
+from mc2core.compute.threads import in_blocks
+from mc2core.engines.svi.local import (
+    WORD_BLOCK,
+    Batch,
+    DocumentStatistics,
+    exponentiate,
+    fill_log_psi,
+    row_maxima,
+)
+from mc2core.engines.svi.own.rising import LEAST_SHARE, Local, log_rising
+from mc2core.engines.svi.own.state import OwnExpectations, OwnGlobals
+
+#: clusters of which a document gets passes of their own
+CANDIDATES = 4
+#: passes under the mean prior, and of each candidate
+SCREENING_PASSES, PASSES = 8, 10
+_TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all, at which passes end
+_LEAST_COUNT = 2e-4  # a topic is used by a document from this on, relative to its largest
+_LEAST_FACTOR, _LEAST_SUM = 1e-150, 1e-130  # as in engines.svi.direct.words
+_DOCUMENT_BLOCK = 4
+# sums of products may be taken in any order: vector code
+_SUMS = {"contract", "reassoc", "nsz"}
+
+
+class Words(NamedTuple):
+    """E ln psi of a batch's words: ``scores`` (U, M), ``top`` (U,) their maxima, ``weights`` exp(scores - top)."""
+
+    scores: np.ndarray
+    top: np.ndarray
+    weights: np.ndarray
+
+
+class Cells(NamedTuple):
+    """Counts of a batch, document by document."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    counts: np.ndarray
+
+
+class Visit(NamedTuple):
+    """What a visit of the documents is given, and fills.
+
+    log_weights : (B, K) float64, E ln beta_k + E ln p(x_j | phi_k)
+    prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
+    held : (B,) int32, the document's cluster where it is held, else -1
+    cluster, share, counts : as of :class:`.rising.Local`; on entry candidates to be kept (else -1) and their counts
+    theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
+    ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 where the pair has no share
+    best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
+    log_evidence : (B,) float64, ln Z_j
+    """
+
+    log_weights: np.ndarray
+    prior: np.ndarray
+    mean_prior: np.ndarray
+    held: np.ndarray
+    cluster: np.ndarray
+    share: np.ndarray
+    counts: np.ndarray
+    theta: np.ndarray
+    ratio: np.ndarray
+    best: np.ndarray
+    log_evidence: np.ndarray
+
+
+@dataclass
+class OwnStatistics(DocumentStatistics):
+    """With local posteriors, and ``topic_words`` (U, M) float64, expected tokens of each topic."""
+
+    local: Local
+    topic_words: np.ndarray
+
+
+def topic_scores(state: OwnGlobals, expected: OwnExpectations, words: np.ndarray, pool: Executor | None) -> Words:
+    """E ln psi of the given words under the current globals."""
+    scores, weights = np.empty((2, len(words), len(expected.log_topic_total)))
+    top = np.empty(len(words))
+
+    def work(first: int, last: int) -> None:
+        fill_log_psi(
+            state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total, first, last, scores
+        )
+        row_maxima(scores, first, last, top)
+        exponentiate(scores, top, first, last, weights)
+        weights[first:last][weights[first:last] < _LEAST_FACTOR] = 0.0
+
+    in_blocks(pool, work, len(words), WORD_BLOCK)
+    return Words(scores, top, weights)
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _proportions(a, n, log_theta, theta):
+    """log_theta = digamma(a + n) less its largest, and its exponential."""
+    highest = -np.inf
+    for m in range(a.size):
+        log_theta[m] = digamma(a[m] + n[m])
+    for m in range(a.size):
+        highest = max(highest, log_theta[m])
+    for m in range(a.size):
+        log_theta[m] -= highest
+        theta[m] = exp(log_theta[m])
+    for m in range(a.size):
+        theta[m] = theta[m] if theta[m] > _LEAST_FACTOR else 0.0
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _add_cell(p, theta, x, fresh):
+    """Sum of p theta, and fresh += x p / sum where that has not vanished."""
+    total = 0.0
+    for m in range(p.size):
+        total += p[m] * theta[m]
+    if total >= _LEAST_SUM:
+        r = x / total
+        for m in range(p.size):
+            fresh[m] += r * p[m]
+    return total
+
+
+@kernel(error_model="numpy")
+def _settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
+    """At most ``n_passes`` passes of one document under the prior ``a`` (A,) over the topics ``used`` (A,).
+
+    ``p`` (cells, A) are the weights of its words ``u``, ``x`` their counts. ``n`` (A,) holds the counts it starts from
+    and those of the last pass; ``theta`` (A,), ``total`` (cells,) and ``best`` (cells,) are filled. Returns
+    sum_w x ln sum_m psi theta - sum_m n ln theta.
+    """
+    fresh, extra, log_theta = np.empty(a.size), np.zeros(a.size), np.empty(a.size)
+    n_tokens = x.sum()
+    value = 0.0
+    scores, top = words.scores, words.top
+    for _ in range(n_passes):
+        _proportions(a, n, log_theta, theta)
+        fresh[:] = 0.0
+        extra[:] = 0.0
+        value = 0.0
+        for c in range(x.size):
+            total[c] = _add_cell(p[c], theta, x[c], fresh)
+            best[c] = -1
+            if total[c] >= _LEAST_SUM:
+                value += x[c] * (top[u[c]] + log(total[c]))
+                continue
+            # too small for float64: all of it to the likeliest topic
+            highest = -np.inf
+            for i in range(a.size):
+                score = scores[u[c], used[i]] + log_theta[i]
+                if score > highest:
+                    highest = score
+                    best[c] = i
+            value += x[c] * highest
+            extra[best[c]] += x[c]
+        change = 0.0
+        for i in range(a.size):
+            new = fresh[i] * theta[i] + extra[i]
+            change += abs(new - n[i])
+            n[i] = new
+        if change < _TOLERANCE * n_tokens:
+            break
+    for i in range(a.size):
+        if n[i] > 0.0:
+            value -= n[i] * log_theta[i]
+    return value
+
+
+@kernel(error_model="numpy")
+def _used(n, least):
+    """Numbers of the topics with at least ``least`` of the largest count."""
+    highest = n.max()
+    return np.flatnonzero(n >= least * highest)
+
+
+@kernel(error_model="numpy")
+def _suits(a, n, used):
+    """ln of how well a prior suits counts, up to what is the same for all."""
+    value = 0.0
+    for m in used:
+        if n[m] > 0.0:
+            value += log_rising(a[m], n[m])
+    return value
+
+
+@kernel(error_model="numpy")
+def _choose(j, n, used, visit):
+    """Candidates of document j in its row of ``visit.cluster``, after those to be kept there; they start from ``n``."""
+    n_candidates = visit.cluster.shape[1]
+    if visit.held[j] >= 0:
+        is_kept = visit.cluster[j, 0] == visit.held[j]
+        visit.cluster[j, 0] = visit.held[j]
+        visit.cluster[j, 1:] = -1
+        if not is_kept:
+            visit.counts[j, 0] = n
+        return
+    n_clusters = visit.prior.shape[0]
+    score = np.empty(n_clusters)
+    for k in range(n_clusters):
+        score[k] = visit.log_weights[j, k] + _suits(visit.prior[k], n, used)
+    for i in range(n_candidates):
+        if visit.cluster[j, i] >= 0:
+            score[visit.cluster[j, i]] = -np.inf
+    for i in range(n_candidates):
+        if visit.cluster[j, i] < 0:
+            k = int(np.argmax(score))
+            if score[k] > -np.inf:
+                visit.cluster[j, i] = k
+                visit.counts[j, i] = n
+                score[k] = -np.inf
+
+
+@kernel(error_model="numpy")
+def _start(j, x, p, words, u, visit):
+    """Counts of document j from which clusters are chosen: those it was left with, or those under the mean prior."""
+    n_topics = visit.mean_prior.size
+    n, n_kept = np.zeros(n_topics), 0
+    for i in range(visit.cluster.shape[1]):
+        if visit.cluster[j, i] >= 0:
+            n += visit.counts[j, i]
+            n_kept += 1
+    if n_kept > 0:
+        return n / n_kept
+    n[:] = x.sum() / n_topics
+    every, theta = np.arange(n_topics), np.empty(n_topics)
+    total, best = np.empty(x.size), np.empty(x.size, np.int32)
+    _settle(p, words, x, u, every, visit.mean_prior, n, theta, total, best, SCREENING_PASSES)
+    return n
+
+
+@kernel(error_model="numpy")
+def visit_documents(cells, words, omega, least, visit, first, last):
+    """Documents first..last-1: candidates, passes and shares (see :class:`Visit`).
+
+    Topics with less than ``least`` of a document's largest are left out after the passes under the mean prior.
+    """
+    for j in range(first, last):
+        begin, end = cells.indptr[j], cells.indptr[j + 1]
+        u, x = cells.indices[begin:end], cells.counts[begin:end].astype(np.float64)
+        p = np.empty((x.size, visit.mean_prior.size))
+        for c in range(x.size):
+            p[c] = words.weights[u[c]]
+        n = _start(j, x, p, words, u, visit)
+        used = _used(n, least)
+        _choose(j, n, used, visit)
+        if used.size < n.size:
+            few = np.empty((x.size, used.size))
+            for c in range(x.size):
+                for i in range(used.size):
+                    few[c, i] = p[c, used[i]]
+            p = few
+        n_candidates = visit.cluster.shape[1]
+        score = np.full(n_candidates, -np.inf)
+        length = -log_rising(omega, x.sum())
+        total = np.empty((n_candidates, x.size))
+        best = np.empty((n_candidates, x.size), np.int32)
+        for i in range(n_candidates):
+            k = visit.cluster[j, i]
+            if k < 0:
+                continue
+            a, own, theta = visit.prior[k][used], visit.counts[j, i][used], np.zeros(used.size)
+            value = _settle(p, words, x, u, used, a, own, theta, total[i], best[i], PASSES)
+            visit.counts[j, i] = 0.0
+            visit.theta[j, i] = 0.0
+            for t in range(used.size):
+                visit.counts[j, i, used[t]] = own[t]
+                visit.theta[j, i, used[t]] = theta[t]
+                if own[t] > 0.0:
+                    value += log_rising(a[t], own[t])
+            score[i] = value + length + visit.log_weights[j, k]
+        highest = score.max()
+        visit.share[j] = np.exp(score - highest)
+        sum_of_shares = visit.share[j].sum()
+        visit.share[j] /= sum_of_shares
+        visit.log_evidence[j] = highest + np.log(sum_of_shares)
+        for i in range(n_candidates):
+            if visit.share[j, i] < LEAST_SHARE:
+                continue
+            for c in range(x.size):
+                if best[i, c] < 0:
+                    visit.ratio[begin + c, i] = visit.share[j, i] * x[c] / total[i, c]
+                    visit.best[begin + c, i] = -1
+                else:
+                    visit.ratio[begin + c, i] = visit.share[j, i] * x[c]
+                    visit.best[begin + c, i] = used[best[i, c]]
+
+
+@kernel(error_model="numpy")
+def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
+    """(U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are in the order of words, by indptr."""
+    n_topics = topic_words.shape[1]
+    ratio, best, theta = visit.ratio, visit.best, visit.theta
+    for u in range(first, last):
+        out = topic_words[u]
+        out[:] = 0.0
+        for place in range(indptr[u], indptr[u + 1]):
+            j, c = document[place], cell[place]
+            for i in range(ratio.shape[1]):
+                if ratio[c, i] != 0.0 and best[c, i] < 0:
+                    for m in range(n_topics):
+                        out[m] += ratio[c, i] * theta[j, i, m]
+        for m in range(n_topics):
+            out[m] *= weights[u, m]
+        for place in range(indptr[u], indptr[u + 1]):
+            c = cell[place]
+            for i in range(ratio.shape[1]):
+                if ratio[c, i] != 0.0 and best[c, i] >= 0:
+                    out[best[c, i]] += ratio[c, i]
+
+
+def assign_documents(
+    batch: Batch,
+    words: Words,
+    expected: OwnExpectations,
+    held: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None,
+    pool: Executor | None,
+) -> tuple[np.ndarray, OwnStatistics]:
+    """Local posteriors of every document: (B, K) float64 mu_jk, and statistics.
+
+    Parameters
+    ----------
+    held : (B,) int, clusters of documents that are held there, else -1
+    kept : (cluster, counts) that the documents were left with, as of :class:`.rising.Local`, to go on from over all
+        topics; None is from the mean prior
+    """
+    n_documents, (n_clusters, n_topics) = batch.n_documents, expected.prior.shape
+    n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
+    shape = (n_documents, n_candidates)
+    visit = Visit(
+        log_weights=batch.contexts.log_likelihood(expected.contexts) + expected.log_group,
+        prior=expected.prior,
+        mean_prior=softmax(expected.log_group) @ expected.prior,
+        held=held.astype(np.int32),
+        cluster=np.full(shape, -1, np.int32) if kept is None else kept[0].copy(),
+        share=np.zeros(shape),
+        counts=np.zeros((*shape, n_topics)) if kept is None else kept[1].copy(),
+        theta=np.zeros((*shape, n_topics)),
+        ratio=np.zeros((len(batch.indices), n_candidates)),
+        best=np.full((len(batch.indices), n_candidates), -1, np.int32),
+        log_evidence=np.empty(n_documents),
+    )
+    cells = Cells(batch.indptr, batch.indices, batch.counts)
+    least = _LEAST_COUNT if kept is None else 0.0
+    in_blocks(
+        pool,
+        lambda first, last: visit_documents(cells, words, expected.omega, least, visit, first, last),
+        n_documents,
+        _DOCUMENT_BLOCK,
+    )
+    topic_words = np.empty_like(words.weights)
+    order = np.argsort(batch.indices, kind="stable")
+    indptr = np.searchsorted(batch.indices[order], np.arange(len(topic_words) + 1))
+    document = np.repeat(np.arange(n_documents), np.diff(batch.indptr))[order]
+    in_blocks(
+        pool,
+        lambda first, last: add_topic_words(indptr, order, document, visit, words.weights, first, last, topic_words),
+        len(topic_words),
+        WORD_BLOCK,
+    )
+    shares = np.zeros((n_documents, n_clusters))
+    document, place = np.nonzero(visit.cluster >= 0)
+    shares[document, visit.cluster[document, place]] = visit.share[document, place]
+    lengths = np.asarray(
+        sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(n_documents, len(topic_words))).sum(axis=1),
+        np.float64,
+    ).ravel()
+    local = Local(visit.cluster, visit.share, visit.counts, lengths)
+    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    return shares, OwnStatistics(
+        n_documents=n_documents,
+        log_evidence=float(visit.log_evidence.sum()),
+        n_k=shares.sum(axis=0),
+        word_mass=np.empty((0, n_clusters)),
+        contexts=contexts,
+        local=local,
+        topic_words=topic_words,
+    )
