@@ -6,8 +6,8 @@ Splits are those of benchmarks/svi_direct.py, so that of benchmarks/gibbs_own.py
 posterior means; --rough scores every sixth held-out document in its two likeliest clusters. One thread, BLAS included;
 CPU seconds are those of the start and of all epochs together, scoring excluded, kernels compiled before.
 
-Row ``sklearn`` is scikit-learn's online LDA with 121 topics and batches of 128, as many as row "K 60, M 181, batch 128"
-starts with (one of all words, two of each cluster), scored as benchmarks/svi_rivals.py does.
+Row ``sklearn`` is scikit-learn's online LDA with the topics and batches of row "K 60, M 181, batch 128" (whose start has
+a topic of all words and three of each cluster, so 181), scored as benchmarks/svi_rivals.py does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ROWS: dict[str, dict[str, Any]] = {
     **{f"s {s}": {"topic_prior": s} for s in (0.003, 0.03, 0.1)},
 }
 
-RIVAL = 121, 128  # topics and documents of a batch of scikit-learn's
+RIVAL = 181, 128  # topics and documents of a batch of scikit-learn's
 
 
 def run(train: Corpus, test: Corpus, settings: dict[str, Any], seed: int, epochs: int, threads: int) -> dict[str, Any]:

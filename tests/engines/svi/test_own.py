@@ -16,6 +16,7 @@ from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi.engine import SVI
 from mc2core.engines.svi.own import documents as own
+from mc2core.engines.svi.own.passes import topic_scores
 from mc2core.engines.svi.own.rising import Local, expected_tables, log_evidence, log_remainder, log_rising, tables_of
 from mc2core.families.stacked import StackedContexts
 
@@ -27,7 +28,7 @@ def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings)
 def visit(state, corpus, held=None, pool=None):
     expected = state.expectations()
     batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-    words = own.topic_scores(state, expected, batch.words, None)
+    words = topic_scores(state, expected, batch.words, None)
     held = np.full(corpus.n_documents, -1) if held is None else held
     return own.assign_documents(batch, words, expected, held, None, pool)
 

@@ -20,15 +20,9 @@ from mc2core.engines.svi.direct.state import DirectGlobals
 from mc2core.engines.svi.direct.weights import Weights, step_weights
 from mc2core.engines.svi.local import Assign, Batch, DocumentStatistics, expected_topic_words
 from mc2core.engines.svi.local import assign_documents as assign_shared
-from mc2core.engines.svi.own.documents import (
-    CANDIDATES,
-    LEAST_SHARE,
-    OwnStatistics,
-    Words,
-    assign_documents,
-    topic_scores,
-)
-from mc2core.engines.svi.own.rising import Local, log_evidence, log_remainder, never_lower, tables_of
+from mc2core.engines.svi.own.documents import CANDIDATES, OwnStatistics, assign_documents
+from mc2core.engines.svi.own.passes import Words, topic_scores
+from mc2core.engines.svi.own.rising import LEAST_SHARE, Local, log_evidence, log_remainder, never_lower, tables_of
 from mc2core.engines.svi.own.state import OwnExpectations, OwnGlobals
 from mc2core.engines.svi.part import BatchSums
 from mc2core.engines.svi.start import Start
