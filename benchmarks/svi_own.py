@@ -6,8 +6,9 @@ Splits are those of benchmarks/svi_direct.py, so that of benchmarks/gibbs_own.py
 posterior means; --rough scores every sixth held-out document in its two likeliest clusters. One thread, BLAS included;
 CPU seconds are those of the start and of all epochs together, scoring excluded, kernels compiled before.
 
-Row ``sklearn`` is scikit-learn's online LDA with the topics and batches of row "K 60, M 181, batch 128" (whose start has
-a topic of all words and three of each cluster, so 181), scored as benchmarks/svi_rivals.py does.
+Row ``sklearn`` is scikit-learn's online LDA with the topics and batches of row "K 60, M 181, batch 128", whose start
+has a topic of all words and three of each cluster; it is scored as benchmarks/svi_rivals.py does. Row ``gibbs`` is that
+of benchmarks/gibbs_own.py after 80 sweeps, its last sample.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import numpy as np
 
 os.environ |= dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
+from mc2core import fit
 from mc2core.corpus import Corpus
+from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.engines.svi.engine import SVI
 from mc2core.model import Model, Sample, SparseRows, own_documents
 from mc2core.sources.collections import nips
@@ -89,6 +92,24 @@ def sklearn_lda(train: Corpus, test: Corpus, epochs: int, threads: int) -> dict[
     }
 
 
+def gibbs(train: Corpus, test: Corpus, threads: int) -> dict[str, Any]:
+    """The same of a chain of the same model."""
+    engine = Gibbs(document_concentration="learn", start_clusters=40, start_topics=150)
+    started = time.process_time()
+    model = fit(train, engine, iterations=80, burn_in=79, progress=False).model
+    seconds = time.process_time() - started
+    sizes = np.bincount(model.last.cluster)
+    return {
+        "clusters": len(sizes),
+        "of 20 documents": int((sizes >= 20).sum()),
+        "topics": len(model.last.topic_weights),
+        "omega": model.last.document_concentration,
+        "v": model.last.table_concentration,
+        "sweeps s": seconds,
+        "left_to_right": model.perplexity(test, "left_to_right", threads=threads),
+    }
+
+
 def show(name: str, every: list[dict[str, Any]]) -> None:
     """One row: means over seeds, half the range in brackets."""
     shown = [name]
@@ -104,7 +125,7 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--only", nargs="+", help="rows of these names; sklearn for the rival")
+    parser.add_argument("--only", nargs="+", help="rows of these names; sklearn, gibbs for the rivals")
     parser.add_argument("--validation", action="store_true")
     parser.add_argument("--rough", action="store_true")
     parser.add_argument("--threads", type=int, default=1, help="of the scoring")
@@ -117,9 +138,11 @@ def main() -> None:
         own_documents.CLUSTERS = own_documents.SCREENING_DRAWS = 2
     few = train.subset(np.arange(60))
     run(few, few.subset(np.arange(2)), {"n_clusters": 2, "n_topics": 4}, 0, 1, 1)  # compiles
-    for name in options.only or [*ROWS, "sklearn"]:
+    for name in options.only or [*ROWS, "sklearn", "gibbs"]:
         if name == "sklearn":
             show(name, [sklearn_lda(train, test, options.epochs, options.threads)])
+        elif name == "gibbs":
+            show(name, [gibbs(train, test, options.threads)])
         else:
             show(
                 name,

@@ -49,8 +49,8 @@ def concentration_priors_of(priors: Any, more: tuple[str, ...] = ()) -> dict[str
     return known
 
 
-def document_concentration_of(value: Any) -> float | str:
-    """Checked ``document_concentration``: "inf", "learn" or a float."""
+def omega_of(value: Any) -> float | str:
+    """Checked ``document_concentration``, omega: "inf", "learn" or a float."""
     if isinstance(value, str):
         if value in ("inf", "learn"):
             return value

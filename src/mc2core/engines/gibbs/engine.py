@@ -30,13 +30,7 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, context_families
-from mc2core.engines.concentrations import (
-    ROLES,
-    WORDS,
-    concentration_priors_of,
-    document_concentration_of,
-    learnt_roles,
-)
+from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles, omega_of
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
@@ -193,7 +187,7 @@ class Gibbs(Engine):
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
         self.learn_concentrations = learnt_roles(learn_concentrations, more=(WORDS,))
-        self.document_concentration = document_concentration_of(document_concentration)
+        self.document_concentration = omega_of(document_concentration)
         self.concentration_priors = concentration_priors_of(concentration_priors, ("document", WORDS))
         self.topic_prior = prior_count("topic_prior", topic_prior)
         self.contexts = context_families(contexts)

@@ -20,13 +20,7 @@ from mc2core.base.checks import MOST_LABELS, choice, finite, prior_count, whole
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, context_families
-from mc2core.engines.concentrations import (
-    ROLES,
-    WORDS,
-    concentration_priors_of,
-    document_concentration_of,
-    learnt_roles,
-)
+from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of, learnt_roles, omega_of
 from mc2core.engines.svi import local, start, sticks
 from mc2core.engines.svi.direct.part import DirectPart
 from mc2core.engines.svi.own.part import OwnPart
@@ -144,7 +138,7 @@ class SVI(Engine):
         self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
         self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
-        self.document_concentration = document_concentration_of(document_concentration)
+        self.document_concentration = omega_of(document_concentration)
         has_own = self.document_concentration != "inf"
         if has_own and self.n_tables is not None:
             raise ValueError(
