@@ -6,4 +6,5 @@ include: "workflow/rules/main.smk"
 
 rule all:
     input:
+        "results/index.html",
         "results/report.html",

@@ -164,6 +164,8 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     page = (results / "report.html").read_text()
     assert "uai2016_figure2.png" in page
     assert "nips2012_table1.html" in page
+    face = (results / "index.html").read_text(encoding="utf-8")
+    assert 'href="nips2012/nips2012_table1.csv"' in face
 
     # settings that are passed reach the job, and no file is left outside the prefix
     model = "parts/mc2/results/fits/letters/0/model.npz"

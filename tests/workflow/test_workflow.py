@@ -238,8 +238,17 @@ def test_dry_run_of_everything_on_every_plan(checkout, name):
     code, output = snakemake(checkout, "-n", "--configfile", f"config/{name}")
     assert code == 0, output
     planned = jobs(output)
-    assert planned.keys() >= TARGETS | {"all", "report_html", "claims", "warm_kernels"}
+    assert planned.keys() >= TARGETS | {"all", "report_html", "run_page", "claims", "warm_kernels"}
     assert ("fetch" in planned) == (name == "paper.yaml")
+
+
+@pytest.mark.workflow
+def test_a_corpus_of_ones_own_ends_in_its_page(checkout):
+    code, output = snakemake(checkout, "-n", "--config", "datasets=mine")
+    assert code == 0, output
+    planned = jobs(output)
+    assert (planned["explore"], planned["run_page"]) == (1, 1)
+    assert "results/explore/mine" in output
 
 
 @pytest.mark.workflow
@@ -397,6 +406,12 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     page = (results / "report.html").read_text()
     assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)
     assert "icml2014_table1.html" in page
+    face = (results / "index.html").read_text(encoding="utf-8")
+    assert all(f'<section id="{target}">' in face for target in TARGETS)
+    claims = pd.read_csv(results / "claims.csv")
+    assert face.count("<tr data-verdict=") == len(claims) > 10
+    links = re.findall(r'href="([^"#:]+)"', face)
+    assert all((results / link).is_file() for link in links)
 
     code, output = snakemake(checkout, "-n", *plan_file)
     assert code == 0, output

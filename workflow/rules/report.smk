@@ -1,4 +1,4 @@
-"""Claims and the report."""
+"""Claims, the page of the run, pages of own corpora, and the report."""
 
 
 rule claims:
@@ -24,6 +24,96 @@ rule claims:
         "Gathering what the numbers say of the papers' claims"
     script:
         "../scripts/claims.py"
+
+
+# runs on corpora of one's own, which no table shows: each gets a page
+OWN = [
+    run
+    for run in RUNS
+    if RUNS[run]["dataset"] == "mine" and PLAN.result_of(run) == "model.npz"
+]
+
+
+def explored():
+    return [f"results/explore/{run}" for run in OWN]
+
+
+rule explore:
+    input:
+        corpus=corpus_of,
+        model="results/fits/{run}/0/model.npz",
+    output:
+        directory("results/explore/{run}"),
+    log:
+        "results/logs/explore/{run}.log",
+    wildcard_constraints:
+        run=one_of(run for run in RUNS if PLAN.result_of(run) == "model.npz"),
+    resources:
+        **takes(3000),
+    params:
+        title=lambda wildcards: f"{wildcards.run}: what {RUNS[wildcards.run]['method']} found",
+        code=code_digest("mc2core.explore.describe"),
+    message:
+        "Describing the fit of {wildcards.run}: {output}/index.html"
+    script:
+        "../scripts/explore.py"
+
+
+def said_of(run):
+    """A sentence on a run of the sheet."""
+    fit = RUNS[run]["fit"]
+    contexts = ", ".join(sorted(fit["contexts"])) or "none"
+    return (
+        f"{run}: {RUNS[run]['method']} ({fit['engine']}) on {RUNS[run]['dataset']}, contexts {contexts}, "
+        f"{fit.get('iterations') or 'no'} iterations; results/fits/{run}/*/provenance.json"
+    )
+
+
+def entry_of(target):
+    """What the page of the run says of a target."""
+    return {
+        "name": target.name,
+        "paper": target.paper,
+        "title": target.title,
+        "caption": target.caption(target.options(PLAN, target.name)),
+        "files": {
+            kind: path for kind, path in target.outputs().items() if kind != "claims"
+        },
+        "runs": [said_of(run) for run in RUNS if target.name in RUNS[run]["targets"]],
+    }
+
+
+rule run_page:
+    input:
+        [
+            path
+            for target in POSSIBLE
+            for kind, path in target.outputs().items()
+            if kind != "claims"
+        ],
+        explored(),
+        claims="results/claims.csv",
+    output:
+        "results/index.html",
+    log:
+        "results/logs/run_page.log",
+    resources:
+        **takes(500),
+    params:
+        entries=lambda wildcards: [entry_of(target) for target in POSSIBLE],
+        about=[
+            f"Datasets: {', '.join(CHOSEN)}; {config['seeds']} seeds. Each table and figure says which of its data are "
+            "simulated.",
+        ],
+        own={
+            f"{run}: clusters, topics and documents": f"results/explore/{run}"
+            for run in OWN
+        },
+        code=code_digest("mc2core.experiments.report.face"),
+    message:
+        "Writing {output}"
+    script:
+        "../scripts/run_page.py"
 
 
 rule report_html:

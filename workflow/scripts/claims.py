@@ -10,7 +10,8 @@ from mc2core.experiments.report.tables import write_table
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        claims = pd.concat([pd.read_csv(path) for path in snakemake.input])
+        none = pd.DataFrame(columns=["target", "dataset", "claim", "verdict", "numbers"])
+        claims = pd.concat([none, *(pd.read_csv(path) for path in snakemake.input)])
         title = "What our numbers say of the papers' claims"
         write_table(Path(snakemake.output.csv).with_suffix(""), claims, claims, title)
 

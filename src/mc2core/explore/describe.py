@@ -14,8 +14,9 @@ from mc2core.model import Model
 
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|merges)\.csv|index\.html"
+    r"|\.snakemake_timestamp"
 )
-"""Names of what is written, as a regular expression; no folder that holds anything else is replaced."""
+"""Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""
 
 
 def describe(

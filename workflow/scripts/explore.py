@@ -1,0 +1,15 @@
+"""Describe the fit of an own corpus: tables and a page."""
+
+from mc2core.base.logs import job
+from mc2core.corpus import Corpus
+from mc2core.explore.describe import describe
+from mc2core.model import Model
+
+
+def main(snakemake):
+    with job(snakemake.log[0]):
+        corpus = Corpus.load(f"{snakemake.input.corpus}/train")
+        describe(Model.load(snakemake.input.model), corpus, snakemake.output[0], snakemake.params.title)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
