@@ -12,7 +12,7 @@ from mc2core import Corpus
 from mc2core.engines import SVI
 from mc2core.engines.svi import local
 from mc2core.experiments import targets
-from mc2core.experiments.uai2016 import batches, table2, table3, table4
+from mc2core.experiments.uai2016 import batches, running_time, table2, table3, table4
 from mc2core.model import clustering
 from mc2core.sources.simulated import shapes
 
@@ -54,6 +54,38 @@ def test_both_steps_of_the_papers_order_are_judged(scores, verdicts):
     _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
     assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
     assert [one.verdict for one in claims] == verdicts
+
+
+def test_what_spark_lacks_is_said_where_lda_is_judged():
+    _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
+    assert (claims[-1].verdict, claims[-1].numbers) == ("not computed", "Spark needs Java 17, which")
+
+
+# -- running time --------------------------------------------------------------------------------------------------
+def timed(*rows):
+    names = ("place", "workers", "batch_size", "seconds")
+    about = {"dataset": "Wikipedia", "source": "simulated", "documents": 1980}
+    return pd.DataFrame([about | dict(zip(names, row, strict=True)) for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("rows", "lack", "numbers"),
+    [
+        ([("threads", 1, 500, 2.0)], "Spark needs Java 17", "Spark needs Java 17"),
+        ([("local[2]", 2, 500, 2.0)], None, "no cluster of one worker and of several was timed"),
+        ([("standalone[1]", 1, 500, 3.0), ("standalone[2]", 2, 500, 2.0)], None, "1.50 times on 2 workers"),
+        ([("standalone[1]", 1, 500, 4.0), ("yarn[8]", 8, 500, 2.0)], None, "2.00 times on 8 workers"),
+    ],
+)
+def test_speedups_of_nodes_are_judged_only_on_as_many(rows, lack, numbers):
+    paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
+    claims = running_time.judge(timed(*rows), paper, lack)
+    assert claims[0].text == "8 nodes 1.5 times as fast as one in batches of 500"
+    assert claims[0].numbers == numbers
+    assert claims[0].verdict == ("holds" if "8 workers" in numbers else "not computed")
+    shown = running_time.format_table(timed(*rows), paper)
+    assert shown["an epoch, s"].tolist()[-1] == "64,800 (18 hours)"
+    assert len(shown) == len(rows) + 3
 
 
 # -- table 3 -------------------------------------------------------------------------------------------------------
@@ -137,7 +169,7 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
     for number, contexts in enumerate(([], ["mesh"])):
         (tmp_path / f"{number}.json").write_text(json.dumps(score(contexts, 2000.0 + number)))
         files.append(str(tmp_path / f"{number}.json"))
-    options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}}
+    options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}, "lda": None, "lack": None}
     paper = [str(ROOT / f"workflow/paper/{name}.csv")]
     targets.make(name, {"scores": files, "paper": paper}, options, tmp_path / name)
     assert "SVI-MC2" in (tmp_path / f"{name}.csv").read_text() or name.endswith("4")

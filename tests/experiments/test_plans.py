@@ -216,7 +216,7 @@ def test_a_row_may_ask_for_missing_contexts(tmp_path):
 def test_the_plans_of_the_checkout_are_accepted():
     from mc2core.experiments.run_checks import check_runs
 
-    for name in ("test.yaml", "paper.yaml", "mirror.yaml"):
+    for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml"):
         whole = config()
 
         def update(old, new):
@@ -233,6 +233,24 @@ def test_the_plans_of_the_checkout_are_accepted():
         runs = plan.read_experiments(path, rows, whole, whole["corpora"])
         runs, _ = plan.leave_out_runs(runs, whole, CONFIG_SCHEMA)
         check_runs(path, runs, whole, CONFIG_SCHEMA, {target for run in runs.values() for target in run["targets"]})
+
+
+def test_runs_on_spark_are_left_out_with_what_is_missing(tmp_path):
+    text = (
+        HEADER
+        + row(run="a")
+        + row(run="b", engine="mllib_lda", dataset="aua")
+        + row(run="c", engine="svi", settings="n_shards=2")
+    )
+    text += row(run="d", engine="mllib_lda", dataset="pubmed")
+    runs = checked(tmp_path, text)
+    assert runs["c"]["fit"]["spark"] == {}
+    kept, reasons = plan.leave_out_spark(runs, config(), None)
+    assert list(kept) == ["a", "b", "c"]
+    assert reasons == ["d is left out: pubmed is not in table2.lda of the plan"]
+    kept, reasons = plan.leave_out_spark(runs, config(), "Spark needs Java 17")
+    assert list(kept) == ["a"]
+    assert reasons[:2] == ["b is left out: Spark needs Java 17", "c is left out: Spark needs Java 17"]
 
 
 def test_engines_are_built_without_compiling(tmp_path):

@@ -8,6 +8,7 @@ import yaml
 from workflow_calls import ROOT, snakemake
 
 from mc2core.base import storage
+from mc2core.compute.standalone import missing
 from mc2core.experiments import code_digest, plan, schemas
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -31,6 +32,7 @@ TARGETS = {
     "uai2016_figure1",
     "uai2016_figure2",
     "uai2016_figure3",
+    "uai2016_running_time",
     "uai2016_table1",
     "uai2016_table2",
     "uai2016_table3",
@@ -258,7 +260,8 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     assert jobs(output).keys() >= TARGETS
     code, output = snakemake(checkout, "-n", "uai2016")
     assert code == 0, output
-    assert jobs(output) == {
+    spark = {} if missing() else {"baselines_on_spark": 1, "score_once": 1}
+    assert jobs(output) == spark | {
         "uai2016_figure1": 1,
         "uai2016_figure2": 1,
         "corpus": 5,
@@ -274,8 +277,10 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         "batches": 2,
         "uai2016_table3": 1,
         "uai2016_table4": 1,
+        "epochs": 1,
+        "uai2016_running_time": 1,
         "uai2016": 1,
-        "total": 43,
+        "total": 45 + sum(spark.values()),
     }
     code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
     assert code == 0, output
@@ -340,7 +345,7 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     n_fits = jobs(output)["fit"]
     results = checkout / "results"
     for target in TARGETS:
-        kinds = ("csv", "md", "tex", "html") if "_table" in target else ("csv", "png", "pdf")
+        kinds = ("csv", "png", "pdf") if "_figure" in target else ("csv", "md", "tex", "html")
         for kind in kinds:
             file = results / target.partition("_")[0] / f"{target}.{kind}"
             assert file.stat().st_size > 100, file
@@ -361,6 +366,7 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
         "icml2014_table2",
         "icml2014_table3",
         "uai2016_figure3",
+        "uai2016_running_time",
         "uai2016_table1",
         "uai2016_table2",
         "uai2016_table3",

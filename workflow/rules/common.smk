@@ -10,6 +10,7 @@ from snakemake.io import local
 from snakemake.logging import logger
 from snakemake.utils import update_config
 
+from mc2core.compute.standalone import missing
 from mc2core.experiments import inputs, plan, schemas, targets
 from mc2core.experiments.code_digest import code_digest
 from mc2core.sources.download.fetch import read_catalogue
@@ -93,7 +94,14 @@ if workflow.is_main_process:
     for reason in WITHOUT_CONTEXT:
         logger.warning(reason)
 
-RUNS = {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN}
+RUNS, WITHOUT_SPARK = plan.leave_out_spark(
+    {name: run for name, run in SHEET.items() if run["dataset"] in CHOSEN},
+    config,
+    missing(),
+)
+if workflow.is_main_process:
+    for reason in WITHOUT_SPARK:
+        logger.warning(reason)
 PLAN = plan.Plan(config, CHOSEN, RUNS)
 SEEDS = PLAN.seeds
 # runs whose seeds are fitted in one job
@@ -102,6 +110,10 @@ ALL_SEEDS = [
     for name, run in RUNS.items()
     if {"uai2016_table2", "uai2016_table4"} & set(run["targets"])
     and name not in PLAN.baselines
+]
+# runs of baselines that Spark fits
+ON_SPARK = [
+    run for run in PLAN.baselines if RUNS[run]["fit"]["engine"] in plan.ON_SPARK
 ]
 # targets that follow how near the clusters are to the labels, sweep by sweep
 FOLLOWING = {
@@ -172,15 +184,20 @@ def checkpoint_of(model, name):
 def fit_files(wildcards):
     """What the fits of a run left, models or assignments, and how."""
     stem = f"results/fits/{wildcards.run}/{{seed}}"
+    seeds = PLAN.seeds_of(wildcards.run)
     return {
-        "fits": expand(f"{stem}/{PLAN.result_of(wildcards.run)}", seed=SEEDS),
-        "provenance": expand(f"{stem}/provenance.json", seed=SEEDS),
+        "fits": expand(f"{stem}/{PLAN.result_of(wildcards.run)}", seed=seeds),
+        "provenance": expand(f"{stem}/provenance.json", seed=seeds),
     }
 
 
 def baselines_with(result):
     """Runs of baselines that leave a file of this name."""
-    return [run for run in PLAN.baselines if PLAN.result_of(run) == result]
+    return [
+        run
+        for run in PLAN.baselines
+        if PLAN.result_of(run) == result and run not in ON_SPARK
+    ]
 
 
 def baseline_files(wildcards):

@@ -114,6 +114,27 @@ use rule baseline as baseline_model with:
         run=one_of(baselines_with("model.npz")),
 
 
+# Spark starts once for all corpora, and takes both cores.
+rule baselines_on_spark:
+    input:
+        corpora=[f"results/corpora/{RUNS[run]['dataset']}" for run in ON_SPARK],
+    output:
+        fits=expand("results/fits/{run}/0/model.npz", run=ON_SPARK),
+        provenance=expand("results/fits/{run}/0/provenance.json", run=ON_SPARK),
+    log:
+        "results/logs/fits/baselines_on_spark.log",
+    threads: 2
+    resources:
+        **takes(3000),
+    params:
+        fits=[RUNS[run]["fit"] for run in ON_SPARK],
+        code=code_digest("mc2core.engines.baselines.files"),
+    message:
+        f"Fitting on Spark: {', '.join(ON_SPARK)}"
+    script:
+        "../scripts/baselines_on_spark.py"
+
+
 # All seeds in one job, as above.
 rule fit_with_snapshots:
     input:
@@ -190,3 +211,30 @@ rule batches:
         "Following {wildcards.run} from mini-batch to mini-batch"
     script:
         "../scripts/batches.py"
+
+
+rule epochs:
+    input:
+        corpus=corpus_of,
+        warm=warm_of,
+    output:
+        "results/epochs/{run}.csv",
+    log:
+        "results/logs/epochs/{run}.log",
+    threads: config["curves"]["parallel_threads"]
+    resources:
+        **takes(3000),
+    params:
+        fit=lambda wildcards: RUNS[wildcards.run]["fit"],
+        times=config["running_time"],
+        spark=config["spark"],
+        lack=missing(),
+        code=code_digest(
+            "mc2core.experiments.uai2016.epochs",
+            "mc2core.engines.svi.engine",
+            "mc2core.engines.svi.spark",
+        ),
+    message:
+        "Timing epochs of {wildcards.run} on threads and on Spark"
+    script:
+        "../scripts/epochs.py"

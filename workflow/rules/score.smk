@@ -9,6 +9,8 @@ rule score:
         expand("results/scores/{{run}}/{seed}.json", seed=SEEDS),
     log:
         "results/logs/scores/{run}.log",
+    wildcard_constraints:
+        run=one_of(run for run in RUNS if run not in ON_SPARK),
     threads: config["threads"]
     resources:
         **takes(4000),
@@ -21,6 +23,13 @@ rule score:
         "Scoring {wildcards.run}"
     script:
         "../scripts/score.py"
+
+
+use rule score as score_once with:
+    output:
+        expand("results/scores/{{run}}/{seed}.json", seed=[0]),
+    wildcard_constraints:
+        run=one_of(ON_SPARK),
 
 
 rule curves:
@@ -70,7 +79,11 @@ rule letters_sizes:
 
 rule fits:
     input:
-        expand("results/scores/{run}/{seed}.json", run=RUNS, seed=SEEDS),
+        [
+            f"results/scores/{run}/{seed}.json"
+            for run in RUNS
+            for seed in PLAN.seeds_of(run)
+        ],
 
 
 rule nips2012_times:

@@ -26,7 +26,7 @@ def _fits(plan: Plan, target: str, seeds: range, file: str) -> list[str]:
 
 
 def _scores(plan: Plan, target: str) -> list[str]:
-    return [f"results/scores/{run}/{seed}.json" for run in plan.runs_of(target) for seed in plan.seeds]
+    return [f"results/scores/{run}/{seed}.json" for run in plan.runs_of(target) for seed in plan.seeds_of(run)]
 
 
 def _corpora(plan: Plan, target: str) -> list[str]:
@@ -49,6 +49,10 @@ def _batches(plan: Plan, target: str) -> list[str]:
     return [f"results/batches/{run}.csv" for run in plan.runs_of(target)]
 
 
+def _epochs(plan: Plan, target: str) -> list[str]:
+    return [f"results/epochs/{run}.csv" for run in plan.runs_of(target)]
+
+
 def _sizes(plan: Plan, target: str) -> list[str]:
     return [f"results/sizes/{cell}.csv" for cell in plan.cells]
 
@@ -62,6 +66,7 @@ KINDS: dict[str, Callable[[Plan, str], list[str]]] = {
     "batches": _batches,  # agreement of each mini-batch, a file for each run
     "corpora": _corpora,  # of the target's runs, a folder each
     "curves": _curves,  # perplexity over time, a file for each corpus
+    "epochs": _epochs,  # seconds of an epoch on threads and on Spark, a file for each run
     "first models": _first_models,  # of the first seed
     "models": _models,
     "scores": _scores,

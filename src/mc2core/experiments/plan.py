@@ -216,6 +216,25 @@ def leave_out_runs(
     return kept, reasons
 
 
+def leave_out_spark(
+    runs: Mapping[str, Any], config: Mapping[str, Any], lack: str | None
+) -> tuple[dict[str, Any], list[str]]:
+    """The runs that can be fitted where Spark lacks what the sentence says, and why each of the others is left out.
+
+    MLlib's LDA takes minutes on small corpora; it is fitted on those that the plan names.
+    """
+    kept, reasons = {}, []
+    for name, run in runs.items():
+        is_baseline = run["fit"]["engine"] in ON_SPARK
+        if is_baseline and run["dataset"] not in config["table2"]["lda"]:
+            reasons.append(f"{name} is left out: {run['dataset']} is not in table2.lda of the plan")
+        elif lack and (is_baseline or run["fit"]["settings"].get("n_shards") is not None):
+            reasons.append(f"{name} is left out: {lack}")
+        else:
+            kept[name] = run
+    return kept, reasons
+
+
 #: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.parts.without_contexts)
 MISSING = "missing"
 #: keys of a corpus in the plan that name files of datasets.tsv
@@ -284,6 +303,8 @@ def read_experiments(
             if name not in known:
                 raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, known)}")
             (settings if name in settings else length)[name] = value
+        if settings.get("n_shards") is not None:
+            length["spark"] = dict(config["spark"])
         if row["dataset"] in chosen:
             families = {name: dict(config["contexts"][name]) for name in contexts}
             runs[row["run"]] = {
@@ -310,7 +331,9 @@ def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[st
 
 
 #: baselines that leave a model; the others leave assignments. Their classes say so too, but take a second to load.
-LEAVE_MODELS = ("lda",)
+LEAVE_MODELS = ("lda", "mllib_lda")
+#: baselines that Spark runs; fitted once, since a fit takes as long as the others of a target together
+ON_SPARK = ("mllib_lda",)
 
 
 @dataclass(frozen=True)
@@ -332,6 +355,10 @@ class Plan:
     def seeds(self) -> range:
         """Of every fit but those of NIPS 2012."""
         return range(self.config["seeds"])
+
+    def seeds_of(self, run: str) -> range:
+        """Of the fits of a run."""
+        return range(1) if self.runs[run]["fit"]["engine"] in ON_SPARK else self.seeds
 
     @property
     def cells(self) -> list[str]:

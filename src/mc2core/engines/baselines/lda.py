@@ -56,20 +56,9 @@ class LDA(Baseline):
             ends = [self._run(content, random_state(seed, "lda", start)) for start in range(self.starts)]
             found = max(ends, key=lambda end: end.score(content))
             shares = found.transform(content)
-        k = self.n_topics
-        sample = Sample(
-            cluster_weights=shares.mean(axis=0) / shares.mean(axis=0).sum(),
-            new_cluster_weight=1.0,  # a document's proportions are drawn for it alone
-            topic_given_cluster=sp.identity(k, format="csr"),
-            new_topic_weight=np.zeros(k),
-            topic_words=np.maximum(found.components_ - self.topic_prior, 0.0),
-            topic_prior=self.topic_prior,
-            topic_weights=np.full(k, 1.0 / k),
-            table_concentration=k * self.document_prior,
-            contexts=SparseRows.of(np.zeros((k, 0))),
-            cluster=np.argmax(shares, axis=1).astype(np.int32),
-        )
-        fitted = Model([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)
+        topic_words = np.maximum(found.components_ - self.topic_prior, 0.0)
+        prior = np.full(self.n_topics, self.document_prior)
+        fitted = lda_model(corpus, topic_words, self.topic_prior, prior, shares)
         return Fitted(fitted, sum(end.n_iter_ for end in ends))
 
     def _run(self, content: sp.csr_matrix, state: int) -> Any:
@@ -83,3 +72,23 @@ class LDA(Baseline):
             max_iter=self.iterations,
             random_state=state,
         ).fit(content)
+
+
+def lda_model(
+    corpus: Corpus, topic_words: np.ndarray, topic_prior: float, document_prior: np.ndarray, shares: np.ndarray
+) -> Model:
+    """The model of an LDA: (K, V) expected tokens, their prior, (K,) the documents' prior and (J, K) their shares."""
+    k, mean = len(topic_words), shares.mean(axis=0)
+    sample = Sample(
+        cluster_weights=mean / mean.sum(),
+        new_cluster_weight=1.0,  # a document's proportions are drawn for it alone
+        topic_given_cluster=sp.identity(k, format="csr"),
+        new_topic_weight=np.zeros(k),
+        topic_words=topic_words,
+        topic_prior=topic_prior,
+        topic_weights=document_prior / document_prior.sum(),
+        table_concentration=float(document_prior.sum()),
+        contexts=SparseRows.of(np.zeros((k, 0))),
+        cluster=np.argmax(shares, axis=1).astype(np.int32),
+    )
+    return Model([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)

@@ -11,10 +11,11 @@ from mc2core.engines.baselines.affinity import Affinity, HDPAffinity
 from mc2core.engines.baselines.base import Baseline
 from mc2core.engines.baselines.kmeans import KMeans
 from mc2core.engines.baselines.lda import LDA
+from mc2core.engines.baselines.mllib import MLlibLDA
 from mc2core.engines.baselines.nmf import NMF
 
 #: name in configuration files: class
-BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (LDA, KMeans, NMF, Affinity, HDPAffinity)}
+BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (LDA, MLlibLDA, KMeans, NMF, Affinity, HDPAffinity)}
 
 
 def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:

@@ -1,0 +1,50 @@
+"""Seconds of an epoch of SVI on threads of one process and on Spark (UAI16, section 5.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from mc2core.compute import spark
+from mc2core.corpus import Corpus
+from mc2core.engines.registry import make_engine
+from mc2core.engines.running.loop import fit
+
+
+def epoch_seconds(
+    corpus: Corpus,
+    *,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    batch_sizes: Sequence[int],
+    threads: Sequence[int],
+    masters: Sequence[str],
+    n_shards: int,
+    properties: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Seconds of the second epoch of a fit, for each place and size of mini-batches.
+
+    The first one opens shards and starts processes. Columns: place ("threads", or a master of Spark), workers
+    (threads or executors' cores as far as the master's name says them), batch_size, seconds, elbo.
+    """
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+
+    def timed(place: str, workers: int | None, n_threads: int, shards: int | None) -> list[dict[str, Any]]:
+        rows = []
+        for size in batch_sizes:
+            engine = make_engine("svi", {**settings, "batch_size": size, "n_shards": shards}, contexts, n_threads)
+            trace = fit(part, engine, iterations=2, seed=0, progress=False).trace
+            seconds = trace["seconds"].diff().iloc[-1]
+            about = {"place": place, "workers": workers, "batch_size": size}
+            rows.append(about | {"seconds": seconds, "elbo": trace["elbo"].iloc[-1]})
+        return rows
+
+    rows = [row for number in threads for row in timed("threads", number, number, None)]
+    for master in masters:
+        found = re.fullmatch(r"\w+\[(\d+)\]", master)
+        with spark.session({**properties, "spark.master": master}):
+            rows += timed(master, int(found[1]) if found else None, 1, n_shards)
+    return pd.DataFrame(rows)

@@ -1,0 +1,29 @@
+"""Time epochs of one run of the sheet on threads of one process and on Spark."""
+
+from pathlib import Path
+
+from mc2core.base import storage
+from mc2core.base.logs import job
+from mc2core.corpus import Corpus
+from mc2core.experiments.uai2016.epochs import epoch_seconds
+
+
+def main(snakemake):
+    with job(snakemake.log[0], snakemake.threads):
+        folder, fit, times = Path(snakemake.input.corpus), snakemake.params.fit, snakemake.params.times
+        about = storage.read_json(folder / "source.json")
+        rows = epoch_seconds(
+            Corpus.load(folder / "train"),
+            contexts=fit["contexts"],
+            settings=fit["settings"],
+            batch_sizes=times["batch_sizes"],
+            threads=sorted({1, snakemake.threads}),
+            masters=[] if snakemake.params.lack else times["masters"],
+            n_shards=times["n_shards"],
+            properties=snakemake.params.spark,
+        ).assign(dataset=about["title"], source=about["source"], documents=about["train_documents"])
+        with storage.replacing(snakemake.output[0]) as stream:
+            rows.to_csv(stream, index=False)
+
+
+main(snakemake)  # noqa: F821  (given by the workflow)
