@@ -21,6 +21,7 @@ from mc2core.engines.running.files import fit_corpus
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
 EPOCHS = 5
+NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"
 
 
 @pytest.fixture(scope="module")
@@ -124,7 +125,7 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_pa
     """What the test above rests on: Spark's recovery, which is switched off here."""
     with (
         Standalone(tmp_path / "cluster", n_workers=1, memory="700m") as cluster,
-        running(corpus, tmp_path, cluster.master, "spark.task.maxFailures=1", epochs=400) as process,
+        running(corpus, tmp_path, cluster.master, *NO_SECOND_TRY, epochs=400) as process,
     ):
         wait_for_epoch(process, tmp_path, 1)
         deadline = time.monotonic() + 60

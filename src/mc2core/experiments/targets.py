@@ -112,7 +112,7 @@ class Target:
     @property
     def module(self) -> str:
         """Where it is defined."""
-        return f"{__package__}.{self.name.replace('_', '.')}"
+        return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
