@@ -106,7 +106,7 @@ def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, u
     with Standalone(tmp_path / "cluster", memory="700m") as cluster:
         with running(corpus, tmp_path, cluster.master) as process:
             wait_for_epoch(process, tmp_path, 1)
-            kill(of_worker(cluster, 1, "pyspark")[-1])  # a Python worker
+            kill(of_worker(cluster, 1, "pyspark.daemon")[-1])  # a Python worker
             wait_for_epoch(process, tmp_path, 2)
             kill(of_worker(cluster, 1, "CoarseGrainedExecutorBackend")[-1])
             wait_for_epoch(process, tmp_path, 3)
@@ -130,7 +130,7 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_pa
         wait_for_epoch(process, tmp_path, 1)
         deadline = time.monotonic() + 60
         while process.poll() is None and time.monotonic() < deadline:
-            for one in of_worker(cluster, 1, "pyspark"):
+            for one in of_worker(cluster, 1, "pyspark.daemon"):
                 kill(one)
             time.sleep(0.05)
         assert process.wait(5) == 2
@@ -147,7 +147,7 @@ def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_p
         (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
         shutil.rmtree(folder / "00002")
         for i in (1, 2):  # processes that had it open would go on with it; new ones look for it
-            for one in of_worker(cluster, i, "pyspark"):
+            for one in of_worker(cluster, i, "pyspark.daemon"):
                 kill(one)
         assert process.wait(120) == 2
     last = (tmp_path / "log").read_text().splitlines()[-1]

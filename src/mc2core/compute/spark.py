@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -66,6 +67,7 @@ def context() -> Any:
     if lack := missing():
         raise SparkFailed(lack)
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pyspark warns of versions of pandas, which we do not use with it
         from pyspark import SparkConf, SparkContext
