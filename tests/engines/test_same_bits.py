@@ -43,6 +43,7 @@ FITS = {
         SVI(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
         3,
     ),
+    "svi own documents": lambda: (SVI(document_concentration="learn", batch_size=7, contexts=FAMILIES), 3),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
             FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
