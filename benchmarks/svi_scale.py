@@ -1,6 +1,6 @@
 """SVI on a corpus that is larger than the memory it may use: peak resident memory, seconds of an epoch, batch sizes.
 
-    python benchmarks/svi_scale.py FOLDER [--documents 1000000] [--batches 500] [--threads 2] [--limit N]
+    python benchmarks/svi_scale.py FOLDER [--documents 1000000] [--batches 500] [--threads 2] [--limit N] [--tables 20]
 
 A simulated corpus (V 10,000, documents of about 100 distinct words, 40 clusters over 120 topics) is written to FOLDER
 once, in pieces, and then read memory-mapped. Each batch size runs in a process of its own, so that the peak is its own;
@@ -69,10 +69,12 @@ def generate(folder: Path, n_documents: int, distinct: int, seed: int = 0) -> No
     storage.write_json(folder / "corpus.json", meta)
 
 
-def measure(folder: Path, batch_size: int, threads: int, limit: int | None) -> dict[str, float]:
+def measure(
+    folder: Path, batch_size: int, threads: int, limit: int | None, n_tables: int | None
+) -> dict[str, float | None]:
     """One epoch (or its first ``limit`` documents) after a warm-up of two batches."""
     corpus = Corpus.load(folder)
-    engine = SVI(n_clusters=K, n_tables=20, n_topics=M, batch_size=batch_size, threads=threads)
+    engine = SVI(n_clusters=K, n_tables=n_tables, n_topics=M, batch_size=batch_size, threads=threads)
     started = time.perf_counter()
     state = engine.init(corpus, 0)
     start_seconds = time.perf_counter() - started
@@ -87,7 +89,8 @@ def measure(folder: Path, batch_size: int, threads: int, limit: int | None) -> d
                 break
     seconds = time.perf_counter() - started
     return {
-        "batch_size": batch_size, "threads": threads, "documents": seen, "start_seconds": start_seconds,
+        "n_tables": n_tables, "batch_size": batch_size, "threads": threads, "documents": seen,
+        "start_seconds": start_seconds,
         "seconds": seconds, "microseconds_a_document": 1e6 * seconds / seen,
         "epoch_seconds": seconds / seen * corpus.n_documents,
         "peak_rss_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
@@ -102,18 +105,21 @@ def main() -> None:
     parser.add_argument("--batches", type=int, nargs="+", default=[500])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--tables", type=int, help="none: direct assignment")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments.folder, arguments.batches[0], arguments.threads, arguments.limit)))
+        measured = measure(arguments.folder, arguments.batches[0], arguments.threads, arguments.limit, arguments.tables)
+        print(json.dumps(measured))
         return
     if not arguments.folder.exists():
         generate(arguments.folder, arguments.documents, arguments.distinct)
     for size in arguments.batches:
         command = [sys.executable, __file__, str(arguments.folder), "--one", "--batches", str(size)]
         command += ["--threads", str(arguments.threads)]
-        if arguments.limit is not None:
-            command += ["--limit", str(arguments.limit)]
+        for name in ("limit", "tables"):
+            if getattr(arguments, name) is not None:
+                command += [f"--{name}", str(getattr(arguments, name))]
         subprocess.run(command, check=True)
 
 
