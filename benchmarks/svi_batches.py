@@ -1,10 +1,11 @@
 """Held-out perplexity of SVI by batch size, on data that no figure of the papers is taken from: rows of svi_trials.md.
 
-    python benchmarks/svi_batches.py nips-corpus-20111211.zip [--ohsumed FILE] [--epochs 3] [--seeds 2] [--only WORD] [--tables]
+    python benchmarks/svi_batches.py nips-corpus-20111211.zip [--ohsumed FILE] [--tables] [--epochs 3] [--seeds 2]
+        [--only WORD]
 
 Real NIPS: a tenth of the training documents (split of seed 1 within that of seed 0) is held out, whole and cut to a few
-hundred documents. Simulated corpora: one for each seed, a tenth held out. ohsumed: the half that settings are chosen on,
-a tenth held out. Direct assignment with truncations by rule or, with ``--tables``, K 40, T 20, M 120; words only,
+hundred documents. Simulated corpora: one for each seed, a tenth held out. ohsumed: the half that settings are chosen
+on, a tenth held out. Direct assignment with truncations by rule or, with ``--tables``, K 40, T 20, M 120; words only,
 ``marginal`` estimator, one thread. The first column of figures is the start, before any step.
 """
 
@@ -17,9 +18,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mc2core.corpus import Corpus
+from mc2core.corpus import Corpus, parts
 from mc2core.engines.svi.engine import SVI
-from mc2core.sources.collections import nips
+from mc2core.sources.collections import labelled_texts, nips
 from mc2core.sources.simulated import shapes
 
 BATCHES = (50, 100, 200, 400)
@@ -50,7 +51,7 @@ def corpora(path: str, ohsumed: str | None) -> dict[str, Callable[[int], tuple[C
 
     labelled: dict[str, Callable[[int], tuple[Corpus, Corpus]]] = {}
     if ohsumed is not None:
-        chosen = parts.read_half(labelled_texts.read_ohsumed(ohsumed)[0], "choice")
+        chosen = parts.half(labelled_texts.read_ohsumed(ohsumed)[0], "validation")
         labelled["ohsumed"] = lambda seed: chosen.split(0.1, seed=seed)
     return labelled | {
         "NIPS, 1,409 documents": lambda seed: known,

@@ -62,7 +62,7 @@ class SVI(Engine):
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None
         M, a truncation; None is 2 K, and 120 with tables, 8 K with a document_concentration.
-    batch_size : int in [1, inf) or None, default 50
+    batch_size : int in [1, inf) or None, default 400
         Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
     schedule : {"default", "paper"}, default "default"
         Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
@@ -117,7 +117,7 @@ class SVI(Engine):
         n_clusters: int | None = None,
         n_tables: int | None = None,
         n_topics: int | None = None,
-        batch_size: int | None = 50,
+        batch_size: int | None = 400,
         schedule: str = "default",
         delay: float | None = None,
         forgetting: float | None = None,
