@@ -22,15 +22,16 @@ from mc2core.sources.collections import nips
 _FEW = 300
 _WORDS = ["group", "table", "topic", "words"]
 ROWS: dict[str, dict[str, Any]] = {
-    "tables 40, 20, 120": {"n_tables": 20},
+    "tables 40, 20, 120": {"n_tables": 20, "batch_size": 50},
     "tables 80, 40, 200, batch 200": {"n_clusters": 80, "n_tables": 40, "n_topics": 200, "batch_size": 200},
-    "direct 40, 120": {"n_clusters": 40, "n_topics": 120},
+    "direct 40, 120": {"n_clusters": 40, "n_topics": 120, "batch_size": 50},
     "direct 80, 200, batch 200": {"n_clusters": 80, "n_topics": 200, "batch_size": 200},
     "direct by rule": {},
+    "direct by rule, batch 50": {"batch_size": 50},
     "direct by rule, batch 200": {"batch_size": 200},
-    "direct by rule, s learnt": {"learn_concentrations": _WORDS},
-    **{f"direct {k}, {2 * k}": {"n_clusters": k, "n_topics": 2 * k} for k in (80, 160, 320)},
-    **{f"direct {k}, {2 * k}, few": {"n_clusters": k, "n_topics": 2 * k} for k in (20, 40, 80, 150)},
+    "direct by rule, s learnt": {"batch_size": 50, "learn_concentrations": _WORDS},
+    **{f"direct {k}, {2 * k}": {"n_clusters": k, "n_topics": 2 * k, "batch_size": 50} for k in (80, 160, 320)},
+    **{f"direct {k}, {2 * k}, few": {"n_clusters": k, "n_topics": 2 * k, "batch_size": 50} for k in (20, 40, 80, 150)},
 }
 
 
