@@ -6,8 +6,9 @@ import pytest
 
 from mc2core import fit
 from mc2core.engines import SVI, Gibbs
-from mc2core.experiments.uai2016 import curves, table1
-from mc2core.experiments.uai2016 import curves_figure as figure
+from mc2core.experiments.uai2016 import table1
+from mc2core.experiments.uai2016.parts import curves
+from mc2core.experiments.uai2016.parts import curves_figure as figure
 from mc2core.sources.simulated import letters
 
 

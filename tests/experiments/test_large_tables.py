@@ -12,7 +12,8 @@ from mc2core import Corpus
 from mc2core.engines import SVI
 from mc2core.engines.svi import local
 from mc2core.experiments import targets
-from mc2core.experiments.uai2016 import batches, running_time, table2, table3, table4
+from mc2core.experiments.uai2016 import running_time, table2, table3, table4
+from mc2core.experiments.uai2016.parts import batches
 from mc2core.model import clustering
 from mc2core.sources.simulated import shapes
 

@@ -205,7 +205,7 @@ rule batches:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         n_seeds=config["seeds"],
         code=lambda wildcards: code_digest(
-            "mc2core.experiments.uai2016.batches", "mc2core.engines.svi.engine"
+            "mc2core.experiments.uai2016.parts.batches", "mc2core.engines.svi.engine"
         ),
     message:
         "Following {wildcards.run} from mini-batch to mini-batch"
@@ -230,7 +230,7 @@ rule epochs:
         spark=config["spark"],
         lack=missing(),
         code=code_digest(
-            "mc2core.experiments.uai2016.epochs",
+            "mc2core.experiments.uai2016.parts.epochs",
             "mc2core.engines.svi.engine",
             "mc2core.engines.svi.spark",
         ),

@@ -46,7 +46,7 @@ rule curves:
     params:
         estimator=config["estimators"][0],
         code=code_digest(
-            "mc2core.experiments.uai2016.curves", "mc2core.sources.catalogue"
+            "mc2core.experiments.uai2016.parts.curves", "mc2core.sources.catalogue"
         ),
     message:
         "Scoring the snapshots on {wildcards.dataset}"

@@ -6,7 +6,7 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.experiments.plan import MISSING
-from mc2core.experiments.uai2016.batches import agreement_by_batch
+from mc2core.experiments.uai2016.parts.batches import agreement_by_batch
 
 
 def main(snakemake):

@@ -11,6 +11,9 @@ import pandas as pd
 from mc2core.base import storage
 
 
+HOLDS, DOES_NOT_HOLD, NOT_COMPUTED = VERDICTS = ("holds", "does not hold", "not computed")
+
+
 class Claim(NamedTuple):
     """What a paper says of a dataset, and what our numbers say of that.
 
@@ -25,7 +28,7 @@ class Claim(NamedTuple):
     @property
     def verdict(self) -> str:
         """``holds`` in words."""
-        return "not computed" if self.holds is None else "holds" if self.holds else "does not hold"
+        return NOT_COMPUTED if self.holds is None else HOLDS if self.holds else DOES_NOT_HOLD
 
 
 def no_further_than_seeds(difference: float, sd: float, over: str, digits: int) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _build(files: Files, options: Options) -> Built:
     import pandas as pd
 
-    from mc2core.experiments.uai2016 import curves_figure
+    from mc2core.experiments.uai2016.parts import curves_figure
 
     rows = pd.concat([pd.read_csv(path) for path in files["curves"]]).fillna({"source": ""})
     points = curves_figure.summarise(rows)
