@@ -109,6 +109,7 @@ def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, f
         for _ in range(found.n_clusters - 3):
             page.keyboard.press("ArrowLeft")
         assert page.inner_text("#groups-number") == f"3 of {found.n_clusters}"
+        assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
         group = found.tree.cut(3)[found.cluster]
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])

@@ -235,6 +235,11 @@
     line.append(button);
     return line;
   };
+  // within its list: scrollIntoView would move the page as well
+  const keepInSight = (list) => {
+    const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
+    if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
+  };
   const listClusters = () => fill($("clusters"), groups.map((row) => {
     const line = item(String(row.cluster), `${whole(row.documents)} · ${row.words.split(" ").slice(0, 5).join(" ")}`, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
     line.firstChild.dataset.cluster = row.cluster;
@@ -268,7 +273,7 @@
       return entry;
     }));
     aboutCluster(node);
-    $("clusters").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    keepInSight($("clusters"));
     if (focus) $("panel-title").focus();
   };
   // what a person chose stands out on the map, until its empty part is clicked
@@ -314,7 +319,7 @@
     const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
     list.append(...shown.map((one) => item(percent(one.share_of_cluster), `${nameOf(one.cluster)}: ${nodes.get(one.cluster).words.split(" ").slice(0, 5).join(" ")}`, () => show(one.cluster, true), colours.get(one.cluster))));
     about.append(element("h3", "Clusters that use it"), list);
-    $("topics").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
+    keepInSight($("topics"));
     if (focus) $("topic-title").focus();
   };
 

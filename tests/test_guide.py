@@ -1,0 +1,52 @@
+"""The commands of docs/guide.md, as they stand there but for fewer sweeps; they need the mirror of real files."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from paths import MIRROR, ROOT
+
+ARCHIVE = MIRROR / "labelled/ohsumed_single_23.tar.gz"
+
+
+def commands():
+    """The shell lines of the guide."""
+    text = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    return re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
+
+
+def test_the_guide_has_commands_for_every_step_and_names_every_table():
+    text = "".join(commands())
+    for command in ("import", "fit", "describe", "clusters", "evaluate"):
+        assert f".venv/bin/mc2 {command} " in text
+    described = (ROOT / "src/mc2core/explore/clusters.py").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    for table in re.findall(r'"(cluster_\w+)":', described):
+        assert f"`{table}.csv`" in guide
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
+def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
+    script = "".join(commands()).replace("--iterations 60", "--iterations 2")
+    environment = os.environ | {"MIRROR": str(MIRROR)}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "| documents | 7,400 |" in done.stdout
+    page = (tmp_path / "found/index.html").stat().st_size
+    assert 1e6 < page < 6e6
+    documents = pd.read_csv(tmp_path / "found/documents.csv")
+    assert len(documents) == 7400
+    assert documents["label"].nunique() == 23
+    merged = pd.read_csv(tmp_path / "merged.csv")
+    assert 1 < merged["cluster"].nunique() <= 23
+    assert len(pd.read_csv(tmp_path / "new_found/documents.csv")) == len(pd.read_csv(tmp_path / "new_clusters.csv"))
