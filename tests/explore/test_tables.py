@@ -232,16 +232,18 @@ def _same(shown, in_file):
     return True
 
 
-def test_only_unions_near_the_top_are_on_the_page(found, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.page.MOST_GROUPS", 2)
-    k = found.n_clusters
-    shown = page.shown_nodes(found)
-    group = found.tree.cut(2)
-    assert 2 * k - 1 in shown
-    for one in range(k):
-        alone = (group == group[one]).sum() == 1
-        assert (one + 1 in shown) == alone
-    assert len(shown) == 3
+def test_only_what_is_left_near_the_top_is_on_the_page(found, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.found.MOST_GROUPS", 2)
+    few = Found(found.model, found.corpus, found.probability, found.tree)
+    k, group = found.n_clusters, found.tree.cut(2)
+    assert few.shown == {2 * k - 2, *(found.tree.pairs[-1].tolist())}
+    assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]
+    described = set(few.nodes)
+    assert described == {*range(k), *few.shown}
+    made = tables.tables_of(few)
+    assert set(made["cluster_words"]["cluster"]) == {node + 1 for node in described}
+    nodes = page._nodes(few, made)
+    assert set(nodes["cluster"]) == {node + 1 for node in few.shown}
 
 
 def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, capsys):

@@ -57,10 +57,16 @@ class Found:
         return self.tree.n_clusters
 
     @cached_property
-    def nodes(self) -> list[int]:
-        """The nodes that are described: all clusters, and the unions that are there when MOST_GROUPS are left."""
+    def shown(self) -> set[int]:
+        """The nodes that are there when MOST_GROUPS clusters or fewer are left."""
         k = self.n_clusters
-        return [*range(k), *(k + step for step in range(k - 1) if k - step - 1 <= MOST_GROUPS - 1)]
+        gone = self.tree.pairs[: max(0, k - MOST_GROUPS)].ravel().tolist()
+        return set(range(k + len(self.tree.pairs))) - set(gone)
+
+    @cached_property
+    def nodes(self) -> list[int]:
+        """The nodes that are described: all clusters, and the unions of ``shown``."""
+        return [*range(self.n_clusters), *sorted(node for node in self.shown if node >= self.n_clusters)]
 
     @cached_property
     def members(self) -> sp.csr_matrix:

@@ -53,14 +53,6 @@ def _asset(name: str) -> str:
     return resources.files("mc2core.explore").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def shown_nodes(found: Found) -> set[int]:
-    """Nodes, counted from 1, that are there when MOST_GROUPS clusters or fewer are left."""
-    k = found.n_clusters
-    first = max(0, k - MOST_GROUPS)
-    gone = set((found.tree.pairs[:first] + 1).ravel().tolist())
-    return {*range(1, k + 1), *range(k + 1, 2 * k)} - gone
-
-
 def _nodes(found: Found, tables: Tables) -> pd.DataFrame:
     """Clusters and unions alike."""
     clusters = tables["clusters"]
@@ -69,12 +61,12 @@ def _nodes(found: Found, tables: Tables) -> pd.DataFrame:
         unions = tables["merges"].dropna(subset=["documents"]).drop(columns="cluster", errors="ignore")
         rows.append(unions.rename(columns={"union": "cluster"})[list(rows[0].columns)])
     table = pd.concat(rows, ignore_index=True)
-    return table.loc[table["cluster"].isin(shown_nodes(found))]
+    return table.loc[table["cluster"].isin({node + 1 for node in found.shown})]
 
 
 def _parts(found: Found, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
     """The columns, and the rows of nodes, that the page shows."""
-    shown, parts = shown_nodes(found), []
+    shown, parts = {node + 1 for node in found.shown}, []
     for name, columns in _COLUMNS.items():
         if name not in tables:
             continue

@@ -10,8 +10,8 @@ import pandas as pd
 
 from mc2core.base import storage
 
-
-HOLDS, DOES_NOT_HOLD, NOT_COMPUTED = VERDICTS = ("holds", "does not hold", "not computed")
+#: what can be said of a claim, and of several
+VERDICTS = {"holds": "hold", "does not hold": "do not hold", "not computed": "not computed"}
 
 
 class Claim(NamedTuple):
@@ -28,7 +28,7 @@ class Claim(NamedTuple):
     @property
     def verdict(self) -> str:
         """``holds`` in words."""
-        return NOT_COMPUTED if self.holds is None else HOLDS if self.holds else DOES_NOT_HOLD
+        return "not computed" if self.holds is None else "holds" if self.holds else "does not hold"
 
 
 def no_further_than_seeds(difference: float, sd: float, over: str, digits: int) -> str:

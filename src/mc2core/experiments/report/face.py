@@ -16,7 +16,7 @@ import pandas as pd
 
 from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
-from mc2core.experiments.report.claims import DOES_NOT_HOLD, HOLDS, VERDICTS
+from mc2core.experiments.report.claims import VERDICTS
 from mc2core.experiments.targets import PAPERS
 
 _TABLES = re.compile(r"(<table>.*)</body>", re.S)
@@ -100,8 +100,7 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
 
 def _counted(verdict: str, count: int) -> str:
     """ "3 hold"."""
-    several = {HOLDS: "hold", DOES_NOT_HOLD: "do not hold"}
-    return f"{count} {verdict if count == 1 else several.get(verdict, verdict)}"
+    return f"{count} {verdict if count == 1 else VERDICTS[verdict]}"
 
 
 def _paper(paper: str, entries: Sequence[Mapping[str, Any]], folder: Path) -> str:
