@@ -25,6 +25,8 @@ BATCHES = 50
 
 
 def corpus_of(documents, n_words, contexts=None):
+    # the chain has the tokens of a document by word, and the enumeration takes them as they are
+    assert all(words == sorted(words) for words in documents)
     content = np.zeros((len(documents), n_words), int)
     for j, words in enumerate(documents):
         np.add.at(content[j], words, 1)

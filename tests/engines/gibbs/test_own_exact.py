@@ -65,7 +65,7 @@ def test_posterior_with_many_topics_and_clusters():
 
 def test_posterior_with_small_concentrations():
     """Parameters of Dirichlets far below 1: the shares of new topics are drawn in logarithms."""
-    documents = [[0, 1], [1, 0], [1]]
+    documents = [[0, 1], [0, 1], [1]]
     corpus = corpus_of(documents, 2)
     engine = fixed(
         document_concentration=1.5,
