@@ -351,7 +351,7 @@ class Gibbs(Engine):
         )
 
     def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> None:
-        """Sweeps with documents held in their starting clusters: given topics at random, all would join one."""
+        """Sweeps that hold clusters and omega: given topics at random, all join one cluster, and omega grows."""
         self._update_own(state, own, seed, -SETTLING, documents_move=False)
         for iteration in range(1 - SETTLING, 1):
             key = streams.key(seed, "topics", iteration)
@@ -361,7 +361,7 @@ class Gibbs(Engine):
     def _update_own(
         self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, documents_move: bool
     ) -> None:
-        learns = self.document_concentration == "learn"
+        learns = self.document_concentration == "learn" and iteration > 0
         omega_prior = GammaPrior(*self.concentration_priors.get("document", (1.0, 1.0))) if learns else None
         with thread_budget(self.threads) as pool:
             own.move_all_but_tokens(
