@@ -12,7 +12,7 @@ from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
-from mc2core.experiments.uai2016.parts.curves import SVI
+from mc2core.experiments.uai2016.parts.methods import SVI
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan

@@ -11,10 +11,9 @@ import pandas as pd
 from mc2core.corpus import Corpus
 from mc2core.engines.registry import make_engine
 from mc2core.engines.running.loop import fit
+from mc2core.experiments.uai2016.parts.methods import method_of
 from mc2core.model import Model
 
-#: what UAI16 has, and our form of it without tables
-SVI, DIRECT = "SVI", "SVI without tables"
 # the first snapshot after the start: this share of the run
 _FIRST_SHARE = 1 / 64
 
@@ -29,13 +28,6 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
     half_step = -np.log(_FIRST_SHARE) / (n_snapshots - 2) / 2
     later = np.where(np.abs(np.log(later / whole)) < half_step, whole, later)
     return [0.0, *np.round(later, 6).tolist()]
-
-
-def method_of(engine: str, settings: Mapping[str, Any]) -> str:
-    """What tables and figures call the engine of a fit: SVI (with tables, as printed), DIRECT, "Gibbs, collapsed"."""
-    if engine == "gibbs":
-        return f"Gibbs, {settings['kernel']}"
-    return DIRECT if settings.get("n_tables") is None else SVI
 
 
 def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from mc2core.experiments.report import style
 from mc2core.experiments.report.claims import Claim
-from mc2core.experiments.uai2016.parts.curves import DIRECT, SVI
+from mc2core.experiments.uai2016.parts.methods import DIRECT, SVI
 
 _GIBBS = "Gibbs, collapsed"
 _ORDER = (SVI, _GIBBS, "Gibbs, blocked", "Gibbs, interleaved", DIRECT)
