@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.corpus import saving
+from mc2core.corpus.building import frames
 from mc2core.corpus.checks import check_context, check_documents, check_labels, check_names, count_labels, whole_counts
 from mc2core.corpus.files import (
     Context,
@@ -132,9 +133,7 @@ class Corpus:
 
         ValueError names each document that cannot be read, counted from 0.
         """
-        from mc2core.corpus.building import frames
-
-        return frames.from_texts(texts, contexts, labels, **settings)
+        return frames.from_texts(cls, texts, contexts, labels, **settings)
 
     @classmethod
     def from_dataframe(cls, frame: pd.DataFrame, text: str | None = None, **settings: Any) -> Corpus:
@@ -150,9 +149,7 @@ class Corpus:
 
         ValueError names each row that cannot be read, by its index.
         """
-        from mc2core.corpus.building import frames
-
-        return frames.from_dataframe(frame, text, **settings)
+        return frames.from_dataframe(cls, frame, text, **settings)
 
     # -- what it holds -------------------------------------------------------------------------------------
     @property

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import csv
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.corpus.files import CORPUS_FILES, FORMAT, save_context, write_meta, write_names
 
-if TYPE_CHECKING:
-    from mc2core.corpus.corpus import Corpus
 
-
-def save(corpus: Corpus, folder: str | os.PathLike[str]) -> None:
-    """See :meth:`mc2core.Corpus.save`."""
+def save(corpus: Any, folder: str | os.PathLike[str]) -> None:
+    """See :meth:`mc2core.Corpus.save`; a corpus is not imported here, since it imports this."""
     meta: dict[str, Any] = {
         "format": FORMAT,
         "shape": list(corpus.content.shape),

@@ -1,4 +1,7 @@
-"""Lists of texts and data frames to a corpus: what ``mc2 import`` does with files, from Python."""
+"""Lists of texts and data frames to a corpus: what ``mc2 import`` does with files, from Python.
+
+A corpus offers these functions as its own, so its class, ``make``, is handed to them and not imported.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,14 @@ from mc2core.base.checks import did_you_mean
 from mc2core.corpus.building.cells import is_missing
 from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.counts import VocabularyRule
-from mc2core.corpus.building.rows import corpus_of_rows
+from mc2core.corpus.building.rows import Make, corpus_of_rows
 from mc2core.corpus.building.tokens import Tokenise, Tokeniser
-from mc2core.corpus.corpus import Corpus
 
 _TEXT, _LABEL = "texts", "labels"
 
 
 def from_texts(
+    make: Make,
     texts: Iterable[str],
     contexts: Mapping[str, Any] | None = None,
     labels: Sequence[Any] | None = None,
@@ -36,7 +39,7 @@ def from_texts(
     max_share: float = 1.0,
     max_words: int | None = None,
     word_counts: str = "raw",
-) -> Corpus:
+) -> Any:
     """See :meth:`mc2core.Corpus.from_texts`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
@@ -66,8 +69,8 @@ def from_texts(
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
     placed = ((f"document {place}", row) for place, row in enumerate(rows))
-    corpus, _ = corpus_of_rows("texts", placed, layout, vocabulary, rule)
-    return _complete(corpus, given, contexts or {}, documents)
+    corpus, _ = corpus_of_rows(make, "texts", placed, layout, vocabulary, rule)
+    return _complete(make, corpus, given, contexts or {}, documents)
 
 
 def _rule(
@@ -91,11 +94,13 @@ def _kind_of(values: Sequence[Any]) -> str:
     return "bag"
 
 
-def _complete(corpus: Corpus, given: Mapping[str, Any], order: Iterable[str], documents: pd.DataFrame | None) -> Corpus:
+def _complete(
+    make: Make, corpus: Any, given: Mapping[str, Any], order: Iterable[str], documents: pd.DataFrame | None
+) -> Any:
     """The corpus with contexts that are counts already, in their place, and the table of documents."""
     if not given and documents is None:
         return corpus
-    return Corpus(
+    return make(
         corpus.content,
         corpus.vocabulary,
         {name: given[name] if name in given else corpus.contexts[name] for name in order},
@@ -107,6 +112,7 @@ def _complete(corpus: Corpus, given: Mapping[str, Any], order: Iterable[str], do
 
 
 def from_dataframe(
+    make: Make,
     frame: pd.DataFrame,
     text: str | None = None,
     *,
@@ -125,7 +131,7 @@ def from_dataframe(
     max_share: float = 1.0,
     max_words: int | None = None,
     word_counts: str = "raw",
-) -> Corpus:
+) -> Any:
     """See :meth:`mc2core.Corpus.from_dataframe`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
@@ -149,7 +155,7 @@ def from_dataframe(
     cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
     rule = _rule(vocabulary, min_documents, max_share, max_words)
-    return corpus_of_rows("frame", placed, layout, vocabulary, rule)[0]
+    return corpus_of_rows(make, "frame", placed, layout, vocabulary, rule)[0]
 
 
 def _cells(frame: pd.DataFrame, name: str) -> list[Any]:

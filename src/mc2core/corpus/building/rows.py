@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,8 +23,9 @@ from mc2core.corpus.building.columns import (
 )
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 from mc2core.corpus.building.tokens import Tokeniser
-from mc2core.corpus.corpus import Corpus
 
+#: :class:`mc2core.Corpus`, or what takes the same arguments
+Make: TypeAlias = Callable[..., Any]
 #: bad rows that a message shows
 MOST_SHOWN = 20
 
@@ -71,6 +72,7 @@ class BadRows:
 
 
 def corpus_of_rows(
+    make: Make,
     where: str,
     rows: Iterable[tuple[Any, Sequence[Any] | Fault]],
     layout: Layout,
@@ -78,11 +80,12 @@ def corpus_of_rows(
     rule: VocabularyRule | None = None,
     bad: BadRows | None = None,
     decimal_comma: bool = False,
-) -> tuple[Corpus, list[Dropped]]:
+) -> tuple[Any, list[Dropped]]:
     """Documents from rows of cells.
 
     Parameters
     ----------
+    make : the class of the corpus.
     where : what messages call the source.
     rows : place of each row, a line's number or text, and its cells in the order of ``layout.columns``, or its fault.
     vocabulary : the words, in this order; others are dropped. None: the words that are seen and that ``rule`` keeps.
@@ -131,7 +134,7 @@ def corpus_of_rows(
         raise ValueError(
             f"{where}, column {layout.content!r}: {_without_words(layout, parts.content.builder.outside, dropped)}"
         )
-    corpus = Corpus(
+    corpus = make(
         damped(counts, layout.word_counts),
         words,
         contexts=contexts,

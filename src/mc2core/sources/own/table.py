@@ -34,7 +34,7 @@ def read_table(
     if layout.optional:
         layout = layout.without(set(layout.optional) - set(columns_of(path)))
     rows = rows_or_faults(path, layout.columns)
-    return corpus_of_rows(str(path), rows, layout, vocabulary, rule, bad, has_decimal_commas(path))
+    return corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, has_decimal_commas(path))
 
 
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
