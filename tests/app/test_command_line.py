@@ -245,6 +245,7 @@ def test_ctrl_c_of_a_job_ends_it_without_a_traceback(tmp_path):
     script = """
 import os, signal, sys
 from mc2core.base.logs import job
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs lack
 with job(sys.argv[1]):
     os.kill(os.getpid(), signal.SIGINT)
     import time; time.sleep(5)

@@ -225,3 +225,39 @@ def snapshots_on(wildcards):
         if RUNS[run]["dataset"] == wildcards.dataset
     ]
     return expand("results/snapshots/{run}/{seed}/snapshots.npz", run=runs, seed=SEEDS)
+
+
+# runs on corpora of one's own, which no table shows: each gets a page
+OWN = [
+    run
+    for run in RUNS
+    if RUNS[run]["dataset"] == "mine" and PLAN.result_of(run) == "model.npz"
+]
+
+
+def explored():
+    return [f"results/explore/{run}" for run in OWN]
+
+
+def said_of(run):
+    """A sentence on a run of the sheet."""
+    fit = RUNS[run]["fit"]
+    contexts = ", ".join(sorted(fit["contexts"])) or "none"
+    return (
+        f"{run}: {RUNS[run]['method']} ({fit['engine']}) on {RUNS[run]['dataset']}, contexts {contexts}, "
+        f"{fit.get('iterations') or 'no'} iterations; results/fits/{run}/*/provenance.json"
+    )
+
+
+def entry_of(target):
+    """What the page of the run says of a target."""
+    return {
+        "name": target.name,
+        "paper": target.paper,
+        "title": target.title,
+        "caption": target.caption(target.options(PLAN, target.name)),
+        "files": {
+            kind: path for kind, path in target.outputs().items() if kind != "claims"
+        },
+        "runs": [said_of(run) for run in RUNS if target.name in RUNS[run]["targets"]],
+    }
