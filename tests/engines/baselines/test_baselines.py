@@ -173,7 +173,11 @@ def test_the_same_seed_gives_the_same_bits(name, hdp):
         ("hdp_affinity", {"damping": 1}, "damping is 1; it must be at least 0.5 and below 1"),
         ("lda", {"n_topics": 2.5}, "n_topics is 2.5; it must be a whole number"),
         ("lda", {"topic_prior": 0}, "topic_prior is 0; it must be a finite number above 0"),
-        ("kmens", {}, "baseline is 'kmens'; allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?"),
+        (
+            "kmens",
+            {},
+            "baseline is 'kmens'; allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
+        ),
     ],
 )
 def test_bad_settings_are_named_in_a_sentence(name, settings, message):
