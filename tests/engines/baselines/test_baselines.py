@@ -176,7 +176,7 @@ def test_the_same_seed_gives_the_same_bits(name, hdp):
         (
             "kmens",
             {},
-            "baseline is 'kmens'; allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
+            "allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
         ),
     ],
 )
