@@ -113,7 +113,7 @@ def test_what_cannot_be_used_is_said(make, message):
 def test_the_package_shows_what_it_has():
     from mc2core.engines import Gibbs
 
-    assert {"Corpus", "Model", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
+    assert {"Corpus", "Fit", "Model", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
     assert (mc2core.__path__[0] and __import__("pathlib").Path(mc2core.__path__[0]) / "py.typed").is_file()
     assert repr(Gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
     done = mc2core.fit(Corpus.from_texts(TEXTS), Gibbs(start_topics=2), iterations=1, progress=False)
