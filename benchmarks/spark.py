@@ -116,7 +116,8 @@ def phases(engine: SVI, corpus: Corpus, state, batch_size: int, pool, clock: Clo
         "rows": rows, "words": batch.words, "log_likelihood": likelihoods.log_likelihood,
         "log_group": expected.log_group, "columns": batch.columns, "contexts": expected.contexts,
     }  # fmt: skip
-    svi_spark.write_step(path, arrays)
+    with path.open("wb") as stream:
+        svi_spark.write_step(stream, arrays)
     work, sums = [], []
     for p in range(engine.n_shards):
         best = []

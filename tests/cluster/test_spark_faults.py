@@ -119,6 +119,7 @@ def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, u
             cluster.kill_worker(2)
             finish(process, tmp_path)
     same(results(tmp_path), undisturbed)
+    assert not list((tmp_path / "shards").rglob("step-*")), "what the killed driver left is still there"
 
 
 def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_path):

@@ -169,3 +169,16 @@ def test_properties_of_other_programs_are_refused():
         spark.session({"executor.memory": "1g"}),
     ):
         pass
+
+
+def test_files_of_steps_are_removed_once_their_process_is_gone(tmp_path):
+    from mc2core.engines.svi.spark import remove_steps_of_killed_processes, step_file
+
+    left, ours = tmp_path / "step-host-1-0.npz", tmp_path / "step-host-2-0.npz"
+    left.write_bytes(b"half a step")
+    with step_file(ours, {"rows": np.arange(3)}):
+        remove_steps_of_killed_processes(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [ours.name]
+        with np.load(ours) as step:
+            assert np.array_equal(step["rows"], np.arange(3))
+    assert not list(tmp_path.iterdir())

@@ -9,6 +9,7 @@ was lost with its executor is done again, and gives the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -16,10 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
+from mc2core.base import locks
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
 from mc2core.corpus.shards import Shards, name_of, open_shard, write_shards
@@ -50,6 +52,7 @@ class ShardedDocuments:
     def __init__(self, corpus: Corpus, n_shards: int, families: Mapping[str, Family]) -> None:
         self.context = spark.context()
         self.shards = write_shards(corpus, spark.folder(), n_shards)
+        remove_steps_of_killed_processes(self.shards.folder)
         self.families = {name: family_settings(family) for name, family in families.items()}
         self.steps = itertools.count()
         self.numbers = self.context.parallelize(range(len(self.shards.digests)), len(self.shards.digests))
@@ -76,20 +79,37 @@ class ShardedDocuments:
         """What each shard sends back of a step of these arrays, in the order of the shards."""
         # a name of its own: on a file system of a network, one that was seen before may be an older file
         path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
-        try:
-            write_step(path, arrays)
-            task = partial(visit, self.shards, path, self.families)
-            with spark.in_a_sentence("Spark gave up a mini-batch"):
-                found: list[Sums | None] = self.numbers.mapPartitions(task).collect()
-        finally:
-            path.unlink(missing_ok=True)
+        with step_file(path, arrays), spark.in_a_sentence("Spark gave up a mini-batch"):
+            found: list[Sums | None] = self.numbers.mapPartitions(
+                partial(visit, self.shards, path, self.families)
+            ).collect()
         return found
 
 
-def write_step(path: Path, arrays: Mapping[str, Any]) -> None:
-    """Write what documents need. Nothing reads it before it is whole, and it is gone after the step."""
-    with path.open("wb") as stream:
-        np.savez(stream, **arrays)
+@contextlib.contextmanager
+def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
+    """What documents need, at ``path`` while the block runs. The file is locked as long as its process lives."""
+    try:
+        with path.open("wb") as stream:
+            locks.take(stream.fileno(), wait=True)
+            write_step(stream, arrays)
+            yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def write_step(stream: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Write a step's arrays; nothing reads them before they are whole."""
+    np.savez(stream, **arrays)
+    stream.flush()
+
+
+def remove_steps_of_killed_processes(folder: Path) -> None:
+    """Remove the files of steps that can be locked: their processes are gone."""
+    for path in folder.glob("step-*.npz"):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+            if locks.take(stream.fileno(), wait=False):
+                path.unlink()
 
 
 def _together(
