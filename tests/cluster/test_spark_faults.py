@@ -74,7 +74,7 @@ def running(corpus, out, master, *more, epochs=EPOCHS):
         process.wait()
 
 
-def wait_for_epoch(process, out, epoch, seconds=120):
+def wait_for_epoch(process, out, epoch, seconds=600):
     """Until the trace has a row of this epoch."""
     end = time.monotonic() + seconds
     while len((out / "trace.tsv").read_text().splitlines() if (out / "trace.tsv").is_file() else ()) <= epoch:
@@ -98,7 +98,7 @@ def kill(process):
         process.kill()
 
 
-def finish(process, out, seconds=180):
+def finish(process, out, seconds=600):
     assert process.wait(seconds) == 0, (out / "log").read_text()
 
 
@@ -129,12 +129,12 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_pa
         running(corpus, tmp_path, cluster.master, *NO_SECOND_TRY, epochs=400) as process,
     ):
         wait_for_epoch(process, tmp_path, 1)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < deadline:
             for one in of_worker(cluster, 1, "pyspark.daemon"):
                 kill(one)
             time.sleep(0.05)
-        assert process.wait(5) == 2
+        assert process.wait(30) == 2
     last = (tmp_path / "log").read_text().splitlines()[-1]
     assert last.startswith("mc2: error: Spark gave up a mini-batch: "), last
 
@@ -150,7 +150,7 @@ def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_p
         for i in (1, 2):  # processes that had it open would go on with it; new ones look for it
             for one in of_worker(cluster, i, "pyspark.daemon"):
                 kill(one)
-        assert process.wait(120) == 2
+        assert process.wait(600) == 2
     last = (tmp_path / "log").read_text().splitlines()[-1]
     assert last.startswith("mc2: error: shard 00002 on "), last
     assert "corpus.json is missing" in last
