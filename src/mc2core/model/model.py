@@ -165,14 +165,19 @@ class Model:
     def predict(self, corpus: Corpus, use_context: bool = True) -> np.ndarray:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
 
-        An estimate by importance sampling where documents have proportions around their cluster's.
+        Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
+        and cluster (:mod:`mc2core.model.own_documents`).
         """
         self.check_corpus(corpus)
         sample = self.last
-        of_clusters = own_documents if sample.has_own_documents else mixture
-        log_p = np.log(sample.cluster_weights) + of_clusters.log_likelihood_of_clusters(corpus, sample)
+        log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
         if use_context and self.families:
-            log_p += self.stacked(corpus).log_predictive(sample.natural)
+            of_context = self.stacked(corpus).log_predictive(sample.natural)
+        if sample.has_own_documents:
+            with np.errstate(divide="ignore"):
+                log_p = np.log(own_documents.cluster_probabilities(corpus, sample, log_weights + of_context))
+        else:
+            log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context
         total = logsumexp(log_p, axis=1, keepdims=True)
         if not np.isfinite(total).all():
             wrong = int(np.flatnonzero(~np.isfinite(total[:, 0]))[0])
