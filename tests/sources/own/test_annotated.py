@@ -9,8 +9,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mc2core.corpus import Corpus
 from mc2core.corpus.building.columns import ContextColumn
 from mc2core.sources.own import annotated
+from mc2core.sources.own.reading import read_own
 
 h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
 TEXT = h5py.string_dtype()
@@ -77,6 +79,49 @@ def test_what_is_written_is_read(tmp_path_factory, shape, seed, kind):
     tissues = [[name for name, n in zip(names, row, strict=True) if n] for row in corpus.contexts["tissue"].toarray()]
     assert tissues == [[("skin", "lung")[j % 2]] for j in range(shape[0] - 1)] + [[]]
     assert [corpus.label_names[label] for label in corpus.labels] == [("bob", "ann")[j % 2] for j in range(shape[0])]
+
+
+def dated(path):
+    """Days as text, one missing; years as numbers; days as categories."""
+    with h5py.File(write(path, np.ones((3, 2), int)), "a") as file:
+        obs = file["obs"]
+        obs.create_dataset("day", data=["2019-07-02", "", "2020-01-01"], dtype=TEXT)
+        obs["year"] = np.array([1999.0, np.nan, 2000.5])
+        first = obs.create_group("first")
+        first.attrs["encoding-type"] = "categorical"
+        first.create_dataset("categories", data=["01.07.2021", "02.07.2021"], dtype=TEXT)
+        first["codes"] = np.array([1, -1, 0], dtype=np.int8)
+    return path
+
+
+def test_dates_are_years_and_their_fractions(tmp_path):
+    """2 July is day 182 of 365 (from 0), 1 July 181."""
+    path = dated(tmp_path / "a.h5ad")
+    contexts = {"day": ContextColumn("day", "date"), "year": ContextColumn("year", "date")}
+    corpus = annotated.read(path, contexts, layer="counts")
+    assert corpus.contexts["day"] == pytest.approx([2019 + 182 / 365, np.nan, 2020], nan_ok=True)
+    assert corpus.contexts["year"] == pytest.approx([1999, np.nan, 2000.5], nan_ok=True)
+    first = annotated.read(
+        path, {"first": ContextColumn("first", "date")}, layer="counts", date_format="%d.%m.%Y"
+    ).contexts["first"]
+    assert first == pytest.approx([2021 + 182 / 365, np.nan, 2021 + 181 / 365], nan_ok=True)
+
+
+def test_text_that_is_no_date_is_named(tmp_path):
+    path = dated(tmp_path / "a.h5ad")
+    message = r"a\.h5ad: obs column 'first' cannot be read as dates, row 1: found '02.07.2021'; .*; nor can 1 more"
+    with pytest.raises(ValueError, match=message):
+        annotated.read(path, {"first": ContextColumn("first", "date")}, layer="counts")
+
+
+def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
+    path = dated(tmp_path / "a.h5ad")
+    settings = {"contexts": ["first:date"], "layer": "counts", "date_format": "%d.%m.%Y"}
+    corpus, _ = read_own(path, settings)
+    corpus.save(tmp_path / "corpus")
+    new, _ = read_own(path, {}, like=Corpus.load(tmp_path / "corpus"))
+    assert new.contexts["first"] == pytest.approx(corpus.contexts["first"], nan_ok=True)
+    assert new.contexts["first"][2] == pytest.approx(2021 + 181 / 365)
 
 
 def damage(name, value):

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.cells import parse_date
 from mc2core.corpus.building.columns import ContextColumn
 
 if TYPE_CHECKING:
@@ -38,15 +39,18 @@ def read(
     label: str | None = None,
     layer: str | None = None,
     optional: Collection[str] = (),
+    date_format: str | None = None,
 ) -> Corpus:
     """Read the counts of an AnnData file.
 
     Parameters
     ----------
-    contexts : ``{name: column of obs}``; kind "number", or "bag" for a column of categories or text (one name a cell).
+    contexts : ``{name: column of obs}``; kind "number", "date" (years, or text that is a date: AnnData stores no other
+        dates), or "bag" for a column of categories or text (one name a cell).
     label : column of obs with the true groups.
     layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
     optional : columns that obs may lack; their contexts are left out then, and so is a label that a cell lacks.
+    date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
 
     Returns
     -------
@@ -62,7 +66,7 @@ def read(
     path = Path(path)
     contexts = contexts or {}
     for one in contexts.values():
-        if one.kind not in ("number", "bag"):
+        if one.kind not in ("number", "date", "bag"):
             raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind {one.kind!r}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -72,7 +76,7 @@ def read(
         raise ValueError(f"{path} needs the package h5py: pip install 'mc2core[anndata]'") from None
     try:
         with h5py.File(path, "r") as file:
-            return _read(path, file, contexts, label, layer, optional)
+            return _read(path, file, contexts, label, layer, optional, date_format)
     except (
         OSError,
         KeyError,
@@ -103,13 +107,14 @@ def rehearse(
     label: str | None = None,
     layer: str | None = None,
     optional: Collection[str] = (),
+    date_format: str | None = None,
 ) -> None:
     """:func:`read` with the same arguments, in another process and for nothing: ValueError where it kills that process.
 
     What else may be wrong is left for :func:`read` to tell.
     """
     columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
-    arguments = json.dumps([str(path), columns, label, layer, list(optional)])
+    arguments = json.dumps([str(path), columns, label, layer, list(optional), date_format])
     done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
     if done.returncode < 0:
         raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
@@ -122,6 +127,7 @@ def _read(
     label: str | None,
     layer: str | None,
     optional: Collection[str],
+    date_format: str | None,
 ) -> Corpus:
     obs, var = file["obs"], file["var"]
     contexts = {name: one for name, one in contexts.items() if one.column in obs or one.column not in optional}
@@ -137,6 +143,8 @@ def _read(
             if column.dtype.kind not in "biuf":
                 raise ValueError(f"{path}: obs column {one.column!r} holds text; kind 'number' needs numbers")
             values[name] = column.astype(np.float64)
+        elif one.kind == "date":
+            values[name] = _dates(path, column, one.column, date_format)
         else:
             codes, names[name] = _codes(column)
             kept = np.flatnonzero(codes >= 0)
@@ -216,6 +224,20 @@ def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
     if column.shape != (length,):
         raise ValueError(f"{path}: obs column {name!r} has the shape {column.shape}; {length} values are needed")
     return column
+
+
+def _dates(path: Path, column: np.ndarray, name: str, form: str | None) -> np.ndarray:
+    """(J,) years and their fractions, NaN where missing."""
+    years, faults = np.full(len(column), np.nan), []
+    for row, value in enumerate(column.tolist()):
+        try:
+            years[row] = parse_date(value, form)
+        except ValueError as error:
+            faults.append(f"row {row + 1}: {error}")
+    if faults:
+        others = f"; nor can {len(faults) - 1} more" if len(faults) > 1 else ""
+        raise ValueError(f"{path}: obs column {name!r} cannot be read as dates, {faults[0]}{others}")
+    return years
 
 
 def _codes(column: np.ndarray) -> tuple[np.ndarray, list[str]]:

@@ -33,7 +33,7 @@ TOKENISERS = ("unicode", "a-z")
 _SETTINGS = {
     _TABLE: (*_COLUMNS, *_FACTS, *_WORDS, "skip_bad"),
     _UCI: ("vocabulary",),
-    _ANNDATA: ("contexts", "label", "layer"),
+    _ANNDATA: ("contexts", "label", "layer", "date_format"),
 }
 #: all of them
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
@@ -108,7 +108,8 @@ def _read(
 
     contexts = _contexts(settings.get("contexts", ()))
     if form == _ANNDATA:
-        arguments = path, contexts, settings.get("label"), settings.get("layer"), sorted(optional)
+        label, layer, date_format = map(settings.get, ("label", "layer", "date_format"))
+        arguments = path, contexts, label, layer, sorted(optional), date_format
         annotated.rehearse(*arguments)
         return annotated.read(*arguments), []
     if form == _UCI:
