@@ -24,6 +24,7 @@ from collections.abc import Iterator
 
 import numba
 import numpy as np
+from markdown_tables import heading, row
 
 from mc2core import Corpus
 from mc2core.compute import streams
@@ -48,16 +49,6 @@ from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 
 N_WORDS = 50_000
 REPEATS = 5
-
-
-def row(*cells: object) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
-
-
-def heading(*names: str) -> None:
-    print()
-    row(*names)
-    print("|" + "---|" * len(names), flush=True)
 
 
 def hashed(bits: list[int]) -> Iterator[tuple[str, dict]]:

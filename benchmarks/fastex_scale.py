@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from markdown_tables import heading, row
 
 from mc2core import Corpus
 from mc2core.compute import streams
@@ -32,16 +33,6 @@ from mc2core.sources.collections import nips
 from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 
 SEED = 7
-
-
-def row(*cells: object) -> None:
-    print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
-
-
-def heading(*names: str) -> None:
-    print()
-    row(*names)
-    print("|" + "---|" * len(names), flush=True)
 
 
 def encyclopaedia(given: argparse.Namespace) -> Corpus:
