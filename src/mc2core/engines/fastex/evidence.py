@@ -1,18 +1,58 @@
 """A document's log evidence in one cluster, by as many probes of the sparse counts as it has words.
 
-Arguments are named tuples: ``documents`` with indptr, words, counts and mass, ``clusters`` with n_k, mass and squares,
-``constants`` with component, n_words, shift, log_gamma and the priors; ``slots`` of
+Arguments are named tuples: ``documents`` with what :func:`document_columns` returns, ``clusters`` with n_k, mass and
+squares, ``constants`` with what :func:`evidence_constants` returns; ``slots`` of
 :mod:`mc2core.engines.fastex.sparse_counts`.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.special import gammaln
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import prefetch
-from mc2core.engines.fastex.components import log_evidence, word_term
-from mc2core.engines.fastex.sparse_counts import count_at, preferred_slot
+from mc2core.corpus import Corpus
+from mc2core.engines.fastex.components import Settings, document_mass, log_evidence, word_term
+from mc2core.engines.fastex.sparse_counts import count_at, count_bits, preferred_slot
+
+#: counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+N_TABULATED = 1 << 14
+
+
+def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
+    """The corpus as kernels read it.
+
+    Returns
+    -------
+    indptr (J + 1,) int64, words and counts (cells,) int32, and mass (J,) int64: tokens; Gaussian: squared length.
+    """
+    content = corpus.content
+    return {
+        "indptr": content.indptr.astype(np.int64),
+        "words": np.ascontiguousarray(content.indices, dtype=np.int32),
+        "counts": np.ascontiguousarray(content.data, dtype=np.int32),
+        "mass": document_mass(component, content.data, content.indptr),
+    }
+
+
+def evidence_constants(corpus: Corpus, settings: Settings) -> dict[str, Any]:
+    """Scalars and a table of a run, by name; ``shift``: count bits of the sparse counts.
+
+    ValueError where a cell of the sparse counts does not fit into 64 bits.
+    """
+    totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+    return {
+        "component": settings.component,
+        "n_words": corpus.n_words,
+        "shift": np.uint64(count_bits(settings.n_clusters, corpus.n_words, int(totals.max(initial=0)))),
+        "word_prior": settings.word_prior,
+        "weight_prior": settings.weight_prior,
+        "rate_prior": settings.rate_prior,
+        "log_gamma": gammaln(np.arange(N_TABULATED) + settings.word_prior),
+    }
 
 
 @kernel

@@ -26,12 +26,12 @@ from mc2core.engines.fastex.components import (
     MULTINOMIAL,
     POISSON,
     Settings,
-    document_mass,
     log_joint_of_sizes,
     precision_rate,
     precision_shape,
 )
 from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.engines.fastex.evidence import document_columns
 from mc2core.engines.fastex.limits import refuse_scores
 
 _WORD_BLOCK = 4096
@@ -177,12 +177,7 @@ class UncollapsedState(State):
         content = corpus.content
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.documents = Documents(
-            content.indptr.astype(np.int64),
-            np.ascontiguousarray(content.indices, dtype=np.int32),
-            np.ascontiguousarray(content.data, dtype=np.int32),
-            document_mass(settings.component, content.data, content.indptr),
-        )
+        self.documents = Documents(**document_columns(corpus, settings.component))
         self.by_word = sp.csc_matrix(content).T
         self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
 

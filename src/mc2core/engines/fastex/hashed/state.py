@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln
 
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
 from mc2core.compute.threads import in_blocks
@@ -20,10 +19,10 @@ from mc2core.engines.fastex.components import (
     OVERLAP_UNIT,
     Constants,
     Settings,
-    document_mass,
     expected_background,
     log_joint_of_sizes,
 )
+from mc2core.engines.fastex.evidence import N_TABULATED, document_columns, evidence_constants
 from mc2core.engines.fastex.hashed.moves import MAX_COLUMN_ENTRY, Clusters, Columns, Documents, Projection, calibrate
 from mc2core.engines.fastex.hashed.passes import (
     JOINT_UNIT,
@@ -42,9 +41,8 @@ from mc2core.engines.fastex.hashed.proposal import padded
 from mc2core.engines.fastex.hashed.simd import NO_CLUSTER
 from mc2core.engines.fastex.hashed.sweep import Chain, apply_moves, choose_all, sweep
 from mc2core.engines.fastex.limits import refuse_scores
-from mc2core.engines.fastex.sparse_counts import count_bits, empty_table, grown, shrunk
+from mc2core.engines.fastex.sparse_counts import empty_table, grown, shrunk
 
-_N_TABULATED = 1 << 14  # counts whose logarithms are tabulated; 192 kB stay in the second-level cache
 _SAMPLE_BLOCK = 125  # documents of a round that one thread takes at a time
 _MAX_COORDINATE_SUM = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
 #: nats by which a document's own cluster must stand out in the words that are hashed
@@ -80,33 +78,22 @@ class FastExState(State):
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
         n_parts = n_signature_words(settings.bits)
-        mass = document_mass(settings.component, content.data, content.indptr)
         self.documents = Documents(
-            content.indptr.astype(np.int64),
-            np.ascontiguousarray(content.indices, dtype=np.int32),
-            np.ascontiguousarray(content.data, dtype=np.int32),
-            mass,
-            np.zeros((corpus.n_documents, n_parts), np.uint64),
-            np.zeros(corpus.n_documents, np.float32),
+            **document_columns(corpus, settings.component),
+            signature=np.zeros((corpus.n_documents, n_parts), np.uint64),
+            norm=np.zeros(corpus.n_documents, np.float32),
         )
-        small = np.arange(_N_TABULATED)
-        slack = 0.0
+        mass, small, slack = self.documents.mass, np.arange(N_TABULATED), 0.0
         if settings.failure_probability is not None:
             slack = math.sqrt(math.log(settings.n_clusters / settings.failure_probability) / (2.0 * settings.bits))
         self.constants = Constants(
-            component=settings.component,
-            n_words=corpus.n_words,
-            shift=np.uint64(count_bits(settings.n_clusters, corpus.n_words, int(self.word_totals.max(initial=0)))),
-            word_prior=settings.word_prior,
-            weight_prior=settings.weight_prior,
-            rate_prior=settings.rate_prior,
+            **evidence_constants(corpus, settings),
             half_length=0.5 * float(mass.mean()) if settings.is_balanced else 0.0,
             norm_unit=1.0,
             bits=settings.bits,
             slack=slack,
             flatness=settings.flatness,
             tries=settings.tries,
-            log_gamma=gammaln(small + settings.word_prior),
             theta=(small if settings.component == GAUSSIAN else np.log1p(small / settings.word_prior)).astype(
                 np.float32
             ),

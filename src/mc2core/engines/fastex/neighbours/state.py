@@ -7,13 +7,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaln
 
 from mc2core.base import memory
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
-from mc2core.engines.fastex.components import Settings, document_mass, log_joint_of_sizes
+from mc2core.engines.fastex.components import Settings, log_joint_of_sizes
+from mc2core.engines.fastex.evidence import document_columns, evidence_constants
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT, count_documents, log_cells
 from mc2core.engines.fastex.limits import refuse_scores
@@ -28,10 +28,9 @@ from mc2core.engines.fastex.neighbours.visits import (
     choose_ahead,
     sweep,
 )
-from mc2core.engines.fastex.sparse_counts import MAX_BYTES_PER_CELL, count_bits, empty_table, grown, shrunk
+from mc2core.engines.fastex.sparse_counts import MAX_BYTES_PER_CELL, empty_table, grown, shrunk
 from mc2core.engines.fastex.tables import BYTES_PER_CLUSTER, table_bytes
 
-_N_TABULATED = 1 << 14  # counts whose log-gammas are tabulated
 _ROUND = 1000  # documents that several threads choose for before their moves are carried out
 _BLOCK = 125  # documents of a round that one thread takes at a time
 
@@ -82,29 +81,18 @@ class NeighbourState(State):
     def __init__(
         self, corpus: Corpus, settings: Settings, visits: Visits, cluster: np.ndarray, neighbours: np.ndarray
     ) -> None:
-        content, n_clusters = corpus.content, settings.n_clusters
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
         documents = Documents(
-            content.indptr.astype(np.int64),
-            np.ascontiguousarray(content.indices, dtype=np.int32),
-            np.ascontiguousarray(content.data, dtype=np.int32),
-            document_mass(settings.component, content.data, content.indptr),
-            np.ascontiguousarray(neighbours, dtype=np.int32),
+            **document_columns(corpus, settings.component),
+            neighbours=np.ascontiguousarray(neighbours, dtype=np.int32),
         )
         constants = Constants(
-            component=settings.component,
-            n_words=corpus.n_words,
-            shift=np.uint64(count_bits(n_clusters, corpus.n_words, int(word_totals.max(initial=0)))),
-            word_prior=settings.word_prior,
-            weight_prior=settings.weight_prior,
-            rate_prior=settings.rate_prior,
-            log_gamma=gammaln(np.arange(_N_TABULATED) + settings.word_prior),
+            **evidence_constants(corpus, settings),
             tries=visits.tries,
             uniform_share=visits.uniform_share,
         )
-        self.chain = Chain(documents, Sizes(*(np.zeros(n_clusters, np.int64) for _ in Sizes._fields)), constants)
+        self.chain = Chain(documents, Sizes(*np.zeros((3, settings.n_clusters), np.int64)), constants)
         self.redone = np.zeros(1, np.int64)
         self._count()
 
@@ -163,11 +151,11 @@ class NeighbourState(State):
             words = int(indptr[first + 1] - indptr[first])
             self.slots = grown(self.slots, self.chain.constants.shift, int(self.used[0]) + words)
 
-    def sweep_exactly(self, corpus: Corpus, key: np.uint64, moves: np.ndarray) -> None:
+    def sweep_exactly(self, corpus: Corpus, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
         self.slots = empty_table(0)
         exact = ExactState(corpus, self.settings, self.cluster)
-        exact.sweep(key, moves)
+        exact.sweep(key, moves, pool)
         self.cluster = exact.cluster
         del exact
         self._count()
