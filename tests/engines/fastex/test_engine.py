@@ -22,10 +22,11 @@ from engines.fastex.twin import (
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.engines.fastex import choice, tables
+from mc2core.compute.threads import thread_budget
+from mc2core.engines.fastex import choice, exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.engines.fastex.engine import FastEx
-from mc2core.engines.fastex.exact import ExactState, sweep_exact
+from mc2core.engines.fastex.exact import ExactState, Terms, fill_terms, sweep_exact
 from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.hashed.sweep import sweep
@@ -44,10 +45,14 @@ def count_states(n, seed, chain, slots, used, cluster, visits):
 
 @numba.njit
 def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, cluster, visits):
-    moves = np.zeros(2, np.int64)
+    moves, ahead, n_clusters = np.zeros(2, np.int64), np.empty(0, np.int64), clusters.n_k.size
+    terms = Terms(np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters))
+    scratch, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
+    fill_terms(model, clusters, terms)
+    data = model, log_gamma, cells, tables, clusters, terms, cluster, moves, ahead, scratch, likely
     for t in range(n):
-        sweep_exact(seed + np.uint64(t), model, log_gamma, cells, tables, clusters, cluster, moves)
+        sweep_exact(seed + np.uint64(t), 0, cluster.size, *data)
         visits[(cluster * place).sum()] += 1
 
 
@@ -195,6 +200,23 @@ def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
             found.append({tuple(entry) for entry in lists[start + 1 : start + 1 + lists[start, 0]]})
         assert found[0] == found[1]
     assert state.log_joint == fresh.log_joint
+
+
+@pytest.mark.parametrize("component", [MULTINOMIAL, GAUSSIAN])
+def test_exact_sweeps_do_not_depend_on_threads(component, monkeypatch):
+    """Draws made ahead are kept, and made anew after a document has moved; both happen to dozens of 101 documents."""
+    monkeypatch.setattr(exact, "MIN_SHARED_CLUSTERS", 16)
+    corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(101, 30)))
+    found = []
+    for threads in (1, 2, 3):
+        state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(101) % 16)
+        moves = np.zeros(2, np.int64)
+        with thread_budget(threads) as pool:
+            for t in range(5):
+                state.sweep(streams.key(0, "test", t), moves, pool)
+        found.append((state.cluster.tolist(), moves.tolist(), state.log_joint))
+    assert found[0] == found[1] == found[2]
+    assert 100 < moves[1] < 400
 
 
 @pytest.mark.parametrize("is_balanced", [True, False])

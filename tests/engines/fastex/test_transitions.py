@@ -17,7 +17,7 @@ from mc2core.engines.fastex import exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.engines.fastex.draw import draw_from_logs
 from mc2core.engines.fastex.evidence import log_evidence_in
-from mc2core.engines.fastex.exact import ExactState, Terms, cluster_terms, weigh_document
+from mc2core.engines.fastex.exact import ExactState, Terms, fill_terms, weigh_document
 from mc2core.engines.fastex.hashed.moves import choose, log_acceptance, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 
@@ -47,13 +47,10 @@ def assert_invariant(p, kernels, tolerance=1e-12):
 @numba.njit
 def exact_row(model, log_gamma, cells, tables, clusters, j, own):
     """(K,) probabilities with which :func:`sweep_exact` draws document j's cluster."""
-    n_k, mass, squares = clusters
-    n_clusters = n_k.size
-    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
-    for k in range(n_clusters):
-        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], mass[k], squares[k])
+    n_clusters = clusters.n_k.size
+    terms = Terms(np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters))
+    fill_terms(model, clusters, terms)
     scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    terms = Terms(head, slope, tail, shape)
     n = weigh_document(model, log_gamma, cells, tables, clusters, terms, j, own, scores, likely)
     draw_from_logs(np.zeros(2, np.uint64), scores[:n])
     row = np.zeros(n_clusters)

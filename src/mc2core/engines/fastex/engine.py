@@ -123,8 +123,9 @@ class FastEx(Engine):
         Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
         proposals, take the place of the counts while they last.
     threads : int in [1, inf), default 1
-        Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, and
-        hashed proposals in rounds; exact sweeps, and hashed ones of a document at a time, take one thread.
+        Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, hashed
+        proposals in rounds, and, two of them, exact sweeps of 10,000 clusters or more; exact sweeps of fewer, and
+        hashed ones of a document at a time, take one thread.
 
     Raises
     ------
@@ -252,10 +253,10 @@ class FastEx(Engine):
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
         assert isinstance(state, AnyState)
         moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
-        if isinstance(state, NeighbourState) and iteration in self.exact_sweeps:
-            state.sweep_exactly(corpus, key, moves)
-        else:
-            with thread_budget(self.threads) as pool:
+        with thread_budget(self.threads) as pool:
+            if isinstance(state, NeighbourState) and iteration in self.exact_sweeps:
+                state.sweep_exactly(corpus, key, moves, pool)
+            else:
                 state.sweep(key, moves, pool)
         if isinstance(state, FastExState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
             state.fit_projection()

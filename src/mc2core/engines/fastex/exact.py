@@ -24,6 +24,7 @@ from scipy.special import gammaln
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import prefetch
+from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.engines.base import State
 from mc2core.engines.fastex.components import (
@@ -31,20 +32,27 @@ from mc2core.engines.fastex.components import (
     MULTINOMIAL,
     Settings,
     document_mass,
-    log_gamma_of,
     log_gaussian,
     log_joint_of_sizes,
     precision_rate,
     precision_shape,
-    word_term,
 )
 from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
 from mc2core.engines.fastex.limits import refuse_scores
-from mc2core.engines.fastex.tables import build_tables, count_log_gammas, is_frequent
+from mc2core.engines.fastex.tables import (
+    build_tables,
+    count_log_gammas,
+    fill_tables,
+    is_frequent,
+    log_cells,
+    term,
+)
 
 _PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
 _PREFETCH_LINES = 8
+#: threads share a sweep from so many clusters on: below, a draw takes no longer than to hand it to a thread
+MIN_SHARED_CLUSTERS = 10_000
 
 
 class Model(NamedTuple):
@@ -100,20 +108,24 @@ def cluster_terms(model, n_documents, mass, squares):
     return weight - total * math.log1p(1.0 / rate), -math.log(rate + 1.0), 0.0, 0.0
 
 
+@numba.njit(inline="always")
+def _bound(component, mass, head, slope, tail, shape, score):
+    """Log evidence, or a bound of it, of a document of this mass whose terms sum to ``score``."""
+    if component != GAUSSIAN:
+        return score + (head + mass * slope)
+    # what the rate of the precision's posterior becomes with the document
+    rate = tail + 0.5 * mass * (1.0 - slope) - score * slope
+    # the logarithm is that of a normal number: where rounding or overflow leaves none, the draw is told so
+    log_rate = special.log(rate) if 0.0 < rate < math.inf else math.nan
+    return head - shape * log_rate
+
+
 @kernel
 def bound_scores(component, mass, terms, scores):
     """Turn (K,) float64 ``scores``, sums of terms of a document of this mass, into its log evidence or bounds of it."""
     head, slope, tail, shape = terms
-    if component == GAUSSIAN:
-        for k in range(scores.size):
-            # what the rate of the precision's posterior becomes with the document
-            rate = tail[k] + 0.5 * mass * (1.0 - slope[k]) - scores[k] * slope[k]
-            # the logarithm is that of a normal number: where rounding or overflow leaves none, the draw is told so
-            log_rate = special.log(rate) if 0.0 < rate < math.inf else math.nan
-            scores[k] = head[k] - shape[k] * log_rate
-    else:
-        for k in range(scores.size):
-            scores[k] += head[k] + mass * slope[k]
+    for k in range(scores.size):
+        scores[k] = _bound(component, mass, head[k], slope[k], tail[k], shape[k], scores[k])
 
 
 @numba.njit(inline="always")
@@ -125,12 +137,6 @@ def excess(component, mass, head, slope, tail, shape):
 
 
 # -- the words' part -----------------------------------------------------------------------------------------------
-@numba.njit(inline="always")
-def _term(component, log_gamma, word_prior, n, x):
-    """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
-    return word_term(component, log_gamma, word_prior, n, x) - word_term(component, log_gamma, word_prior, 0, x)
-
-
 @kernel
 def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
@@ -146,7 +152,7 @@ def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
         squares += change * (2 * n - change)
         table[f, k] = n
         for row in range(rows[f], rows[f + 1]):
-            terms[row, k] = _term(component, log_gamma, word_prior, n, x[row])
+            terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
     for cell in range(cells.rare[j], cells.indptr[j + 1]):
         change = np.int64(sign * counts[cell])
         start = place[cell]
@@ -168,7 +174,7 @@ def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
 
 @kernel
 def score_clusters(model, log_gamma, cells, tables, j, own, scores):
-    """Fill (K,) float64 ``scores`` with document j's sums of :func:`_term`, as if it were not in cluster ``own``."""
+    """Fill (K,) float64 ``scores`` with document j's sums of :func:`.tables.term`; those of ``own`` without it."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
     word, table, component, word_prior = tables.word, tables.counts, model.component, model.word_prior
     first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
@@ -192,8 +198,8 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     without = 0.0
     for i in range(first, rare):
         x = np.int64(counts[i])
-        term = np.float32(_term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
-        without += np.float64(term)
+        rounded = np.float32(term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+        without += np.float64(rounded)
     scores[own] = without
     # unsigned numbers as indices need no check whether they count from the end
     for i in range(rare, last):
@@ -212,89 +218,86 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
 
 
 # -- the sweep ----------------------------------------------------------------------------------------------------
+@kernel
+def fill_terms(model, sizes, terms):
+    """Fill ``terms`` with those of all clusters as they are."""
+    n_k, mass, squares = sizes
+    head, slope, tail, shape = terms
+    for k in range(n_k.size):
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], mass[k], squares[k])
+
+
 @numba.njit(inline="always")
 def weigh_document(model, log_gamma, cells, tables, sizes, terms, j, own, scores, likely):
-    """Log probabilities, but for a constant, of the clusters of document j given those of all others.
+    """Log probabilities, but for a constant, of the clusters of document j, which is in ``own``, given all others.
 
-    The ``terms`` of ``own``, which j is in, become those without j. (K,) ``scores`` and ``likely`` begin with the
-    clusters that may be drawn; returns how many these are.
+    (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
+    is changed.
     """
     head, slope, tail, shape = terms
     component, mass = model.component, cells.mass[j]
     score_clusters(model, log_gamma, cells, tables, j, own, scores)
+    words = scores[own]
     # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
-    square = np.int64(2.0 * scores[own]) + mass if component == GAUSSIAN else np.int64(0)
-    head[own], slope[own], tail[own], shape[own] = cluster_terms(
-        model, sizes.n_k[own] - 1, sizes.mass[own] - mass, sizes.squares[own] - square
-    )
+    square = np.int64(2.0 * words) + mass if component == GAUSSIAN else np.int64(0)
+    without = cluster_terms(model, sizes.n_k[own] - 1, sizes.mass[own] - mass, sizes.squares[own] - square)
     bound_scores(component, mass, terms, scores)
+    scores[own] = _bound(component, mass, without[0], without[1], without[2], without[3], words)
     top = argmax(scores)
-    least = scores[top] - excess(component, mass, head[top], slope[top], tail[top], shape[top]) - MAX_NATS_BELOW_BEST
+    h, s, t, g = without if top == own else (head[top], slope[top], tail[top], shape[top])
+    least = scores[top] - excess(component, mass, h, s, t, g) - MAX_NATS_BELOW_BEST
     n = select_likely(scores, least, likely)
     for i in range(n):
         one = likely[i]
-        scores[i] -= excess(component, mass, head[one], slope[one], tail[one], shape[one])
+        h, s, t, g = without if one == own else (head[one], slope[one], tail[one], shape[one])
+        scores[i] -= excess(component, mass, h, s, t, g)
     return n
 
 
 @kernel
-def sweep_exact(key, model, log_gamma, cells, tables, sizes, cluster, moves):
-    """One Gibbs draw for each document in order, in place; ``moves`` (2,) int64 as in :func:`.hashed.sweep.sweep`.
+def choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely):
+    """Cluster drawn for document j given all others, -1 where scores are not finite; changes scratch memory alone.
 
-    Returns the number of documents, or -1 - j where document j has scores that are not finite.
+    (K,) ``scores`` float64 and ``likely`` int64 are scratch.
+    """
+    n = weigh_document(model, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
+    stream = np.zeros(2, np.uint64)
+    streams.seek(stream, key, j)
+    drawn = draw_from_logs(stream, scores[:n])
+    return likely[drawn] if drawn >= 0 else np.int64(-1)
+
+
+@kernel
+def sweep_exact(key, first, last, model, log_gamma, cells, tables, sizes, terms, cluster, moves, ahead, scores, likely):
+    """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
+
+    ``ahead`` (last - first,) or (0,) int64: what :func:`choose_exactly` drew for them as clusters were before; it holds
+    until a document moves. ``terms`` are kept those of the clusters. ``moves`` (2,) int64 as in
+    :func:`.hashed.sweep.sweep`. Returns ``last``, or -1 - j where document j has scores that are not finite.
     """
     n_k, sums, squares = sizes
-    n_clusters = n_k.size
-    head, slope, tail, shape = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
-    terms = Terms(head, slope, tail, shape)
-    scores, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
-    for k in range(n_clusters):
-        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], sums[k], squares[k])
-    stream = np.zeros(2, np.uint64)
-    for j in range(cluster.size):
+    head, slope, tail, shape = terms
+    is_as_before = ahead.size > 0
+    for j in range(first, last):
         old, mass = np.int64(cluster[j]), cells.mass[j]
-        kept = head[old], slope[old], tail[old], shape[old]
-        n = weigh_document(model, log_gamma, cells, tables, sizes, terms, j, old, scores, likely)
-        streams.seek(stream, key, j)
-        drawn = draw_from_logs(stream, scores[:n])
-        if drawn < 0:
+        if is_as_before:
+            new = ahead[j - first]
+        else:
+            new = choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely)
+        if new < 0:
             return -1 - j
-        new = likely[drawn]
         if new == old:
-            head[old], slope[old], tail[old], shape[old] = kept
             continue
+        is_as_before = False
         moves[0] += 1
         moves[1] += 1
         cluster[j] = new
-        for changed, sign in ((old, -1), (new, 1)):
-            squares[changed] += add_or_remove(model, log_gamma, cells, tables, j, changed, sign)
-            n_k[changed] += sign
-            sums[changed] += sign * mass
-        head[new], slope[new], tail[new], shape[new] = cluster_terms(model, n_k[new], sums[new], squares[new])
-    return cluster.size
-
-
-@kernel
-def _count_documents(model, log_gamma, cells, tables, cluster, squares):
-    """Add every document to its cluster's counts, and to (K,) int64 ``squares``."""
-    for j in range(cluster.size):
-        k = np.int64(cluster[j])
-        squares[k] += add_or_remove(model, log_gamma, cells, tables, j, k, np.int64(1))
-
-
-@kernel
-def _log_cells(tables, log_gamma, word_prior):
-    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
-    table, lists, starts = tables.counts, tables.lists, tables.starts
-    total = np.int64(0)
-    for f in range(table.shape[0]):
-        for k in range(table.shape[1]):
-            if table[f, k]:
-                total += np.int64((log_gamma_of(log_gamma, word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
-    for start in starts:
-        for i in range(start + 1, start + 1 + lists[start, 0]):
-            total += np.int64((log_gamma[lists[i, 1]] - log_gamma[0]) * JOINT_UNIT)
-    return total
+        for k, sign in ((old, -1), (new, 1)):
+            squares[k] += add_or_remove(model, log_gamma, cells, tables, j, k, sign)
+            n_k[k] += sign
+            sums[k] += sign * mass
+            head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], sums[k], squares[k])
+    return last
 
 
 # -- the state -----------------------------------------------------------------------------------------------------
@@ -329,17 +332,41 @@ class ExactState(State):
             mass=np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64),
             squares=np.zeros(n_clusters, np.int64),
         )
-        _count_documents(self.model, self.log_gamma, self.cells, self.tables, self.cluster, self.clusters.squares)
+        fill_tables(
+            settings.component,
+            settings.word_prior,
+            self.log_gamma,
+            self.cells,
+            self.tables,
+            self.cluster,
+            self.clusters.squares,
+        )
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
+        """One sweep over all documents in order, with the same bits on any number of threads.
 
-        ValueError, with the document, where scores are not finite.
+        Of very many clusters, two threads draw for two documents at a time; the second draw is made anew where the
+        first document moves. Moves are added to both entries of ``moves``. ValueError, with the document, where scores
+        are not finite.
         """
-        data = self.model, self.log_gamma, self.cells, self.tables
-        done = sweep_exact(key, *data, self.clusters, self.cluster, moves)
-        if done < 0:
-            refuse_scores(self.settings, f"document {-1 - done}")
+        n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
+        terms = Terms(*np.empty((4, n_clusters)))
+        fill_terms(self.model, self.clusters, terms)
+        data = self.model, self.log_gamma, self.cells, self.tables, self.clusters, terms, self.cluster
+        is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
+        scores, likely = np.empty((2, n_clusters)), np.empty((2, n_clusters), np.int64)
+        step, ahead = (2 if is_shared else n_documents), np.empty(0, np.int64)
+        for first in range(0, n_documents, step):
+            last = min(first + step, n_documents)
+            if is_shared:
+
+                def choose(i: int, _: int, first: int = first) -> int:
+                    return choose_exactly(key, *data, first + i, scores[i], likely[i])
+
+                ahead = np.array(in_blocks(pool, choose, last - first, 1))
+            done = sweep_exact(key, first, last, *data, moves, ahead, scores[0], likely[0])
+            if done < 0:
+                refuse_scores(self.settings, f"document {-1 - done}")
 
     @property
     def sizes(self) -> np.ndarray:
@@ -352,7 +379,7 @@ class ExactState(State):
         of_sizes = log_joint_of_sizes(self.settings, self.model.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:
             return of_sizes
-        return of_sizes + _log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT
+        return of_sizes + log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {"cluster": self.cluster}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numba
 import numpy as np
 
+from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
-from mc2core.engines.fastex.components import (
-    Settings,
-)
+from mc2core.engines.fastex.components import Settings, log_gamma_of, word_term
+from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
 from mc2core.engines.fastex.limits import refuse_beyond_memory
 
 #: a word is frequent that has more than one document for so many clusters; 2 and 16 were measured slower
@@ -71,28 +72,100 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
 def build_tables(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[Cells, Tables]:
     """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
     content, n_clusters = corpus.content, settings.n_clusters
-    indptr = content.indptr.astype(np.int64)
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
     frequent = is_frequent(frequency, n_clusters)
-    document = np.repeat(np.arange(corpus.n_documents), np.diff(indptr))
-    order = np.argsort(2 * document + ~frequent[content.indices], kind="stable")
-    words, counts = content.indices[order].astype(np.int64), content.data[order].astype(np.int32)
-    in_rows = frequent[words]
-    unit = int(counts.max(initial=0)) + 1
-    pairs, row = np.unique(words[in_rows] * unit + counts[in_rows], return_inverse=True)
-    room = np.where(frequent | (frequency == 0), 0, np.minimum(frequency, n_clusters) + 1)
+    in_rows = frequent[content.indices]
+    unit = int(content.data.max(initial=0)) + 1
+    pairs = np.unique(content.indices[in_rows].astype(np.int64) * unit + content.data[in_rows])
+    room = np.where(frequent | (frequency == 0), 0, frequency + 1)
     starts = np.cumsum(room) - room
-    place = starts[words]
-    place[in_rows] = row
     n_frequent, n_entries = int(frequent.sum()), int(room.sum())
     n_bytes = BYTES_PER_CLUSTER * n_clusters + 4 * n_clusters * (n_frequent + len(pairs))
     n_bytes += 8 * (n_entries + count_log_gammas(corpus, frequent))
     refuse_beyond_memory("exact", n_bytes, corpus.n_words, settings)
     word = np.searchsorted(np.flatnonzero(frequent), pairs // unit)
+    cells = Cells(
+        content.indptr.astype(np.int64), np.empty(corpus.n_documents, np.int64), np.empty(content.nnz, np.int64),
+        np.empty(content.nnz, np.int32), mass,
+    )  # fmt: skip
+    _order_cells(content.indices, content.data, frequent, pairs, unit, starts, cells)
     tables = Tables(
         word, pairs % unit, np.searchsorted(word, np.arange(n_frequent + 1)),
         np.zeros((n_frequent, n_clusters), np.int32), np.zeros((len(pairs), n_clusters), np.float32),
         starts[room > 0], np.zeros((n_entries, 2), np.int32),
     )  # fmt: skip
-    rare = indptr[:-1] + np.bincount(document[in_rows], minlength=corpus.n_documents)
-    return Cells(indptr, rare, place, counts, mass), tables
+    return cells, tables
+
+
+@kernel
+def _order_cells(words, counts, frequent, pairs, unit, starts, cells):
+    """Write each document's words to ``cells``, frequent ones first.
+
+    ``pairs`` (R,) int64, ascending: word * unit + count of the rows; ``starts`` (V,) int64: where lists begin.
+    """
+    indptr, rare, place, ordered = cells.indptr, cells.rare, cells.place, cells.counts
+    for j in range(rare.size):
+        end = indptr[j]
+        for in_rows in (True, False):
+            rare[j] = end
+            for cell in range(indptr[j], indptr[j + 1]):
+                d, x = np.int64(words[cell]), np.int64(counts[cell])
+                if frequent[d] == in_rows:
+                    place[end] = np.searchsorted(pairs, d * unit + x) if in_rows else starts[d]
+                    ordered[end] = x
+                    end += 1
+
+
+@numba.njit(inline="always")
+def term(component, log_gamma, word_prior, n, x):
+    """What a word's count x adds to the score of a cluster that has the word n times, over one that lacks it."""
+    return word_term(component, log_gamma, word_prior, n, x) - word_term(component, log_gamma, word_prior, 0, x)
+
+
+@kernel
+def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, squares):
+    """Count all documents into tables without any; (K,) int64 ``squares`` get each cluster's sum of squared counts."""
+    place, counts, word, table, lists = cells.place, cells.counts, tables.word, tables.counts, tables.lists
+    for j in range(cluster.size):
+        for cell in range(cells.indptr[j], cells.rare[j]):
+            table[word[place[cell]], cluster[j]] += counts[cell]
+        for cell in range(cells.rare[j], cells.indptr[j + 1]):
+            start = place[cell]
+            lists[start, 0] += 1
+            lists[start + lists[start, 0], 0], lists[start + lists[start, 0], 1] = cluster[j], counts[cell]
+    rows, x, terms = tables.rows, tables.x, tables.terms
+    for f in range(table.shape[0]):
+        for k in range(squares.size):
+            n = np.int64(table[f, k])
+            if n:
+                squares[k] += n * n
+                for row in range(rows[f], rows[f + 1]):
+                    terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
+    entry_of = np.full(squares.size, -1)  # of each cluster, in the list in hand or one before it
+    for start in tables.starts:
+        last = start
+        for i in range(start + 1, start + 1 + lists[start, 0]):
+            own, x_own = lists[i, 0], lists[i, 1]
+            if entry_of[own] <= start:
+                last += 1
+                entry_of[own] = last
+                lists[last, 0], lists[last, 1] = own, 0
+            lists[entry_of[own], 1] += x_own
+        lists[start, 0] = last - start
+        for i in range(start + 1, last + 1):
+            squares[lists[i, 0]] += np.int64(lists[i, 1]) ** 2
+
+
+@kernel
+def log_cells(tables, log_gamma, word_prior):
+    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    table, lists, starts = tables.counts, tables.lists, tables.starts
+    total = np.int64(0)
+    for f in range(table.shape[0]):
+        for k in range(table.shape[1]):
+            if table[f, k]:
+                total += np.int64((log_gamma_of(log_gamma, word_prior, table[f, k]) - log_gamma[0]) * JOINT_UNIT)
+    for start in starts:
+        for i in range(start + 1, start + 1 + lists[start, 0]):
+            total += np.int64((log_gamma[lists[i, 1]] - log_gamma[0]) * JOINT_UNIT)
+    return total
