@@ -3,6 +3,7 @@
     python benchmarks/fastex_scale.py chain --clusters 10000 --documents 100000 [--proposal neighbours] [--sweeps 8]
     python benchmarks/fastex_scale.py kmeans --clusters 1000 --documents 20000 [--passes 3]
     python benchmarks/fastex_scale.py threads --clusters 10000 --documents 50000
+    python benchmarks/fastex_scale.py seating --clusters 2500 --documents 20000
     python benchmarks/fastex_scale.py choices --corpus ohsumed --clusters 1000 --set "tries=2" --set "tries=8"
 
 Prints the tables of fastex_scale.md. Seconds are CPU seconds of the process, start (graph included) first, without
@@ -19,6 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numba
 import numpy as np
 from markdown_tables import heading, row
 
@@ -122,16 +124,62 @@ def threads(given: argparse.Namespace) -> None:
     assert np.array_equal(states[0].cluster, states[1].cluster)
 
 
-def choices(given: argparse.Namespace) -> None:
+@numba.njit
+def seat(neighbours, order, uniforms, share, n_clusters, cluster):
+    """Seat documents in ``order``: with probability ``share`` beside a neighbour that is seated, else anywhere."""
+    is_seated = np.zeros(cluster.size, np.bool_)
+    for i in range(order.size):
+        j = order[i]
+        beside = [cluster[other] for other in neighbours[j] if other >= 0 and is_seated[other]]
+        cluster[j] = int(uniforms[i, 1] * n_clusters)
+        if len(beside) > 0 and uniforms[i, 0] < share:
+            cluster[j] = beside[int(uniforms[i, 1] * len(beside))]
+        is_seated[j] = True
+
+
+def seating(given: argparse.Namespace) -> None:
+    """A random start against a start by seating, on the same graph."""
+    corpus, n = corpus_of(given), given.clusters
+    settings = {"n_clusters": n, "proposal": "neighbours", **given.set[0]}
+    compile_kernels(corpus, settings, max(given.shown))
+    engine = FastEx(**settings)
+    started = time.process_time()
+    first = engine.init(corpus, 0)
+    seconds, graph = time.process_time() - started, first.arrays()["neighbours"]
+    print(f"{given.corpus}: J = {corpus.n_documents}, K = {n}, {settings}")
+    heading("seated beside a neighbour", *(f"sweep {sweep}: log joint, VI, seconds" for sweep in given.shown))
+    for share in (0.0, 0.9, 1.0):
+        cluster, used, rng = first.cluster.copy(), seconds, np.random.default_rng(1)
+        if share:
+            order, uniforms = rng.permutation(len(cluster)), rng.random((len(cluster), 2))
+            seat(graph, order[:0], uniforms[:0], share, n, cluster)  # compiles it
+            started = time.process_time()
+            seat(graph, order, uniforms, share, n, cluster)
+            used += time.process_time() - started
+        state, cells = engine.restore(corpus, {"cluster": cluster, "neighbours": graph}), []
+        for sweep in range(1, max(given.shown) + 1):
+            started = time.process_time()
+            of_sweep = engine.step(corpus, state, 0, sweep)
+            used += time.process_time() - started
+            if sweep in given.shown:
+                vi = variation_of_information(corpus.labels, state.cluster)
+                cells.append(f"{of_sweep['log_joint'] / len(cluster):.2f}, {vi:.2f}, {used:.2f}")
+        row(share or "none: random start", *cells)
+
+
+def corpus_of(given: argparse.Namespace) -> Corpus:
     if given.corpus == "ohsumed":
         paths = {"files": [Path(given.mirror, "labelled/ohsumed_single_23.tar.gz")]}
-        corpus = DATASETS["ohsumed"].read(paths, 0, half="validation").corpus
-    elif given.corpus == "nips":
-        corpus = nips.read(Path(given.mirror, "nips/nips-corpus-20111211.zip"))
-    elif given.corpus == "common":
-        corpus = simulate(Encyclopaedia(200, 10_000, 300, distinct_words=40, typical_words=60), seed=SEED)
-    else:
-        corpus = encyclopaedia(given)
+        return DATASETS["ohsumed"].read(paths, 0, half="validation").corpus
+    if given.corpus == "nips":
+        return nips.read(Path(given.mirror, "nips/nips-corpus-20111211.zip"))
+    if given.corpus == "common":
+        return simulate(Encyclopaedia(200, 10_000, 300, distinct_words=40, typical_words=60), seed=SEED)
+    return encyclopaedia(given)
+
+
+def choices(given: argparse.Namespace) -> None:
+    corpus = corpus_of(given)
     n = corpus.n_documents
     print(f"{given.corpus}: J = {n}, V = {corpus.n_words}, K = {given.clusters}")
     heading("settings", "seconds of the start", *(f"sweep {sweep}: log joint, VI, seconds" for sweep in given.shown))
@@ -154,7 +202,7 @@ def settings_of(text: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables = {f.__name__: f for f in (chain, kmeans, threads, choices)}
+    tables = {f.__name__: f for f in (chain, kmeans, threads, seating, choices)}
     parser.add_argument("what", choices=tables)
     parser.add_argument("--clusters", type=int, default=1000)
     parser.add_argument("--documents", type=int, default=20_000)
