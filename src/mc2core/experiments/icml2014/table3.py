@@ -123,8 +123,7 @@ TARGET = Target(
     datasets=("nuswide",),
     options=_options,
     notes=(
-        "Ours: mean ± sd over seeds, clusters of the last sample; K is the number of clusters in use, averaged over "
-        "samples and seeds.",
+        "Ours: mean ± sd over seeds, of the clusters of the last sample; K is their number.",
         "The paper prints one run on real images: compare how the columns fall, not their levels. Empty cells: not "
         "printed there, or not fitted here.",
         "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",
