@@ -1,10 +1,11 @@
 """The concentration of a bag's Dirichlet prior: validation perplexity, agreement with labels; rows of context_prior.md.
 
-    python benchmarks/context_prior.py nips-corpus-20111211.zip [--seeds 2] [--only WORD]
+    python benchmarks/context_prior.py nips-corpus-20111211.zip [--seeds 2] [--only WORD] [--engine gibbs]
 
 Real NIPS with its authors or the words of its titles as context (a tenth of the training documents held out, split of
 seed 1 within that of seed 0), and NUS-WIDE-shaped corpora with tags and labels, one simulated for each seed, a tenth
-held out. Two epochs of SVI in batches of 200, all else by default. ``marginal`` is perplexity of held-out words alone,
+held out. Two epochs of SVI in batches of 200, all else by default, or 60 sweeps of Gibbs, of
+which the second half counts. ``marginal`` is perplexity of held-out words alone,
 ``context`` of words given the context: of words in both, so that any concentrations may be compared.
 """
 
@@ -16,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mc2core.corpus import Corpus
+from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi.engine import SVI
 from mc2core.families import DirichletCategorical
@@ -26,10 +28,11 @@ from mc2core.sources.simulated import shapes
 CONCENTRATIONS = (0.01, 0.1, 0.3, 1.0, 3.0)
 
 
-def run(train: Corpus, test: Corpus, name: str, concentration: float, seed: int) -> list[float]:
+def run(train: Corpus, test: Corpus, name: str, concentration: float, seed: int, kind: str) -> list[float]:
     """Perplexities by ``marginal`` and ``context``, and the adjusted Rand index of the training documents (NaN)."""
-    engine = SVI(batch_size=200, contexts={name: DirichletCategorical(concentration)})
-    model = fit(train, engine, iterations=2, seed=seed, progress=False).model
+    contexts = {name: DirichletCategorical(concentration)}
+    engine, steps = (SVI(batch_size=200, contexts=contexts), 2) if kind == "svi" else (Gibbs(contexts=contexts), 60)
+    model = fit(train, engine, iterations=steps, seed=seed, progress=False).model
     agreement = float("nan") if train.labels is None else adjusted_rand_index(train.labels, model.last.cluster)
     return [model.perplexity(test, "marginal"), model.perplexity(test, "context"), agreement]
 
@@ -49,12 +52,13 @@ def main() -> None:
     parser.add_argument("path")
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--only", default="", help="corpora whose title holds this")
+    parser.add_argument("--engine", choices=("svi", "gibbs"), default="svi")
     arguments = parser.parse_args()
     print("| corpus, context | concentration | marginal | context | adjusted Rand index |")
     print("|---|---|---|---|---|")
     for title, (name, pair) in corpora(arguments.path).items():
         for concentration in CONCENTRATIONS if arguments.only in title else ():
-            every = [run(*pair(seed), name, concentration, seed) for seed in range(arguments.seeds)]
+            every = [run(*pair(seed), name, concentration, seed, arguments.engine) for seed in range(arguments.seeds)]
             mean, half = np.mean(every, axis=0), np.ptp(every, axis=0) / 2
             shown = " | ".join(f"{m:.{d}f} ({h:.{d}f})" for m, h, d in zip(mean, half, (1, 1, 3), strict=True))
             print(f"| {title} | {concentration:g} | {shown} |", flush=True)

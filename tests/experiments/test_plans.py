@@ -37,6 +37,12 @@ def row(**fields):
     return "\t".join({**usual, "contexts": "", "settings": "", **fields}.values()) + "\n"
 
 
+def test_the_plans_bags_keep_the_concentration_their_figures_were_taken_with():
+    bags = [one for one in config()["contexts"].values() if one["family"] == "dirichlet"]
+    assert len(bags) == 6
+    assert all(one["concentration"] == 0.1 for one in bags)
+
+
 def test_rows_of_nptot_meet_those_that_the_paper_prints():
     path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
     runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))

@@ -3,7 +3,7 @@
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 import new.jsonl --like fits/own/model.npz --out data/new
 mc2 corpus nips --real nips-corpus-20111211.zip --out data/nips
-mc2 fit data/nips/train --context author=dirichlet:0.1 --iterations 100 --out fits/nips
+mc2 fit data/nips/train --context author=dirichlet --iterations 100 --out fits/nips
 mc2 evaluate fits/nips/model.npz data/nips/test
 mc2 topics fits/nips/model.npz
 mc2 clusters fits/nips/model.npz data/nips/train

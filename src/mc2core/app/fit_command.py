@@ -19,7 +19,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FAMILY",
-        help="use a context: NAME=normal_gamma (numbers, dates), NAME=dirichlet:0.1 (names) or NAME=gamma_poisson "
+        help="use a context: NAME=normal_gamma (numbers, dates), NAME=dirichlet (names; dirichlet:0.1 "
+        "has a prior count of 0.1 of each in place of 1) or NAME=gamma_poisson "
         "(counts); may be given again",
     )
     parser.add_argument(

@@ -23,7 +23,7 @@ class DirichletCategorical(Family):
     code = 0
     name: ClassVar[str] = "dirichlet"
 
-    def __init__(self, concentration: float = 0.1) -> None:
+    def __init__(self, concentration: float = 1.0) -> None:
         self.concentration = prior_count("DirichletCategorical concentration", concentration)
 
     def settings(self) -> dict[str, float]:
