@@ -99,7 +99,9 @@ def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
     """Handing its blocks to two threads made an epoch of 174 short documents a third longer."""
 
     class Untouched:
-        def map(self, *_):
+        n_helpers = 1
+
+        def submit(self, *_):
             raise AssertionError("a block went to another thread")
 
     engine = SVI(**SIZES[SVI], threads=2)

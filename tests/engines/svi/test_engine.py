@@ -2,7 +2,6 @@
 
 import itertools
 import re
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
 from mc2core.base import storage
+from mc2core.compute.threads import thread_budget
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import engine as svi_engine
 from mc2core.engines.svi import local, sticks
@@ -332,7 +332,7 @@ def test_parts_of_a_batch_add_up():
     tables = word_tables(state, expected, words, None)
     _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
     parts = None
-    with ThreadPoolExecutor(2) as pool:
+    with thread_budget(3) as pool:
         for rows in np.array_split(np.arange(50), 3):
             piece = corpus.subset(rows).content
             counts = piece.indptr.astype(np.int64), piece.indices, piece.data
