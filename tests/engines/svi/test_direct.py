@@ -10,12 +10,20 @@ from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
 from mc2core.base import storage
+from mc2core.compute.buffers import Buffers
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import engine as svi_engine
 from mc2core.engines.svi import local, sticks
 from mc2core.engines.svi.direct.topic_prior import best_topic_prior, prior_terms
 from mc2core.engines.svi.direct.weights import Objective, Weights, expected_tables, step_topics, step_v, step_weights
-from mc2core.engines.svi.direct.words import assign_documents, lost_pairs, make_exact, topic_statistics, word_topics
+from mc2core.engines.svi.direct.words import (
+    WordTopics,
+    assign_documents,
+    lost_pairs,
+    make_exact,
+    topic_statistics,
+    word_topics,
+)
 from mc2core.engines.svi.engine import SVI
 from mc2core.engines.svi.state import divergence
 from mc2core.families.stacked import StackedContexts
@@ -68,6 +76,31 @@ def test_words_that_no_topic_of_a_cluster_expects_are_seated_all_the_same():
     np.testing.assert_allclose(n_km, twin[2], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(topic_words, twin[3], rtol=1e-9, atol=1e-12)
     assert topic_words.sum() == pytest.approx(0.5 * words.sums.size)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.9])
+def test_statistics_of_many_blocks_are_the_dense_products(density):
+    """Masses that are few and many, over more blocks of words than shares."""
+    rng = np.random.default_rng(3)
+    n_words, n_clusters, n_topics = 9 * local.WORD_BLOCK + 5, 6, 4
+    weights, tau = rng.random((n_words, n_topics)), rng.random((n_clusters, n_topics))
+    mass = np.where(rng.random((n_words, n_clusters)) < density, rng.random((n_words, n_clusters)), 0.0)
+    mass[:, 2] = 0.0
+    sums, nothing = weights @ tau.T, np.empty(0)
+    words = WordTopics(nothing, weights, sums, nothing, False, set(), nothing, tau, Buffers())
+    words.buffers.empty("n_km", 8 * tau.size)[:] = np.nan
+    n_km, topic_words = topic_statistics(words, mass, None)
+    np.testing.assert_allclose(n_km, ((mass / sums).T @ weights) * tau, rtol=1e-10)
+    np.testing.assert_allclose(topic_words, (mass / sums) @ tau * weights, rtol=1e-10)
+
+
+def test_batches_use_the_same_memory():
+    """The pages of new arrays took a sixth of an epoch of small batches."""
+    corpus = small_corpus(0)
+    state = direct().init(corpus, 0)
+    batches = [word_topics(state, state.expectations(), np.arange(n), None) for n in (corpus.n_words, 3)]
+    for name in ("scores", "weights", "sums", "log_likelihood"):
+        assert np.shares_memory(getattr(batches[0], name), getattr(batches[1], name))
 
 
 def test_a_document_that_fits_nowhere_has_the_shares_of_exact_likelihoods():

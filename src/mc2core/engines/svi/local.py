@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import digamma, exp, log
@@ -31,7 +30,7 @@ from mc2core.engines.svi.state import Expectations, Globals
 from mc2core.families.stacked import StackedContexts
 
 WORD_BLOCK = 512
-_DOCUMENT_BLOCK = 16
+_DOCUMENT_BLOCK = 4
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 LEAST_SHARE = 1e-18
 LEAST_SUM = 1e-250
@@ -177,6 +176,25 @@ def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evi
             shares[j, k] = score[k] / total
 
 
+@kernel
+def cells_by_word(indptr, indices, counts, n_words):
+    """The cells of documents by word: (n_words + 1,) int64 indptr, their documents, ascending, and counts, int32."""
+    start = np.zeros(n_words + 1, np.int64)
+    for cell in range(indices.size):
+        start[indices[cell] + 1] += 1
+    for u in range(n_words):
+        start[u + 1] += start[u]
+    place = start[:-1].copy()
+    documents, of_word = np.empty((2, indices.size), np.int32)
+    for j in range(indptr.size - 1):
+        for cell in range(indptr[j], indptr[j + 1]):
+            u = indices[cell]
+            documents[place[u]] = j
+            of_word[place[u]] = counts[cell]
+            place[u] += 1
+    return start, documents, of_word
+
+
 @kernel(error_model="numpy")
 def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
     """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
@@ -205,15 +223,13 @@ def assign_documents(
         assign(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence)
 
     in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
-    counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(word_mass)))
-    by_word = counts.tocsc()
+    by_word = cells_by_word(batch.indptr, batch.indices, batch.counts, len(word_mass))
     document, cluster = np.nonzero(shares > LEAST_SHARE)
     start = np.searchsorted(document, np.arange(batch.n_documents + 1))
     share = shares[document, cluster]
 
     def add(first: int, last: int) -> None:
-        known = by_word.indptr, by_word.indices, by_word.data, start, cluster, share
-        add_word_mass(*known, first, last, word_mass)
+        add_word_mass(*by_word, start, cluster, share, first, last, word_mass)
 
     in_blocks(pool, add, len(word_mass), WORD_BLOCK)
     contexts = np.asarray(batch.contexts.statistics.T @ shares).T

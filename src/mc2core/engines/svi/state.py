@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from scipy.special import digamma as array_digamma
 from scipy.special import gammaln
 
 from mc2core.base.described import Stored, check
+from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import digamma, log_gamma
 from mc2core.compute.threads import in_blocks
@@ -85,6 +86,8 @@ class Globals(State):
         sum_j ln Z_j of these documents, nats.
     elbo : float
         Nats; NaN before the first step.
+    buffers : Buffers
+        Of what a mini-batch computes; they hold nothing between mini-batches.
     """
 
     #: arrays and numbers of a checkpoint
@@ -120,6 +123,7 @@ class Globals(State):
     n_visited: int = 0
     evidence: float = 0.0
     elbo: float = float("nan")
+    buffers: Buffers = field(default_factory=Buffers, repr=False, compare=False)
 
     @property
     def progress(self) -> float:  # type: ignore[override]

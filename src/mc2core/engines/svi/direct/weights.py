@@ -16,7 +16,7 @@ a step of EM and never lowers it; below one token that argument does not hold, s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +58,15 @@ def sum_over_clusters(n_km, a, value, slope):
             slope[m] += digamma(x) - digamma_a[m]
 
 
-@dataclass(frozen=True)
+class Terms(NamedTuple):
+    """F ``f`` and the terms that are at most 0 ``penalty``, in nats; (M,) ``slope``: see :meth:`Objective.terms`."""
+
+    f: float
+    penalty: float
+    slope: np.ndarray
+
+
+@dataclass
 class Objective:
     """F and the terms beside it, given (K, M) expected tokens ``n_km``.
 
@@ -68,9 +76,18 @@ class Objective:
     n_km: np.ndarray
     eta: float
     prior: tuple[float, float] | None
+    _latest: tuple[Weights, Terms] | None = field(default=None, init=False, repr=False)
 
-    def terms(self, weights: Weights) -> tuple[float, float, np.ndarray]:
-        """F in nats, the terms that are at most 0, and (M,) dF / d(v eps_m) but for what v alone enters."""
+    def terms(self, weights: Weights) -> Terms:
+        """F in nats, the terms that are at most 0, and (M,) dF / d(v eps_m) but for what v alone enters.
+
+        Those of the weights asked for last are kept: a step asks several times, and begins where the last one ended.
+        """
+        if self._latest is None or self._latest[0] is not weights:
+            self._latest = weights, self._terms(weights)
+        return self._latest[1]
+
+    def _terms(self, weights: Weights) -> Terms:
         value, slope = np.empty((2, len(weights.topics)))
         sum_over_clusters(self.n_km, weights.v * weights.topics, value, slope)
         totals = self.n_km.sum(axis=1)
@@ -78,7 +95,7 @@ class Objective:
         penalty = self.eta * float(np.log(weights.rest))
         if self.prior is not None:
             penalty += density_of_log(weights.v, self.prior)
-        return f, penalty, slope
+        return Terms(f, penalty, slope)
 
     def value(self, weights: Weights) -> float:
         """Nats."""

@@ -14,13 +14,14 @@ anew.
 from __future__ import annotations
 
 from concurrent.futures import Executor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.svi import local
 from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
@@ -31,6 +32,8 @@ from mc2core.engines.svi.local import WORD_BLOCK, exponentiate, fill_log_psi, ro
 _LEAST_FACTOR, _LEAST_SUM = 1e-150, 1e-130
 # a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
 _SPARSE = 8
+# tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
+_SHARES = 8
 
 
 class WordTopics(NamedTuple):
@@ -40,73 +43,130 @@ class WordTopics(NamedTuple):
     weights : (U, M) float64, exp(scores - the word's highest score)
     sums : (U, K) float64, sum_m tau_km weights_m; may vanish
     log_likelihood : (U, K) float64, lse_k(w); of lost pairs that are not ``exact`` something above it
+    has_lost : whether there are lost pairs
     exact : set of (word, cluster), lost pairs whose lse is known
     log_tau, tau : (K, M) float64, E ln tau, and its exponential divided by the cluster's largest
+    buffers : Buffers of the arrays over words, which are those of the state and last as long as its next step
     """
 
     scores: np.ndarray
     weights: np.ndarray
     sums: np.ndarray
     log_likelihood: np.ndarray
+    has_lost: bool
     exact: set[tuple[int, int]]
     log_tau: np.ndarray
     tau: np.ndarray
+    buffers: Buffers
+
+
+@kernel(error_model="numpy")
+def fill_likelihoods(
+    topic_words, shrink, words, prior, log_total, by_topic, highest, first, last, scores, top, weights, sums, likelihood
+):
+    """Rows first..last-1 of :class:`WordTopics`, given (M, K) ``by_topic``, its ``tau``, and (K,) what that lacks.
+
+    Returns whether a pair of these words is lost.
+    """
+    for u in range(first, last):  # a row at a time, which stays in the cache
+        fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
+        row_maxima(scores, u, u + 1, top)
+        exponentiate(scores, top, u, u + 1, weights)
+        for m in range(weights.shape[1]):
+            weights[u, m] = weights[u, m] if weights[u, m] >= _LEAST_FACTOR else 0.0
+    np.dot(weights[first:last], by_topic, sums[first:last])
+    has_lost = False
+    for u in range(first, last):
+        for k in range(highest.size):
+            has_lost |= sums[u, k] < _LEAST_SUM
+            likelihood[u, k] = log(max(sums[u, k], _LEAST_SUM)) + (top[u] + highest[k])
+    return has_lost
 
 
 def word_topics(
     state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
 ) -> WordTopics:
-    """E ln psi and lse of the given words under the current globals."""
+    """E ln psi and lse of the given words under the current globals, in the state's buffers."""
     n_clusters, n_topics = expected.log_tau.shape
     highest = expected.log_tau.max(axis=1)
     tau = np.exp(expected.log_tau - highest[:, None])
     tau[tau < _LEAST_FACTOR] = 0.0
+    known = state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total
     by_topic = np.ascontiguousarray(tau.T)
-    scores, weights = np.empty((2, len(words), n_topics))
-    sums, log_likelihood = np.empty((2, len(words), n_clusters))
+    scores, weights = (state.buffers.empty(name, len(words), n_topics) for name in ("scores", "weights"))
+    sums, log_likelihood = (state.buffers.empty(name, len(words), n_clusters) for name in ("sums", "log_likelihood"))
     top = np.empty(len(words))
 
-    def work(first: int, last: int) -> None:
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, words, state.topic_prior, total, first, last, scores)
-        row_maxima(scores, first, last, top)
-        exponentiate(scores, top, first, last, weights)
-        weights[first:last][weights[first:last] < _LEAST_FACTOR] = 0.0
-        np.matmul(weights[first:last], by_topic, out=sums[first:last])
-        np.log(np.maximum(sums[first:last], _LEAST_SUM), out=log_likelihood[first:last])
-        log_likelihood[first:last] += top[first:last, None] + highest
+    def work(first: int, last: int) -> bool:
+        return fill_likelihoods(*known, by_topic, highest, first, last, scores, top, weights, sums, log_likelihood)
 
-    in_blocks(pool, work, len(words), WORD_BLOCK)
-    return WordTopics(scores, weights, sums, log_likelihood, set(), expected.log_tau, tau)
+    has_lost = any(in_blocks(pool, work, len(words), WORD_BLOCK))
+    return WordTopics(scores, weights, sums, log_likelihood, has_lost, set(), expected.log_tau, tau, state.buffers)
 
 
 @kernel(error_model="numpy")
-def fill_ratios(word_mass, sums, first, last, indptr, column, ratio):
-    """CSR of R / sums of words first..last-1, lost pairs left out; returns the number of its entries."""
+def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_words):
+    """Words first..last-1: topic_words[u] = P (Q W), and Q^T P is added to ``n_km``, lost pairs left out.
+
+    Rows of ``n_km`` hold something where ``is_there`` (K,) says so.
+    """
+    n_clusters, n_topics = tau.shape
     n = 0
     for u in range(first, last):
-        for k in range(word_mass.shape[1]):
-            if word_mass[u, k] > 0.0 and sums[u, k] >= _LEAST_SUM:
-                column[n] = k
-                ratio[n] = word_mass[u, k] / sums[u, k]
+        for k in range(n_clusters):
+            if word_mass[u, k] > 0.0:
                 n += 1
-        indptr[u - first + 1] = n
-    return n
+                if not is_there[k]:
+                    is_there[k] = True
+                    n_km[k] = 0.0
+    # documents of a small batch are in few clusters each, so that most ratios are 0
+    is_sparse = _SPARSE * n < (last - first) * n_clusters
+    q = np.empty((0 if is_sparse else last - first, n_clusters))
+    own, out = np.empty((2, n_topics))
+    for u in range(first, last):
+        for m in range(n_topics):
+            own[m], out[m] = weights[u, m], 0.0
+        for k in range(n_clusters):
+            is_known = word_mass[u, k] > 0.0 and sums[u, k] >= _LEAST_SUM
+            ratio = word_mass[u, k] / sums[u, k] if is_known else 0.0
+            if not is_sparse:
+                q[u - first, k] = ratio
+            elif is_known:
+                for m in range(n_topics):
+                    out[m] += ratio * tau[k, m]
+                for m in range(n_topics):
+                    n_km[k, m] += ratio * own[m]
+        if is_sparse:
+            for m in range(n_topics):
+                topic_words[u, m] = out[m] * own[m]
+    if not is_sparse:
+        np.dot(q, tau, topic_words[first:last])
+        part = np.dot(q.T, weights[first:last])
+        for k in range(n_clusters):
+            if is_there[k]:
+                n_km[k] += part[k]
+        for u in range(first, last):
+            for m in range(n_topics):
+                topic_words[u, m] *= weights[u, m]
 
 
 @kernel(error_model="numpy")
-def has_lost(word_mass, sums):
-    """Whether any lost pair has a mass."""
-    for u in range(word_mass.shape[0]):
-        for k in range(word_mass.shape[1]):
-            if word_mass[u, k] > 0.0 and sums[u, k] < _LEAST_SUM:
-                return True
-    return False
+def add_shares(parts, is_there, tau, n_km):
+    """n_km = W (the sum of ``parts`` (shares, K, M), whose rows hold something where ``is_there`` says so)."""
+    for k in range(tau.shape[0]):
+        for m in range(tau.shape[1]):
+            n_km[k, m] = 0.0
+        for share in range(parts.shape[0]):
+            if is_there[share, k]:
+                for m in range(tau.shape[1]):
+                    n_km[k, m] += parts[share, k, m]
+        for m in range(tau.shape[1]):
+            n_km[k, m] *= tau[k, m]
 
 
 def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int, int]]:
     """(word, cluster) of the lost pairs that have a mass R_k(w)."""
-    if not has_lost(word_mass, likelihoods.sums):
+    if not likelihoods.has_lost:
         return []
     words, clusters = np.nonzero((likelihoods.sums < _LEAST_SUM) & (word_mass > 0))
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
@@ -139,25 +199,23 @@ def topic_statistics(
     likelihoods: WordTopics, word_mass: np.ndarray, pool: Executor | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """(K, M) float64 expected tokens of each topic in each cluster, and (U, M) of each word, given R (U, K)."""
-    n_words, n_topics = likelihoods.scores.shape
-    n_clusters = word_mass.shape[1]
-    topic_words = np.empty((n_words, n_topics))
+    n_words, n_topics = likelihoods.weights.shape
+    n_clusters, n_blocks = len(likelihoods.tau), -(-n_words // WORD_BLOCK)
+    n_shares = min(_SHARES, n_blocks)
+    topic_words = likelihoods.buffers.empty("topic_words", n_words, n_topics)
+    parts = likelihoods.buffers.empty("n_km", n_shares, n_clusters, n_topics)
+    is_there = np.zeros((n_shares, n_clusters), bool)
+    known = word_mass, likelihoods.sums, likelihoods.weights, likelihoods.tau
 
-    def work(first: int, last: int) -> np.ndarray:
-        indptr = np.zeros(last - first + 1, np.int32)
-        column, ratio = np.empty((last - first) * n_clusters, np.int32), np.empty((last - first) * n_clusters)
-        n = fill_ratios(word_mass, likelihoods.sums, first, last, indptr, column, ratio)
-        weights = likelihoods.weights[first:last]
-        q: Any = sp.csr_matrix((ratio[:n], column[:n], indptr), shape=(last - first, n_clusters))
-        # documents of a small batch are in few clusters each, so that most ratios are 0
-        q = q if _SPARSE * n < len(ratio) else q.toarray()
-        np.multiply(q @ likelihoods.tau, weights, out=topic_words[first:last])
-        return np.asarray(q.T @ weights)
+    def work(share: int, _: int) -> None:
+        for block in range(share, n_blocks, n_shares):
+            first = block * WORD_BLOCK
+            last = min(first + WORD_BLOCK, n_words)
+            sum_block(*known, first, last, is_there[share], parts[share], topic_words)
 
-    n_km = np.zeros_like(likelihoods.tau)
-    for part in in_blocks(pool, work, n_words, WORD_BLOCK):
-        n_km += part
-    n_km *= likelihoods.tau
+    in_blocks(pool, work, n_shares, 1)
+    n_km = np.empty_like(likelihoods.tau)
+    add_shares(parts, is_there, likelihoods.tau, n_km)
     for word, k in lost_pairs(likelihoods, word_mass):
         share = likelihoods.scores[word] + likelihoods.log_tau[k] - likelihoods.log_likelihood[word, k]
         n = word_mass[word, k] * np.exp(share)
