@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,20 +38,55 @@ def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
     assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
 
-def test_documents_with_proportions_of_their_own_are_fitted_and_evaluated_by_left_to_right(fitted, tmp_path, capsys):
-    command = ["fit", str(fitted / "data/train"), "--set", "document_concentration=learn", "--set", "start_topics=4"]
-    assert main([*command, "--iterations", "2", "--out", str(tmp_path / "fit")]) == 0
+@pytest.fixture(scope="module")
+def default_fit(fitted, tmp_path_factory):
+    """A fit that names no model."""
+    folder = tmp_path_factory.mktemp("default")
+    command = ["fit", str(fitted / "data/train"), "--set", "start_topics=4", "--context", "year=normal_gamma"]
+    assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0
+    return folder
+
+
+def test_a_fit_has_documents_with_proportions_of_their_own_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
+    settings = json.loads((default_fit / "provenance.json").read_text())["settings"]
+    assert settings["document_concentration"] == "learn"
+    assert Model.load(default_fit / "model.npz").last.has_own_documents
+    others = [["document_concentration=inf"], ["kernel=blocked"], ["one_cluster_per_document=true"]]
+    for number, chosen in enumerate(others):
+        command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out", str(tmp_path / str(number))]
+        assert main([*command, *(part for setting in chosen for part in ("--set", setting))]) == 0
+        assert not Model.load(tmp_path / str(number) / "model.npz").last.has_own_documents
+    told = "--set document_concentration=inf is MC2"
+    assert told not in capsys.readouterr().out
+    command = ["fit", str(fitted / "data/train"), "--set", "one_cluster_per_document=false", "--iterations", "1"]
+    assert main([*command, "--out", str(tmp_path / "own")]) == 0
+    assert told in capsys.readouterr().out
+
+
+def test_all_commands_take_a_model_of_documents_with_proportions_of_their_own(fitted, default_fit, tmp_path, capsys):
+    model, train, test = str(default_fit / "model.npz"), str(fitted / "data/train"), str(fitted / "data/test")
     capsys.readouterr()
-    assert main(["evaluate", str(tmp_path / "fit/model.npz"), str(fitted / "data/test")]) == 0
+    assert main(["evaluate", model, test]) == 0
     printed = json.loads(capsys.readouterr().out)["perplexity"]
     assert list(printed) == ["left_to_right"]
-    assert 1 < printed["left_to_right"] < Corpus.load(fitted / "data/test").n_words
+    assert 1 < printed["left_to_right"] < Corpus.load(test).n_words
+    n_documents = Corpus.load(test).n_documents
+    for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
+        assert main(command) == 0
+        assert len(capsys.readouterr().out.splitlines()) >= n_documents
+    assert main(["clusters", model, train, "--merge-to", "2"]) == 0
+    assert main(["topics", model]) == 0
+    for part in (train, test):
+        assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0
+        assert (tmp_path / Path(part).name / "index.html").is_file()
+    assert main(["verify", model]) == 0
 
 
 def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
     assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
-    _, found, *advice = capsys.readouterr().out.splitlines()
+    _, found, model, *advice = capsys.readouterr().out.splitlines()
+    assert model.startswith("documents have topic proportions of their own (document_concentration=learn)")
     about = json.loads((tmp_path / "fit/provenance.json").read_text())
     assert about["settings"]["topic_prior"] == 0.01
     rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))

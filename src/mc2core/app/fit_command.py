@@ -7,13 +7,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
+#: the model of a fit by Gibbs sampling, unless one of these settings asks for another
+DEFAULT_MODEL = {"document_concentration": "learn"}
+_OTHER_MODELS = ("kernel", "one_cluster_per_document", "token_contexts")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument(
         "corpus", type=Path, help="folder written by 'mc2 import', 'mc2 corpus' (its train) or Corpus.save"
     )
-    parser.add_argument("--engine", default="gibbs", help="gibbs, svi or fastex (default gibbs)")
+    parser.add_argument(
+        "--engine",
+        default="gibbs",
+        help="gibbs, svi or fastex (default gibbs; its documents have topic proportions of their own unless --set "
+        "names document_concentration (inf is MC2), kernel, one_cluster_per_document or token_contexts)",
+    )
     parser.add_argument(
         "--context",
         action="append",
@@ -52,6 +61,8 @@ def run(options: argparse.Namespace) -> None:
         if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
             corpus = corpus.standardised(name)
     given = parse_settings(" ".join(options.set), "--set")
+    if options.engine == "gibbs" and not any(given.get(name) for name in _OTHER_MODELS):
+        given = DEFAULT_MODEL | given
     model, written = options.out / "model.npz", options.out / "provenance.json"
     try:
         provenance = fit_corpus(
@@ -88,9 +99,15 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     lines = [f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"]
     if said := sentence(found):
         lines.append(said)
+    concentration = provenance["settings"].get("document_concentration")  # FastEx has none
+    if concentration == "learn":
+        lines.append(
+            "documents have topic proportions of their own (document_concentration=learn); "
+            "--set document_concentration=inf is MC2, where those of a cluster share them"
+        )
     if found["moving"]:
         longer = f"more iterations (--iterations {2 * options.iterations})"
-        if "clusters" in found["moving"] and provenance["settings"].get("document_concentration") in (None, "inf"):
+        if "clusters" in found["moving"] and concentration == "inf":
             longer += ", or documents with topic proportions of their own (--set document_concentration=learn)"
         lines.append(f"their numbers are not yet those of the model: try {longer}")
     lines.append(f"next: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
