@@ -5,7 +5,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core import Corpus, fit
-from mc2core.engines import FastEx, Gibbs
+from mc2core.engines import SVI, FastEx, Gibbs
 from mc2core.families import DirichletCategorical, NormalGamma
 
 #: what must stay text wherever it is shown
@@ -50,3 +50,10 @@ def gibbs(documents, **settings):
 def fastex(documents):
     """Clusters that are topics; no contexts."""
     return fit(documents.with_contexts({}), FastEx(n_clusters=6, proposal="exact"), iterations=2, seed=1).model
+
+
+def svi(documents):
+    """MC2 by SVI with both contexts, whose documents have proportions of their own."""
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = SVI(contexts=contexts, n_clusters=6, batch_size=None, document_concentration=2.0)
+    return fit(documents, engine, iterations=2, seed=1).model

@@ -102,6 +102,18 @@ def test_search_finds_words_titles_and_names(folder):
         assert page.inner_text("#results") == "nothing found"
 
 
+def test_of_a_large_corpus_search_says_of_how_many_documents(found, tmp_path, monkeypatch):
+    chromium()
+    monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
+    describe(found.model, found.corpus, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert "60 documents" in page.inner_text("#summary")
+        assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
+        page.fill("#search", "nothing like it")
+        said = re.fullmatch(r"nothing found \(of (\d+) on this page\)", page.inner_text("#results"))
+        assert 20 <= int(said[1]) < 60  # and the typical ones
+
+
 def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, found):
     with opened(folder / "index.html") as page:
         assert page.locator("#clusters button").count() == found.n_clusters

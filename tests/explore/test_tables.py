@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from explore.fits import HOSTILE, corpus, fastex, gibbs
+from explore.fits import HOSTILE, corpus, fastex, gibbs, svi
 
 from mc2core.app.cli import main
 from mc2core.explore import describe, documents, page, tables, topics
@@ -174,6 +174,16 @@ def test_documents_have_titles_probabilities_and_a_place(found, made):
     assert (found.cluster[near.argmin(axis=1)] == found.cluster).mean() > 0.8
 
 
+def test_documents_have_their_contexts_with_counts(found):
+    corpus = found.corpus.with_contexts({"author": found.corpus.contexts["author"] * 2})
+    corpus.context_names = {"author": found.corpus.context_names["author"]}
+    said = documents.document_tables(Found(found.model, corpus, found.probability, found.tree))["documents"]
+    for row in (0, 7):
+        counts = corpus.contexts["author"][[row]].toarray().ravel()
+        expected = [f"{name}:{n}" for name, n in zip(corpus.context_names["author"], counts, strict=True) if n]
+        assert said["context_author"][row] == "; ".join(expected)
+
+
 def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(found, monkeypatch):
     monkeypatch.setattr(documents, "MOST_POINTS", 20)
     table = documents.document_tables(found)["documents"]
@@ -193,10 +203,15 @@ def column(packed):
     )
 
 
-@pytest.mark.parametrize("model", ["gibbs", "fastex", "own"])
+@pytest.mark.parametrize("model", ["gibbs", "fastex", "own", "svi"])
 def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
     made = corpus()
-    fitted = fastex(made) if model == "fastex" else gibbs(made, document_concentration=2.0 if model == "own" else "inf")
+    fitted = {
+        "gibbs": gibbs,
+        "fastex": fastex,
+        "own": lambda made: gibbs(made, document_concentration=2.0),
+        "svi": svi,
+    }[model](made)
     describe.describe(fitted, made, tmp_path / "out", "<b>Title</b>")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert "<b>Title</b>" not in text
@@ -218,6 +233,13 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
     rows = pd.concat([files["clusters"], unions])[list(nodes.columns)].reset_index(drop=True)
     assert _same(nodes, rows)
     assert [name for name, _ in data["summary"]] == files["summary"]["name"].tolist()
+    for name, shown in data["contexts"].items():
+        rows = files["documents"][f"context_{name}"][np.array(shown["document"]) - 1]
+        if "number" in shown:
+            assert np.allclose(rows.astype(float), np.array(shown["number"], float), rtol=1e-5, atol=0, equal_nan=True)
+        else:
+            said = ["; ".join(shown["names"][one] for one in several) for several in shown["values"]]
+            assert rows.fillna("").tolist() == said
 
 
 def _same(shown, in_file):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.compute import streams
-from mc2core.explore.clusters import label_names
+from mc2core.explore.clusters import context_names, label_names, own_unit
 from mc2core.explore.found import Found
 
 MOST_POINTS = 8000
@@ -29,12 +32,26 @@ def document_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
     table["cluster"] = found.cluster + 1
     table["probability"] = probability.max(axis=1)
     table[["x", "y"]] = layout(found, seed)
+    for name in sorted(corpus.contexts):
+        table[f"context_{name}"] = _context(found, name)
     known = corpus.documents.add_prefix("document_")
     row, column = np.nonzero(probability >= LEAST_PROBABILITY)
     of_clusters = pd.DataFrame(
         {"document": row + 1, "cluster": column + 1, "probability": probability[row, column]}
     ).sort_values(["document", "probability"], ascending=[True, False], kind="stable", ignore_index=True)
     return {"documents": table.join(known), "document_clusters": of_clusters}
+
+
+def _context(found: Found, name: str) -> Any:
+    """(J,) numbers in their own unit, or the names of each document with a semicolon between, "" for none."""
+    corpus = found.corpus
+    if corpus.context_kinds[name] == "number":
+        return own_unit(corpus, name)
+    names = np.array(context_names(corpus, name), dtype=object)
+    table = corpus.contexts[name]
+    said = names[table.indices]
+    said[table.data > 1] += np.array([f":{count}" for count in table.data[table.data > 1]], dtype=object)
+    return ["; ".join(said[a:b]) for a, b in itertools.pairwise(table.indptr)]
 
 
 def titles_of(found: Found) -> list[str]:

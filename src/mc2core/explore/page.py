@@ -30,6 +30,7 @@ _COLUMNS = {
     "topic_clusters": None,
     "trends": ("of", "number", "context", "start", "end", "share"),
 }
+_SCRIPTS = ("data.js", "charts.js", "panels.js")
 _OF_NODES = ("cluster", "documents", "share", "words", "distinctive_words")
 
 
@@ -46,7 +47,9 @@ def build(found: Found, tables: Tables, title: str) -> str:
     }
     scripts = [charts.library(), pages.data_script("FOUND", data), pages.data_script("CHARTS", charts.charts())]
     body = _asset("page.html").replace("{title}", html.escape(title))
-    return pages.page(title, body, _asset("page.css"), [*scripts, _asset("page.js")])
+    # one function, so that no name of theirs meets one of the library's
+    script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
+    return pages.page(title, body, _asset("page.css"), [*scripts, script])
 
 
 def _asset(name: str) -> str:

@@ -1,0 +1,78 @@
+// -- the tables ------------------------------------------------------------------------------------------------
+const unpack = (column) => (Array.isArray(column) ? column : column.codes.map((code) => column.levels[code] ?? ""));
+const rowsOf = (table) => {
+  if (!table) return [];
+  const names = Object.keys(table), columns = names.map((name) => unpack(table[name]));
+  return (columns[0] || []).map((_, i) => Object.fromEntries(names.map((name, c) => [name, columns[c][i]])));
+};
+const grouped = (rows, key) => {
+  const groups = new Map();
+  for (const row of rows) groups.has(row[key]) ? groups.get(row[key]).push(row) : groups.set(row[key], [row]);
+  return groups;
+};
+const T = FOUND.tables, K = FOUND.clusters;
+const nodes = new Map(rowsOf(FOUND.nodes).map((row) => [row.cluster, row]));
+const documents = rowsOf(T.documents), byDocument = new Map(documents.map((row) => [row.document, row]));
+const points = documents.filter((row) => row.x !== null);
+const nDocuments = +Object.fromEntries(FOUND.summary).documents;
+const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
+const merges = rowsOf(T.merges);
+const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
+const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = grouped(rowsOf(T.cluster_labels), "cluster");
+const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(rowsOf(T.cluster_numbers), "cluster");
+const topics = rowsOf(T.topics), uses = grouped(rowsOf(T.topic_clusters), "topic");
+const usedBy = grouped(rowsOf(T.topic_clusters), "cluster");
+const trends = grouped(rowsOf(T.trends).map((row) => ({ ...row, key: `${row.of} ${row.number}` })), "key");
+for (const [name, context] of Object.entries(FOUND.contexts))
+  context.document.forEach((number, i) => {
+    const row = byDocument.get(number);
+    if (!row) return;
+    row[`in ${name}`] = context.number ? context.number[i] : context.values[i].map((one) => context.names[one]);
+  });
+
+// -- small helpers ---------------------------------------------------------------------------------------------
+const $ = (id) => document.getElementById(id);
+const element = (tag, text, properties = {}) => {
+  const made = Object.assign(document.createElement(tag), properties);
+  if (text !== undefined && text !== null) made.textContent = text;
+  return made;
+};
+const fill = (parent, children) => parent.replaceChildren(...children);
+const percent = (x) => (x === null || x === undefined ? "–" : `${+(100 * x).toPrecision(3)} %`);
+const digits = (x) => (x === null || x === undefined ? "–" : `${+x.toPrecision(4)}`);
+const whole = (x) => Number(x).toLocaleString("en");
+const many = (n, what) => `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f",
+  "#1f9e89", "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794"];
+const REST = "#9aa0a8";
+const ramp = (t) => {
+  const stops = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]];
+  const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
+  return `rgb(${stops[low].map((c, i) => Math.round(c + (at - low) * (stops[low + 1][i] - c))).join(",")})`;
+};
+
+// -- what is left after some merges ----------------------------------------------------------------------------
+let left = FOUND.most, groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
+const cut = (n) => {
+  const parent = new Map();
+  for (const merge of merges) {
+    if (merge.groups_left < n) break;
+    parent.set(merge.first, merge.union).set(merge.second, merge.union);
+  }
+  const root = (node) => { while (parent.has(node)) node = parent.get(node); return node; };
+  groupOf = new Map();
+  for (let cluster = 1; cluster <= K; cluster++) groupOf.set(cluster, root(cluster));
+  groups = [...new Set(groupOf.values())].map((node) => nodes.get(node)).sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
+  colours = new Map(groups.map((row, i) => [row.cluster, i < PALETTE.length ? PALETTE[i] : groups.length <= 60 ? PALETTE[i % PALETTE.length] : REST]));
+  left = n;
+  if (chosen !== null && !nodes.has(chosen)) chosen = null;
+  if (chosen !== null && !colours.has(chosen)) chosen = root(membersOf(chosen)[0]);
+};
+const membersOf = (node) => {
+  if (node <= K) return [node];
+  const merge = merges[node - K - 1];
+  return [...membersOf(merge.first), ...membersOf(merge.second)];
+};
+const nameOf = (node) => (node <= K ? `Cluster ${node}` : `Union ${node}`);
