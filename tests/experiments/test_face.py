@@ -48,7 +48,7 @@ def written(tmp_path):
             "runs": [],
         },
     ]
-    own = {"mine: clusters": str(tmp_path / "explore/mine/index.html")}
+    own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
     write_face(tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own)
     return tmp_path, entries
 
@@ -74,7 +74,7 @@ def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(writt
     links = [link for link in re.findall(r'href="([^"#]+)"', text) if "explore" not in link]
     assert len(links) == 1 + 4 + 3
     assert all((folder / link).is_file() for link in links)
-    assert 'href="explore/mine/index.html"' in text
+    assert '<a href="explore/mine/index.html">mine: clusters</a> found 3 clusters &amp; 5 topics</li>' in text
     picture = base64.b64decode(re.search(r'src="data:image/png;base64,([^"]+)"', text)[1])
     assert picture == (folder / "uai2016/uai2016_figure3.png").read_bytes()
 

@@ -239,6 +239,15 @@ def explored():
     return [f"results/explore/{run}" for run in OWN]
 
 
+def found_by(runs):
+    """Provenance of fits, which says what they found."""
+    return [
+        f"results/fits/{run}/{seed}/provenance.json"
+        for run in runs
+        for seed in PLAN.seeds_of(run)
+    ]
+
+
 def said_of(run):
     """A sentence on a run of the sheet."""
     fit = RUNS[run]["fit"]
@@ -247,6 +256,12 @@ def said_of(run):
         f"{run}: {RUNS[run]['method']} ({fit['engine']}) on {RUNS[run]['dataset']}, contexts {contexts}, "
         f"{fit.get('iterations') or 'no'} iterations; results/fits/{run}/*/provenance.json"
     )
+
+
+def scored_runs():
+    """Runs whose fits are made for the targets of this plan, not snapshots alone."""
+    names = {target.name for target in POSSIBLE if "scores" in target.inputs.values()}
+    return [run for run in RUNS if names & set(RUNS[run]["targets"])]
 
 
 def entry_of(target):
@@ -259,5 +274,7 @@ def entry_of(target):
         "files": {
             kind: path for kind, path in target.outputs().items() if kind != "claims"
         },
-        "runs": [said_of(run) for run in RUNS if target.name in RUNS[run]["targets"]],
+        "runs": {
+            run: said_of(run) for run in RUNS if target.name in RUNS[run]["targets"]
+        },
     }

@@ -57,6 +57,8 @@ rule run_page:
         ],
         explored(),
         claims="results/claims.csv",
+        fits=found_by(scored_runs()),
+        own=[f"results/fits/{run}/0/provenance.json" for run in OWN],
     output:
         "results/index.html",
     log:
@@ -69,11 +71,10 @@ rule run_page:
             f"Datasets: {', '.join(CHOSEN)}; {config['seeds']} seeds. Each table and figure says which of its data are "
             "simulated.",
         ],
-        own={
-            f"{run}: clusters, topics and documents": f"results/explore/{run}"
-            for run in OWN
-        },
-        code=code_digest("mc2core.experiments.report.face"),
+        own={run: f"results/explore/{run}" for run in OWN},
+        code=code_digest(
+            "mc2core.experiments.report.face", "mc2core.engines.running.found"
+        ),
     message:
         "Writing {output}"
     script:

@@ -1,13 +1,16 @@
 """Fit one run of the sheet with one seed; go on from its checkpoint if it was killed."""
 
+import logging
+
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.engines.running.files import fit_corpus
+from mc2core.engines.running.found import sentence
 
 
 def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
-        fit_corpus(
+        done = fit_corpus(
             Corpus.load(f"{snakemake.input.corpus}/train"),
             **snakemake.params.fit,
             seed=int(snakemake.wildcards.seed),
@@ -19,6 +22,7 @@ def main(snakemake):
             threads=snakemake.threads,
             follow_labels=snakemake.params.follow_labels,
         )
+        logging.info("%s", sentence(done["found"]))
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

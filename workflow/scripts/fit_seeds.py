@@ -1,8 +1,11 @@
 """Fit one run of the sheet with every seed, looking at each fit on its way if asked to; go on from checkpoints."""
 
+import logging
+
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.engines.running.files import fit_corpus
+from mc2core.engines.running.found import sentence
 from mc2core.experiments.uai2016.parts.curves import snapshot_times
 
 
@@ -11,7 +14,7 @@ def main(snakemake):
         corpus, fit = Corpus.load(f"{snakemake.input.corpus}/train"), snakemake.params.fit
         n_snapshots = snakemake.params.get("n_snapshots")
         for i, seed in enumerate(snakemake.params.seeds):
-            fit_corpus(
+            done = fit_corpus(
                 corpus,
                 **fit,
                 seed=seed,
@@ -21,6 +24,7 @@ def main(snakemake):
                 checkpoint_every=snakemake.params.checkpoint_every,
                 threads=snakemake.threads,
             )
+            logging.info("%s", sentence(done["found"]))
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

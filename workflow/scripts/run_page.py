@@ -1,18 +1,30 @@
 """Write the page of the run: verdicts, tables and figures."""
 
+from pathlib import Path
+
 import pandas as pd
 
+from mc2core.base import storage
 from mc2core.base.logs import job
+from mc2core.engines.running.found import sentence_of_all
 from mc2core.experiments.report.face import write_face
 
 
 def main(snakemake):
     with job(snakemake.log[0]):
+        of_runs = found_by_run([*snakemake.input.fits, *snakemake.input.own])
         entries = [
-            entry | {"files": {kind: found(snakemake.input, path) for kind, path in entry["files"].items()}}
+            entry
+            | {
+                "files": {kind: found(snakemake.input, path) for kind, path in entry["files"].items()},
+                "runs": ["; ".join(filter(None, (said, of_runs.get(run)))) for run, said in entry["runs"].items()],
+            }
             for entry in snakemake.params.entries
         ]
-        own = {title: f"{found(snakemake.input, folder)}/index.html" for title, folder in snakemake.params.own.items()}
+        own = {
+            f"{run}: clusters, topics and documents": (f"{found(snakemake.input, folder)}/index.html", of_runs[run])
+            for run, folder in snakemake.params.own.items()
+        }
         claims = pd.read_csv(snakemake.input.claims)
         write_face(snakemake.output[0], entries, claims, snakemake.params.about, own)
 
@@ -20,6 +32,14 @@ def main(snakemake):
 def found(paths, path):
     """Where a file lies that a rule names: a module may have put a folder before it."""
     return next(one for one in paths if one == path or one.endswith(f"/{path}"))
+
+
+def found_by_run(paths):
+    """{run: a sentence on what its fits found, and whether that still moves}."""
+    about = {}
+    for path in dict.fromkeys(paths):
+        about.setdefault(Path(path).parts[-3], []).append(storage.read_json(path).get("found", {}))
+    return {run: sentence_of_all(several) for run, several in about.items()}
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mc2core.engines.running.found import found, sentence
+from mc2core.engines.running.found import found, sentence, sentence_of_all
 
 
 def trace(clusters, topics):
@@ -38,3 +38,15 @@ def test_few_iterations_and_no_clusters_say_nothing():
     )
     assert sentence(found([{"elbo": 1.0}] * 20)) == ""
     assert sentence(found([{"clusters": 3.0}] * 20)) == "found 3 clusters, steady over the last 6 iterations"
+
+
+def test_the_fits_of_a_run_are_said_together():
+    steady, climbing = found(trace([12] * 30, [20] * 30)), found(trace(range(10, 40), [22] * 30))
+    assert sentence_of_all([climbing]) == sentence(climbing)
+    assert sentence_of_all([{}, {}]) == sentence_of_all([]) == ""
+    assert (
+        sentence_of_all([steady, climbing, steady])
+        == "found 12 to 39 clusters and 20 to 22 topics in 3 fits; clusters still move in 1 of them"
+    )
+    assert sentence_of_all([steady, steady]) == "found 12 clusters and 20 topics in 2 fits, steady at the end"
+    assert sentence_of_all([found(trace([3] * 5, [4] * 5))] * 2).endswith("too short to tell whether they still move")

@@ -45,6 +45,29 @@ def found(trace: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     return about
 
 
+def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
+    """What :func:`found` says of the fits of one run, one a seed, in a sentence; "" where none reports its numbers."""
+    known = [one for one in about if any(name in one for name in _NAMES)]
+    if len(known) < 2:
+        return sentence(known[0]) if known else ""
+    ranges = [_range([one[name] for one in known if name in one], name) for name in _NAMES]
+    first = f"found {' and '.join(one for one in ranges if one)} in {len(known)} fits"
+    moving = [one for one in known if one["moving"]]
+    if moving:
+        names = " and ".join(name for name in _NAMES if any(name in one["moving"] for one in moving))
+        return f"{first}; {names} still move in {len(moving)} of them"
+    is_short = any(trend is None for one in known for trend in one["trend"].values())
+    return f"{first}, {'too short to tell whether they still move' if is_short else 'steady at the end'}"
+
+
+def _range(values: Sequence[int], name: str) -> str:
+    """ "12 to 15 clusters"; "" of none."""
+    if not values:
+        return ""
+    least, most = min(values), max(values)
+    return f"{least} {name}" if least == most else f"{least} to {most} {name}"
+
+
 def sentence(about: Mapping[str, Any]) -> str:
     """What :func:`found` says, in a sentence or two; "" where the engine reports neither number."""
     names = [name for name in _NAMES if name in about]

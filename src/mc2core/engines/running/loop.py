@@ -22,7 +22,7 @@ from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, run_length
 from mc2core.engines.running import checkpoint as checkpoints
-from mc2core.engines.running.found import found, sentence
+from mc2core.engines.running.found import found
 from mc2core.engines.running.signals import _stop_signals
 from mc2core.engines.running.trace import _trace_file
 from mc2core.model import Model
@@ -290,9 +290,7 @@ def fit(
                 _stop(stop[0], run.now, iterations)
         bar.close()
 
-    about = _result(run, iterations, compile_seconds)
-    logger.info("%s", sentence(about.provenance["found"]))
-    return about
+    return _result(run, iterations, compile_seconds)
 
 
 def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:

@@ -27,7 +27,7 @@ def write_face(
     entries: Sequence[Mapping[str, Any]],
     claims: pd.DataFrame,
     about: Sequence[str],
-    own: Mapping[str, str],
+    own: Mapping[str, tuple[str, str]],
 ) -> None:
     """Write the page of a run.
 
@@ -35,10 +35,11 @@ def write_face(
     ----------
     path : the page; links to data are relative to its folder
     entries : for each table and figure: ``name``, ``paper`` (of PAPERS), ``title``, ``caption`` (reStructuredText),
-        ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it)
+        ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
+        and whether it still moves among them)
     claims : columns target, dataset, claim, verdict, numbers
     about : sentences on the run, below the heading
-    own : title and path of each page of an own corpus
+    own : title of each page of an own corpus: its path, and a sentence on what the fit found
 
     ValueError for a verdict that is none, and for a table whose file holds no table.
     """
@@ -63,10 +64,10 @@ def _asset(name: str) -> str:
     return resources.files("mc2core.experiments.report").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _own(own: Mapping[str, str], folder: Path) -> str:
+def _own(own: Mapping[str, tuple[str, str]], folder: Path) -> str:
     lines = "".join(
-        f'<li><a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(title)}</a></li>'
-        for title, path in own.items()
+        f'<li><a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(title)}</a> {html.escape(found)}</li>'
+        for title, (path, found) in own.items()
     )
     return f"<section><h2>Your own corpus</h2><ul>{lines}</ul></section>" if lines else ""
 
