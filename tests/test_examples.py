@@ -1,8 +1,12 @@
 """The examples of README.md and docs/own_data.md run as they stand."""
 
+import os
 import re
+import resource
 import shlex
 import shutil
+import subprocess
+import sys
 
 import pytest
 from paths import ROOT
@@ -38,3 +42,21 @@ def test_the_guides_commands_run(checkout, capsys):
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     assert "counted as '(rare)'" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_example_takes_less_than_a_minute_with_cold_kernels(checkout):
+    """Import, fit and describe each in a process of its own, every kernel compiled; in seconds of the processor."""
+    commands = [line for block in blocks("README.md", "sh") for line in block.splitlines() if "results/own" in line]
+    commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}
+    spent = []
+    for command in commands:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        call = [sys.executable, "-m", "mc2core", *shlex.split(command)[1:]]
+        subprocess.run(call, env=environment, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert (checkout / "results/own/found/index.html").is_file()
+    assert len(list((checkout / "kernels").rglob("*.nbc"))) > 20
+    assert sum(spent) < 60, spent

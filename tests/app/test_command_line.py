@@ -93,8 +93,26 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
     assert {name: about["found"][name] for name in last} == last
     assert found.startswith(f"found {last['clusters']} clusters and {last['topics']} topics")
-    assert ("still move" in found) == bool(about["found"]["moving"]) == (len(advice) == 2)
-    assert advice[-1].startswith(f"next: mc2 topics {tmp_path}/fit/model.npz")
+    assert ("still move" in found) == bool(about["found"]["moving"]) == (len(advice) == 3)
+    model, corpus = tmp_path / "fit/model.npz", fitted / "data/train"
+    assert advice[-2] == f"next: mc2 describe {model} {corpus} --out {tmp_path}/fit/found"
+    assert advice[-1].startswith(f"or: mc2 topics {model}; mc2 clusters {model} {corpus}")
+    assert main([*command, "--set", "one_cluster_per_document=true", "--iterations", "1", "--out", str(tmp_path)]) == 0
+    told = capsys.readouterr()
+    assert "mc2 describe" not in told.out
+    assert "found" not in told.err  # said once
+
+
+def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mc2core.engines.running.files.fit_corpus", stop)
+    with pytest.raises(SystemExit) as stopped:
+        main(["fit", str(fitted / "data/train"), "--iterations", "3", "--out", str(tmp_path / "fit")])
+    assert stopped.value.code == 130
+    said = capsys.readouterr().err
+    assert said == "mc2: stopped; the same command starts anew, as there is no checkpoint yet\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -181,7 +181,8 @@ def _verify(options: argparse.Namespace) -> None:
         elif checkpoint.is_one(storage.read_arrays(path)):
             print(f"{path}: a whole checkpoint, at iteration {checkpoint.load(path).iteration}")
         else:
-            print(f"{path}: a whole model of {len(Model.load(path).samples)} samples")
+            n = len(Model.load(path).samples)
+            print(f"{path}: a whole model of {n} sample{'s' if n > 1 else ''}")
 
 
 def _clusters(options: argparse.Namespace) -> None:

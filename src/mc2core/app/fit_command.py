@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     given = parse_settings(" ".join(options.set), "--set")
     if options.engine == "gibbs" and not any(given.get(name) for name in _OTHER_MODELS):
         given = DEFAULT_MODEL | given
-    model, written = options.out / "model.npz", options.out / "provenance.json"
+    model, written, checkpoint = (options.out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
     try:
         provenance = fit_corpus(
             corpus,
@@ -79,14 +79,15 @@ def run(options: argparse.Namespace) -> None:
             model=model,
             trace=options.out / "trace.tsv",
             provenance=written,
-            checkpoint=options.out / "checkpoint.npz",
+            checkpoint=checkpoint,
             checkpoint_every=options.checkpoint_every,
             leave_stopped=True,
         )
     except KeyboardInterrupt:
         stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
         so_far = f"; {model} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
-        print(f"mc2: stopped; the same command goes on from the checkpoint{so_far}", file=sys.stderr)
+        went = "goes on from the checkpoint" if checkpoint.is_file() else "starts anew, as there is no checkpoint yet"
+        print(f"mc2: stopped; the same command {went}{so_far}", file=sys.stderr)
         raise SystemExit(130) from None
     print("\n".join(_summary(options, provenance)))
 
@@ -110,7 +111,9 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         if "clusters" in found["moving"] and concentration == "inf":
             longer += ", or documents with topic proportions of their own (--set document_concentration=learn)"
         lines.append(f"their numbers are not yet those of the model: try {longer}")
-    lines.append(f"next: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
+    if not provenance["settings"].get("one_cluster_per_document"):  # an HDP has no clusters to describe
+        lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")
+    lines.append(f"or: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
     return lines
 
 

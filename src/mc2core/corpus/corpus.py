@@ -143,7 +143,8 @@ class Corpus:
         ----------
         text : column of running text; or ``bag=``, a column of words, lists of them or objects of counts.
         settings : by name
-            ``contexts``: columns, or ``{name: column}``, each of numbers, of dates, or of names or lists of names;
+            ``contexts``: columns, or ``{name: column}``, each of numbers, of dates (text is a name: ``pd.to_datetime``
+            makes it a date), or of names or lists of names;
             ``label``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
             of a text, which is one name otherwise; and those of :meth:`from_texts` on words.
 
@@ -232,7 +233,8 @@ class Corpus:
         return self._digest
 
     def __repr__(self) -> str:
-        contexts = ", ".join(self.contexts) or "none"
+        kinds = {"number": "numbers", "counts": "names"}
+        contexts = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
         return (
             f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
         )

@@ -85,11 +85,11 @@ def test_a_data_frame():
     ("make", "message"),
     [
         (lambda: Corpus.from_texts("one text"), "texts is one text; a list of texts"),
-        (lambda: Corpus.from_texts(["a lake", 7]), "texts, document 1, column 'texts': found 7; text is needed"),
+        (lambda: Corpus.from_texts(["a lake", 7]), "texts, index 1, column 'texts': found 7; text is needed"),
         (lambda: Corpus.from_texts([]), "texts has no document"),
         (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but there are 1"),
         (lambda: Corpus.from_texts(["lake"], {"a b": [1]}), "context name 'a b' must be a plain identifier"),
-        (lambda: Corpus.from_texts(["lake"], {"who": [1.5j]}), r"document 0, column .*: found 1\.5j"),
+        (lambda: Corpus.from_texts(["lake"], {"who": [1.5j]}), r"index 0, column .*: found 1\.5j"),
         (lambda: Corpus.from_texts(["lake"], vocabulary=["lake"], max_words=1), "a given vocabulary is kept as it is"),
         (
             lambda: Corpus.from_texts(["lake"], word_counts="twice"),
@@ -97,6 +97,12 @@ def test_a_data_frame():
         ),
         (lambda: Corpus.from_dataframe([1]), "frame is list; a pandas DataFrame is needed"),
         (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "txt"), "no column 'txt'; did you mean 'text'"),
+        (lambda: Corpus.from_texts([3, 4]), r"^texts: 2 of 2 rows cannot be read:\n  index 0, column"),
+        (
+            lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", contexts="text"),
+            r"contexts is 'text'; a list of columns is needed: \['text'\]",
+        ),
+        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", keep="text"), "keep is 'text'; a list"),
         (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give the column of the words"),
         (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
         (
@@ -120,4 +126,7 @@ def test_the_package_shows_what_it_has():
     last = done.model.last
     sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
     assert repr(done.model) == f"Model({sizes}, contexts: none)"
+    contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}
+    said = repr(Corpus.from_texts(TEXTS, contexts))
+    assert said.endswith("contexts: who (names), day (names), year (numbers))")
     assert repr(done) == f"Fit(1 iterations, {done.model!r})"

@@ -61,6 +61,14 @@ def test_it_is_the_fit_of_the_package():
     assert clone(one).get_params() == one.get_params()
 
 
+def test_nothing_is_logged_where_columns_have_no_names(caplog):
+    counts = CountVectorizer().fit_transform(TEXTS)
+    one = MC2Clusterer(iterations=2, settings={"start_topics": 2}).fit(counts)
+    one.transform(counts)
+    assert caplog.text == ""
+    assert one.model_.top_words(1)[0][0] in {f"w{i}" for i in range(counts.shape[1])}
+
+
 def test_what_is_no_count_is_refused():
     for wrong, message in (([[0.5]], "counts are whole numbers"), ([[-1]], "Negative values")):
         with pytest.raises(ValueError, match=message):

@@ -24,7 +24,7 @@ def test_all_bad_rows_are_told_in_one_run(tmp_path):
     with pytest.raises(ValueError, match="cannot be read") as caught:
         read_table(path, layout)
     assert str(caught.value).splitlines() == [
-        f"{path}: 4 of 6 rows cannot be read ('skip_bad' leaves out so many):",
+        f"{path}: 4 of 6 rows cannot be read:",
         "  line 3, column 'year': found 'soon'; a finite number, or nothing where it is missing, is needed",
         "  line 4 has 1 fields, but the header has 3",
         "  line 6, column 'year': found 'never'; a finite number, or nothing where it is missing, is needed",
@@ -37,6 +37,14 @@ def test_all_bad_rows_are_told_in_one_run(tmp_path):
     assert corpus.contexts["year"].tolist() == [1990, 1992]
     assert [(one.what, one.number) for one in dropped] == [("documents", 4)]
     assert [row.place for row in bad.first] == [3, 4, 6, 7]
+
+
+def test_the_option_that_leaves_out_bad_rows_is_named_where_there_is_one(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(CSV)
+    with pytest.raises(ValueError, match=r"3 of 5 rows cannot be read \(--skip-bad 3, 'skip_bad' in a plan, leaves"):
+        read_own(path, {"text": "text", "contexts": ["year:number"]})
+    assert read_own(path, {"text": "text", "contexts": ["year:number"], "skip_bad": 3})[0].n_documents == 2
 
 
 def test_no_more_than_twenty_bad_rows_are_shown(tmp_path):

@@ -68,7 +68,7 @@ def from_texts(
         word_counts=word_counts,
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
-    placed = ((f"document {place}", row) for place, row in enumerate(rows))
+    placed = ((f"index {place}", row) for place, row in enumerate(rows))
     corpus, _ = corpus_of_rows(make, "texts", placed, layout, vocabulary, rule)
     return _complete(make, corpus, given, contexts or {}, documents)
 
@@ -138,6 +138,9 @@ def from_dataframe(
     content = [(kind, column) for kind, column in (("text", text), ("bag", bag)) if column is not None]
     if len(content) != 1:
         raise ValueError("give the column of the words, either as 'text' or as 'bag'")
+    for name, several in (("contexts", contexts), ("keep", keep)):
+        if isinstance(several, str):
+            raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
     columns = {}
     for name, column in contexts.items() if isinstance(contexts, Mapping) else ((one, one) for one in contexts):
         columns[name] = ContextColumn(column, _kind_of(_cells(frame, column)))

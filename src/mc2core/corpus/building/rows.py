@@ -35,11 +35,13 @@ class BadRows:
     """Bad rows of one run.
 
     allowed : so many are left out; one more is an error.
+    can_allow : whether the user has a say in that, so that the message names the option.
     first : of each the first fault, up to ``allowed`` or MOST_SHOWN of them.
     number : of all of them.
     """
 
     allowed: int = 0
+    can_allow: bool = False
     first: list[BadRow] = field(default_factory=list)
     number: int = 0
 
@@ -59,9 +61,8 @@ class BadRows:
         shown = self.first[:MOST_SHOWN]
         listed = "".join(f"\n  {one}" for one in shown)
         more = "; the first" if self.number > len({one.place for one in shown}) else ""
-        raise ValueError(
-            f"{where}: {self.number:,} of {n_rows:,} rows cannot be read ('skip_bad' leaves out so many){more}:{listed}"
-        )
+        remedy = f" (--skip-bad {self.number}, 'skip_bad' in a plan, leaves them out)" if self.can_allow else ""
+        raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{remedy}{more}:{listed}")
 
     def write(self, path: Path) -> None:
         """A tab-separated list of them: where, column, why."""

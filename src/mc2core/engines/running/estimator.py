@@ -90,8 +90,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
         if sp.issparse(X) and not isinstance(X, sp.csr_matrix):
             X = sp.csr_matrix(X)
-        names = getattr(self, "feature_names_in_", None)
-        return Corpus(self._whole(X), None if names is None else [str(name) for name in names])
+        names = getattr(self, "feature_names_in_", range(X.shape[1]))
+        return Corpus(self._whole(X), [name if isinstance(name, str) else f"w{name}" for name in names])
 
     @staticmethod
     def _whole(X: Any) -> Any:

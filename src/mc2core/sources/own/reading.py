@@ -86,7 +86,7 @@ def read_own(
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
         used["text"] = "text"
     bad = BadRows() if bad is None else bad
-    bad.allowed = whole("skip_bad", given.get("skip_bad", 0), least=0)
+    bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
     corpus, dropped = _read(path, form, used, _columns(earlier) - _columns(given), bad)
     stored = {setting: value for setting, value in used.items() if setting not in (*_WORDS, "skip_bad")}
     stored |= {setting: list(stored[setting]) for setting in ("contexts", "keep", "separators") if setting in stored}
