@@ -209,9 +209,12 @@ def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.ra
     for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
         own_rows = np.flatnonzero(cluster == k)
         if len(own_rows) and m < n_own:
-            group = cluster_rows(unit_rows(take_rows(content, own_rows)), min(own, n_own - m), rng)
-            for one in np.unique(group):
-                words = np.asarray(content[own_rows[group == one]].sum(axis=0)).ravel()
+            n_parts = min(own, n_own - m)
+            parts = [cluster_words[k]]
+            if n_parts > 1:
+                group = cluster_rows(unit_rows(take_rows(content, own_rows)), n_parts, rng)
+                parts = [np.asarray(content[own_rows[group == one]].sum(axis=0)).ravel() for one in np.unique(group)]
+            for words in parts:
                 topic_words[:, m] = words * (0.5 if has_common else 1.0)
                 owner[m] = k
                 m += 1
