@@ -3,12 +3,14 @@
     python benchmarks/fastex_scale.py chain --clusters 10000 --documents 100000 [--proposal neighbours] [--sweeps 8]
     python benchmarks/fastex_scale.py kmeans --clusters 1000 --documents 20000 [--passes 3]
     python benchmarks/fastex_scale.py threads --clusters 10000 --documents 50000
+    python benchmarks/fastex_scale.py exact --clusters 100000 --documents 1000000 --words 5000000
     python benchmarks/fastex_scale.py seating --clusters 2500 --documents 20000
     python benchmarks/fastex_scale.py choices --corpus ohsumed --clusters 1000 --set "tries=2" --set "tries=8"
 
 Prints the tables of fastex_scale.md. Seconds are CPU seconds of the process, start (graph included) first, without
-compilation and scoring, except in ``threads`` (wall). The corpus is the simulated encyclopaedia with seed 7, which no
-figure of the workflow is drawn from; ``choices`` also takes ohsumed (its validation half) and nips from ``--mirror``.
+compilation and scoring, except in ``threads`` and ``exact`` (wall). The corpus is the simulated encyclopaedia with seed
+7, which no figure of the workflow is drawn from; ``choices`` and ``seating`` take ohsumed (its validation half) and
+nips from ``--mirror``, too.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.engines import FastEx
+from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.neighbours.graph import find_neighbours
 from mc2core.model.clustering import variation_of_information
 from mc2core.sources.catalogue import DATASETS
@@ -124,6 +127,23 @@ def threads(given: argparse.Namespace) -> None:
     assert np.array_equal(states[0].cluster, states[1].cluster)
 
 
+def exact(given: argparse.Namespace) -> None:
+    """Wall time of the first documents of an exact sweep from the true clusters, on one thread and on two."""
+    corpus, few = encyclopaedia(given), 5000
+    started = time.process_time()
+    state = ExactState(corpus, FastEx(n_clusters=given.clusters, **given.set[0])._settings, np.asarray(corpus.labels))
+    print(f"tables: {time.process_time() - started:.0f} s of CPU, once compiled less")
+    state.cluster = state.cluster[:few]
+    heading("threads", "us a document", "moved")
+    for sweep, many in enumerate((2, 1, 2)):  # the first compiles, and lets documents settle
+        moves = np.zeros(2, np.int64)
+        with thread_budget(many) as pool:
+            started = time.perf_counter()
+            state.sweep(streams.key(0, "benchmark", sweep), moves, pool)
+        if sweep:
+            row(many, f"{(time.perf_counter() - started) / few * 1e6:.0f}", f"{moves[1] / few:.3f}")
+
+
 @numba.njit
 def seat(neighbours, order, uniforms, share, n_clusters, cluster):
     """Seat documents in ``order``: with probability ``share`` beside a neighbour that is seated, else anywhere."""
@@ -202,7 +222,7 @@ def settings_of(text: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables = {f.__name__: f for f in (chain, kmeans, threads, seating, choices)}
+    tables = {f.__name__: f for f in (chain, kmeans, threads, exact, seating, choices)}
     parser.add_argument("what", choices=tables)
     parser.add_argument("--clusters", type=int, default=1000)
     parser.add_argument("--documents", type=int, default=20_000)

@@ -124,7 +124,7 @@ class FastEx(Engine):
         proposals, take the place of the counts while they last.
     threads : int in [1, inf), default 1
         Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, hashed
-        proposals in rounds, and, two of them, exact sweeps of 10,000 clusters or more; exact sweeps of fewer, and
+        proposals in rounds, and, two of them, exact sweeps of 100,000 clusters or more; exact sweeps of fewer, and
         hashed ones of a document at a time, take one thread.
 
     Raises

@@ -40,19 +40,15 @@ from mc2core.engines.fastex.components import (
 from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
 from mc2core.engines.fastex.limits import refuse_scores
-from mc2core.engines.fastex.tables import (
-    build_tables,
-    count_log_gammas,
-    fill_tables,
-    is_frequent,
-    log_cells,
-    term,
-)
+from mc2core.engines.fastex.tables import build_tables, count_log_gammas, fill_tables, is_frequent, log_cells, term
 
 _PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
 _PREFETCH_LINES = 8
-#: threads share a sweep from so many clusters on: below, a draw takes no longer than to hand it to a thread
-MIN_SHARED_CLUSTERS = 10_000
+#: two threads share a sweep from so many clusters on; with fewer, handing draws out takes as long as they do
+MIN_SHARED_CLUSTERS = 100_000
+_HALF = 2  # documents that each draws for ahead; more would more often be in vain
+_AHEAD = 2 * _HALF
+_ALONE = 16  # documents drawn for by one thread after documents moved early
 
 
 class Model(NamedTuple):
@@ -268,19 +264,28 @@ def choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, 
 
 
 @kernel
+def choose_ahead(key, first, last, model, log_gamma, cells, tables, sizes, terms, cluster, ahead, scores, likely):
+    """Fill (last - first,) int64 ``ahead`` with draws for documents ``first`` to ``last - 1``; no document moves."""
+    for j in range(first, last):
+        ahead[j - first] = choose_exactly(
+            key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely
+        )
+
+
+@kernel
 def sweep_exact(key, first, last, model, log_gamma, cells, tables, sizes, terms, cluster, moves, ahead, scores, likely):
     """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
 
-    ``ahead`` (last - first,) or (0,) int64: what :func:`choose_exactly` drew for them as clusters were before; it holds
-    until a document moves. ``terms`` are kept those of the clusters. ``moves`` (2,) int64 as in
-    :func:`.hashed.sweep.sweep`. Returns ``last``, or -1 - j where document j has scores that are not finite.
+    ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
+    then the sweep stops. ``terms`` are kept those of the clusters. ``moves`` (2,) int64 as in
+    :func:`.hashed.sweep.sweep`. Returns the document after the last one, or -1 - j where document j has scores that are
+    not finite.
     """
     n_k, sums, squares = sizes
     head, slope, tail, shape = terms
-    is_as_before = ahead.size > 0
     for j in range(first, last):
         old, mass = np.int64(cluster[j]), cells.mass[j]
-        if is_as_before:
+        if ahead.size > 0:
             new = ahead[j - first]
         else:
             new = choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely)
@@ -288,7 +293,6 @@ def sweep_exact(key, first, last, model, log_gamma, cells, tables, sizes, terms,
             return -1 - j
         if new == old:
             continue
-        is_as_before = False
         moves[0] += 1
         moves[1] += 1
         cluster[j] = new
@@ -297,6 +301,8 @@ def sweep_exact(key, first, last, model, log_gamma, cells, tables, sizes, terms,
             n_k[k] += sign
             sums[k] += sign * mass
             head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], sums[k], squares[k])
+        if ahead.size > 0:
+            return j + 1
     return last
 
 
@@ -345,28 +351,31 @@ class ExactState(State):
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, with the same bits on any number of threads.
 
-        Of very many clusters, two threads draw for two documents at a time; the second draw is made anew where the
-        first document moves. Moves are added to both entries of ``moves``. ValueError, with the document, where scores
-        are not finite.
+        Of very many clusters, two threads draw for a few documents ahead, and for those after one that moves again.
+        Moves are added to both entries of ``moves``. ValueError, with the document, where scores are not finite.
         """
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))
         fill_terms(self.model, self.clusters, terms)
         data = self.model, self.log_gamma, self.cells, self.tables, self.clusters, terms, self.cluster
-        is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
         scores, likely = np.empty((2, n_clusters)), np.empty((2, n_clusters), np.int64)
-        step, ahead = (2 if is_shared else n_documents), np.empty(0, np.int64)
-        for first in range(0, n_documents, step):
-            last = min(first + step, n_documents)
-            if is_shared:
+        is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
+        first, is_ahead = 0, is_shared
+        while first < n_documents:
+            last = min(first + (_AHEAD if is_ahead else _ALONE if is_shared else n_documents), n_documents)
+            ahead = np.empty(last - first if is_ahead else 0, np.int64)
 
-                def choose(i: int, _: int, first: int = first) -> int:
-                    return choose_exactly(key, *data, first + i, scores[i], likely[i])
+            def choose(i: int, stop: int, first: int = first, ahead: np.ndarray = ahead) -> None:
+                scratch = scores[i // _HALF], likely[i // _HALF]
+                choose_ahead(key, first + i, first + stop, *data, ahead[i:stop], *scratch)
 
-                ahead = np.array(in_blocks(pool, choose, last - first, 1))
+            if is_ahead:
+                in_blocks(pool, choose, last - first, _HALF)
             done = sweep_exact(key, first, last, *data, moves, ahead, scores[0], likely[0])
             if done < 0:
                 refuse_scores(self.settings, f"document {-1 - done}")
+            is_ahead = is_shared and (not is_ahead or done - first > _HALF)
+            first = done
 
     @property
     def sizes(self) -> np.ndarray:
