@@ -26,7 +26,7 @@ from mc2core.compute.threads import thread_budget
 from mc2core.engines.fastex import choice, exact, tables
 from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.engines.fastex.engine import FastEx
-from mc2core.engines.fastex.exact import ExactState, Terms, fill_terms, sweep_exact
+from mc2core.engines.fastex.exact import ExactState, Mixture, Terms, fill_terms, sweep_exact
 from mc2core.engines.fastex.hashed.moves import add_or_remove, choose, workspace
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.hashed.sweep import sweep
@@ -50,7 +50,7 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
     scratch, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
     fill_terms(model, clusters, terms)
-    data = model, log_gamma, cells, tables, clusters, terms, cluster, moves, ahead, scratch, likely
+    data = Mixture(model, log_gamma, cells, tables, clusters, terms), cluster, moves, ahead, scratch, likely
     for t in range(n):
         sweep_exact(seed + np.uint64(t), 0, cluster.size, *data)
         visits[(cluster * place).sum()] += 1

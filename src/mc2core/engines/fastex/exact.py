@@ -40,7 +40,17 @@ from mc2core.engines.fastex.components import (
 from mc2core.engines.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.engines.fastex.hashed.passes import JOINT_UNIT
 from mc2core.engines.fastex.limits import refuse_scores
-from mc2core.engines.fastex.tables import build_tables, count_log_gammas, fill_tables, is_frequent, log_cells, term
+from mc2core.engines.fastex.tables import (
+    Cells,
+    Tables,
+    add_or_remove,
+    build_tables,
+    count_log_gammas,
+    fill_tables,
+    is_frequent,
+    log_cells,
+    term,
+)
 
 _PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
 _PREFETCH_LINES = 8
@@ -77,6 +87,17 @@ class Terms(NamedTuple):
     slope: np.ndarray
     tail: np.ndarray
     shape: np.ndarray
+
+
+class Mixture(NamedTuple):
+    """All that draws read, but for the assignments."""
+
+    model: Model
+    log_gamma: np.ndarray
+    cells: Cells
+    tables: Tables
+    sizes: Sizes
+    terms: Terms
 
 
 # -- a cluster's part ----------------------------------------------------------------------------------------------
@@ -133,41 +154,6 @@ def excess(component, mass, head, slope, tail, shape):
 
 
 # -- the words' part -----------------------------------------------------------------------------------------------
-@kernel
-def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
-    """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
-    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
-    place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
-    rows, table, terms = tables.rows, tables.counts, tables.terms
-    component, word_prior = model.component, model.word_prior
-    squares = np.int64(0)
-    for cell in range(cells.indptr[j], cells.rare[j]):
-        change = np.int64(sign * counts[cell])
-        f = word[place[cell]]
-        n = table[f, k] + change
-        squares += change * (2 * n - change)
-        table[f, k] = n
-        for row in range(rows[f], rows[f + 1]):
-            terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
-    for cell in range(cells.rare[j], cells.indptr[j + 1]):
-        change = np.int64(sign * counts[cell])
-        start = place[cell]
-        last = start + lists[start, 0]
-        i = start + 1
-        while i <= last and lists[i, 0] != k:
-            i += 1
-        if i > last:
-            lists[start, 0] += 1
-            lists[i, 0], lists[i, 1] = k, 0
-        n = lists[i, 1] + change
-        squares += change * (2 * n - change)
-        lists[i, 1] = n
-        if n == 0:
-            lists[start, 0] -= 1
-            lists[i, 0], lists[i, 1] = lists[last, 0], lists[last, 1]
-    return squares
-
-
 @kernel
 def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     """Fill (K,) float64 ``scores`` with document j's sums of :func:`.tables.term`; those of ``own`` without it."""
@@ -251,11 +237,12 @@ def weigh_document(model, log_gamma, cells, tables, sizes, terms, j, own, scores
 
 
 @kernel
-def choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely):
+def choose_exactly(key, mixture, cluster, j, scores, likely):
     """Cluster drawn for document j given all others, -1 where scores are not finite; changes scratch memory alone.
 
     (K,) ``scores`` float64 and ``likely`` int64 are scratch.
     """
+    model, log_gamma, cells, tables, sizes, terms = mixture
     n = weigh_document(model, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
     stream = np.zeros(2, np.uint64)
     streams.seek(stream, key, j)
@@ -264,31 +251,27 @@ def choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, 
 
 
 @kernel
-def choose_ahead(key, first, last, model, log_gamma, cells, tables, sizes, terms, cluster, ahead, scores, likely):
+def choose_ahead(key, first, last, mixture, cluster, ahead, scores, likely):
     """Fill (last - first,) int64 ``ahead`` with draws for documents ``first`` to ``last - 1``; no document moves."""
     for j in range(first, last):
-        ahead[j - first] = choose_exactly(
-            key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely
-        )
+        ahead[j - first] = choose_exactly(key, mixture, cluster, j, scores, likely)
 
 
 @kernel
-def sweep_exact(key, first, last, model, log_gamma, cells, tables, sizes, terms, cluster, moves, ahead, scores, likely):
+def sweep_exact(key, first, last, mixture, cluster, moves, ahead, scores, likely):
     """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
 
     ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
-    then the sweep stops. ``terms`` are kept those of the clusters. ``moves`` (2,) int64 as in
+    then the sweep stops. The mixture's sizes, tables and terms follow. ``moves`` (2,) int64 as in
     :func:`.hashed.sweep.sweep`. Returns the document after the last one, or -1 - j where document j has scores that are
     not finite.
     """
+    model, log_gamma, cells, tables, sizes, terms = mixture
     n_k, sums, squares = sizes
     head, slope, tail, shape = terms
     for j in range(first, last):
         old, mass = np.int64(cluster[j]), cells.mass[j]
-        if ahead.size > 0:
-            new = ahead[j - first]
-        else:
-            new = choose_exactly(key, model, log_gamma, cells, tables, sizes, terms, cluster, j, scores, likely)
+        new = ahead[j - first] if ahead.size > 0 else choose_exactly(key, mixture, cluster, j, scores, likely)
         if new < 0:
             return -1 - j
         if new == old:
@@ -357,7 +340,7 @@ class ExactState(State):
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))
         fill_terms(self.model, self.clusters, terms)
-        data = self.model, self.log_gamma, self.cells, self.tables, self.clusters, terms, self.cluster
+        mixture = Mixture(self.model, self.log_gamma, self.cells, self.tables, self.clusters, terms)
         scores, likely = np.empty((2, n_clusters)), np.empty((2, n_clusters), np.int64)
         is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
         first, is_ahead = 0, is_shared
@@ -367,11 +350,11 @@ class ExactState(State):
 
             def choose(i: int, stop: int, first: int = first, ahead: np.ndarray = ahead) -> None:
                 scratch = scores[i // _HALF], likely[i // _HALF]
-                choose_ahead(key, first + i, first + stop, *data, ahead[i:stop], *scratch)
+                choose_ahead(key, first + i, first + stop, mixture, self.cluster, ahead[i:stop], *scratch)
 
             if is_ahead:
                 in_blocks(pool, choose, last - first, _HALF)
-            done = sweep_exact(key, first, last, *data, moves, ahead, scores[0], likely[0])
+            done = sweep_exact(key, first, last, mixture, self.cluster, moves, ahead, scores[0], likely[0])
             if done < 0:
                 refuse_scores(self.settings, f"document {-1 - done}")
             is_ahead = is_shared and (not is_ahead or done - first > _HALF)

@@ -157,6 +157,41 @@ def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, square
 
 
 @kernel
+def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
+    """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
+    rows, table, terms = tables.rows, tables.counts, tables.terms
+    component, word_prior = model.component, model.word_prior
+    squares = np.int64(0)
+    for cell in range(cells.indptr[j], cells.rare[j]):
+        change = np.int64(sign * counts[cell])
+        f = word[place[cell]]
+        n = table[f, k] + change
+        squares += change * (2 * n - change)
+        table[f, k] = n
+        for row in range(rows[f], rows[f + 1]):
+            terms[row, k] = term(component, log_gamma, word_prior, n, x[row])
+    for cell in range(cells.rare[j], cells.indptr[j + 1]):
+        change = np.int64(sign * counts[cell])
+        start = place[cell]
+        last = start + lists[start, 0]
+        i = start + 1
+        while i <= last and lists[i, 0] != k:
+            i += 1
+        if i > last:
+            lists[start, 0] += 1
+            lists[i, 0], lists[i, 1] = k, 0
+        n = lists[i, 1] + change
+        squares += change * (2 * n - change)
+        lists[i, 1] = n
+        if n == 0:
+            lists[start, 0] -= 1
+            lists[i, 0], lists[i, 1] = lists[last, 0], lists[last, 1]
+    return squares
+
+
+@kernel
 def log_cells(tables, log_gamma, word_prior):
     """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
     table, lists, starts = tables.counts, tables.lists, tables.starts
