@@ -60,21 +60,41 @@ class WordTopics(NamedTuple):
     buffers: Buffers
 
 
-@kernel(error_model="numpy")
-def fill_likelihoods(
-    topic_words, shrink, words, prior, log_total, by_topic, highest, first, last, scores, top, weights, sums, likelihood
-):
-    """Rows first..last-1 of :class:`WordTopics`, given (M, K) ``by_topic``, its ``tau``, and (K,) what that lacks.
+class _Topics(NamedTuple):
+    """The globals that likelihoods read: what :func:`.local.fill_log_psi` takes, (M, K) ``tau`` transposed, and the
+    (K,) logarithms it was divided by."""
 
-    Returns whether a pair of these words is lost.
-    """
+    topic_words: np.ndarray
+    shrink: float
+    words: np.ndarray
+    prior: float
+    log_total: np.ndarray
+    by_topic: np.ndarray
+    highest: np.ndarray
+
+
+class _Rows(NamedTuple):
+    """Arrays of :class:`WordTopics` to be filled, and (U,) the highest score of each word."""
+
+    scores: np.ndarray
+    top: np.ndarray
+    weights: np.ndarray
+    sums: np.ndarray
+    log_likelihood: np.ndarray
+
+
+@kernel(error_model="numpy")
+def fill_likelihoods(topics, rows, first, last):
+    """Rows first..last-1 of :class:`_Rows`, given :class:`_Topics`; whether a pair of these words is lost."""
+    highest = topics.highest
+    scores, top, weights, sums, likelihood = rows
     for u in range(first, last):  # a row at a time, which stays in the cache
-        fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
+        fill_log_psi(topics.topic_words, topics.shrink, topics.words, topics.prior, topics.log_total, u, u + 1, scores)
         row_maxima(scores, u, u + 1, top)
         exponentiate(scores, top, u, u + 1, weights)
         for m in range(weights.shape[1]):
             weights[u, m] = weights[u, m] if weights[u, m] >= _LEAST_FACTOR else 0.0
-    np.dot(weights[first:last], by_topic, sums[first:last])
+    np.dot(weights[first:last], topics.by_topic, sums[first:last])
     has_lost = False
     for u in range(first, last):
         for k in range(highest.size):
@@ -91,14 +111,16 @@ def word_topics(
     highest = expected.log_tau.max(axis=1)
     tau = np.exp(expected.log_tau - highest[:, None])
     tau[tau < _LEAST_FACTOR] = 0.0
-    known = state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total
-    by_topic = np.ascontiguousarray(tau.T)
+    topics = _Topics(
+        state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total,
+        np.ascontiguousarray(tau.T), highest,
+    )  # fmt: skip
     scores, weights = (state.buffers.empty(name, len(words), n_topics) for name in ("scores", "weights"))
     sums, log_likelihood = (state.buffers.empty(name, len(words), n_clusters) for name in ("sums", "log_likelihood"))
-    top = np.empty(len(words))
+    rows = _Rows(scores, np.empty(len(words)), weights, sums, log_likelihood)
 
     def work(first: int, last: int) -> bool:
-        return fill_likelihoods(*known, by_topic, highest, first, last, scores, top, weights, sums, log_likelihood)
+        return fill_likelihoods(topics, rows, first, last)
 
     has_lost = any(in_blocks(pool, work, len(words), WORD_BLOCK))
     return WordTopics(scores, weights, sums, log_likelihood, has_lost, set(), expected.log_tau, tau, state.buffers)
