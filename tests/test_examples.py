@@ -2,7 +2,6 @@
 
 import os
 import re
-import resource
 import shlex
 import shutil
 import subprocess
@@ -45,18 +44,16 @@ def test_the_guides_commands_run(checkout, capsys):
 
 
 @pytest.mark.slow
-def test_the_example_takes_less_than_a_minute_with_cold_kernels(checkout):
-    """Import, fit and describe each in a process of its own, every kernel compiled; in seconds of the processor."""
+def test_the_example_compiles_the_kernels_that_it_needs(checkout):
+    """Import, fit and describe, each in a process of its own; their seconds are in benchmarks/compile_times.md."""
     commands = [line for block in blocks("README.md", "sh") for line in block.splitlines() if "results/own" in line]
     commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}
-    spent = []
     for command in commands:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         call = [sys.executable, "-m", "mc2core", *shlex.split(command)[1:]]
         subprocess.run(call, env=environment, check=True, capture_output=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert (checkout / "results/own/found/index.html").is_file()
-    assert len(list((checkout / "kernels").rglob("*.nbc"))) > 20
-    assert sum(spent) < 60, spent
+    stored = [path.name.partition(".")[0] for path in (checkout / "kernels").rglob("*.nbc")]
+    assert 20 < len(stored) < 120
+    others = {"local", "exact", "visits", "graph", "passes", "uncollapsed"}  # of SVI and FastEx
+    assert not others & set(stored)
