@@ -3,6 +3,7 @@
 import csv
 import json
 import logging
+import re
 import shutil
 import signal
 import subprocess
@@ -67,10 +68,13 @@ def test_all_commands_take_a_model_of_documents_with_proportions_of_their_own(fi
     model, train, test = str(default_fit / "model.npz"), str(fitted / "data/train"), str(fitted / "data/test")
     capsys.readouterr()
     assert main(["evaluate", model, test]) == 0
-    printed = json.loads(capsys.readouterr().out)["perplexity"]
+    said, n_documents = capsys.readouterr(), Corpus.load(test).n_documents
+    printed = json.loads(said.out)["perplexity"]
     assert list(printed) == ["left_to_right"]
     assert 1 < printed["left_to_right"] < Corpus.load(test).n_words
-    n_documents = Corpus.load(test).n_documents
+    assert re.search(rf"left_to_right: 100%.*{n_documents}/{n_documents}", said.err)
+    assert main(["evaluate", model, test, "--threads", "2"]) == 0
+    assert json.loads(capsys.readouterr().out)["perplexity"] == printed
     for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
         assert main(command) == 0
         assert len(capsys.readouterr().out.splitlines()) >= n_documents

@@ -353,7 +353,6 @@ def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estim
     np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
     order = generator.permutation(70)[:25]
     np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
-    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 9)
     monkeypatch.setattr(mixture, "_CELLS", 12)
     np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
     np.testing.assert_allclose(

@@ -91,6 +91,7 @@ def _add_readers(commands: Any) -> None:
         help="of perplexity; may be given again (default marginal; left_to_right with a document_concentration)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
+    evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
 
     topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first")
     topics.add_argument("model", type=Path, help="model.npz")
@@ -145,7 +146,9 @@ def _evaluate(options: argparse.Namespace) -> None:
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
     names = options.estimator or ["left_to_right" if model.last.has_own_documents else "marginal"]
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
-    scores["perplexity"] = {name: model.perplexity(corpus, name, options.seed) for name in names}
+    scores["perplexity"] = {
+        name: model.perplexity(corpus, name, options.seed, options.threads, progress=True) for name in names
+    }
     print(json.dumps(scores | predicted_agreement(model, corpus), indent=2))
 
 

@@ -86,9 +86,9 @@ class Block:
         )
 
 
-def blocks(corpus: Corpus, n_clusters: int) -> list[np.ndarray]:
-    """Numbers of documents in blocks, such that a block's table of documents by clusters stays small."""
-    size = max(1, min(_MOST_DOCUMENTS, _CELLS // max(n_clusters, 1)))
+def blocks(corpus: Corpus, n_clusters: int, most: int = _MOST_DOCUMENTS) -> list[np.ndarray]:
+    """Numbers of documents in blocks of at most ``most``, whose table of documents by clusters stays small."""
+    size = max(1, min(most, _CELLS // max(n_clusters, 1)))
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
 
 

@@ -193,9 +193,11 @@ class Model:
         """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.model.perplexity`)."""
         return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 
-    def perplexity(self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1) -> float:
+    def perplexity(
+        self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1, progress: bool = False
+    ) -> float:
         """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V."""
-        return perplexity.perplexity(corpus, self, estimator, seed, threads)
+        return perplexity.perplexity(corpus, self, estimator, seed, threads, progress)
 
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.base.checks import choice
+from mc2core.base.progress import Bar
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.model import own_documents
@@ -38,6 +39,8 @@ LEFT_TO_RIGHT_MOVES = 5
 
 # documents a thread takes at a time
 _CHUNK = 16
+# documents between two steps of the progress bar where numbers are drawn
+_DRAWN_BLOCK = 256
 
 
 # -- the estimators: ln p(w_j) of a block under one sample, (B,) ------------------------------------------------------
@@ -198,7 +201,12 @@ def estimator_of(name: str) -> Estimator:
 
 
 def log_likelihood(
-    corpus: Corpus, model: ModelLike, estimator: str = "marginal", seed: int = 0, threads: int = 1
+    corpus: Corpus,
+    model: ModelLike,
+    estimator: str = "marginal",
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool = False,
 ) -> np.ndarray:
     """ln p(w_j) of every document.
 
@@ -229,6 +237,8 @@ def log_likelihood(
         Of the random streams, which are keyed by the sample's number and the document's words.
     threads : int
         Never changes a result.
+    progress : bool
+        Whether a bar of documents is shown.
 
     Returns
     -------
@@ -257,8 +267,12 @@ def log_likelihood(
     mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
-    for rows in blocks(corpus, max(mixture.tau.shape[0] for mixture in mixtures)):
-        out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads)
+    n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
+    of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
+    with Bar(total=len(out), desc=estimator, unit=" documents", disable=not progress) as bar:
+        for rows in of_documents:
+            out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads)
+            bar.update(len(rows))
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
     if not (out < np.inf).all():
         wrong = int(np.flatnonzero(~(out < np.inf))[0])
@@ -269,7 +283,14 @@ def log_likelihood(
     return out
 
 
-def perplexity(corpus: Corpus, model: ModelLike, estimator: str = "marginal", seed: int = 0, threads: int = 1) -> float:
+def perplexity(
+    corpus: Corpus,
+    model: ModelLike,
+    estimator: str = "marginal",
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool = False,
+) -> float:
     """exp(-sum_j ln p(w_j) / sum_j N_j), words only; see :func:`log_likelihood`. A uniform model gives V.
 
     ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
@@ -277,4 +298,4 @@ def perplexity(corpus: Corpus, model: ModelLike, estimator: str = "marginal", se
     n_tokens = corpus.n_tokens
     if n_tokens == 0:
         raise ValueError("perplexity needs words: no document of the corpus has a token")
-    return float(np.exp(-log_likelihood(corpus, model, estimator, seed, threads).sum() / n_tokens))
+    return float(np.exp(-log_likelihood(corpus, model, estimator, seed, threads, progress).sum() / n_tokens))
