@@ -24,6 +24,7 @@ from mc2core.compute.threads import in_blocks
 #: stands for a neighbour where fewer were found; these come last
 NOBODY = -1
 _BLOCK = 2000  # documents whose neighbours one thread looks for at a time
+_PARTS = 4  # of the documents, from which threads build the index
 _PREFETCH_LINES = 4  # of the list that is read next
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high bits of its multiples are spread evenly
 _PURPOSE = "fastex neighbours"
@@ -49,7 +50,7 @@ class Sums(NamedTuple):
 
 def index_bytes(content: sp.csr_matrix) -> int:
     """Bytes of the :class:`Index` of (J, V) ``content``, at most."""
-    return 4 * content.nnz + 24 * content.shape[1] + 16 * content.shape[0]
+    return 4 * content.nnz + (24 + 8 * _PARTS) * content.shape[1] + 16 * content.shape[0]
 
 
 def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
@@ -61,7 +62,7 @@ def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
     """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`NOBODY` where there are fewer."""
-    index = _build_index(content, seed)
+    index = _build_index(content, seed, pool)
     indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
     found = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
     key = streams.key(seed, _PURPOSE)
@@ -83,31 +84,73 @@ def refuse_graph(neighbours: np.ndarray) -> None:
         raise ValueError(f"'neighbours' has gaps in the row of document {np.argmax(has_gap)}")
 
 
-def _build_index(content: sp.csr_matrix, seed: int) -> Index:
+def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> Index:
     n_documents, n_words = content.shape
+    indptr, words = content.indptr.astype(np.int64), content.indices
     rng = streams.generator(seed, _PURPOSE)
     order = rng.permutation(n_documents).astype(np.int32)
-    frequency = np.bincount(content.indices, minlength=n_words)
-    by_frequency = np.lexsort((rng.permutation(n_words), frequency))
+    part = -(-n_documents // _PARTS)
+    ends = np.zeros((_PARTS, n_words), np.int64)  # where a part's places on a word's list end so far; counts at first
+
+    def count(first: int, last: int) -> None:
+        _count_words(first, last, indptr, words, order, ends[first // part])
+
+    def fill(first: int, last: int) -> None:
+        _fill_lists(first, last, indptr, words, order, ends[first // part], lists)
+
+    in_blocks(pool, count, n_documents, part)
+    frequency = ends.sum(axis=0)
+    keyed = np.empty(n_words, np.int64)
+    keyed[rng.permutation(n_words)] = np.arange(n_words)
+    by_frequency = _in_order(frequency, keyed, n_documents)
     read = by_frequency[is_read(frequency[by_frequency], n_documents)]
     rank = np.full(n_words, -1, np.int32)
     rank[read] = np.arange(len(read))
-    starts = np.concatenate([[0], np.cumsum(frequency[read])]).astype(np.int64)
+    starts = np.concatenate([[0], np.cumsum(frequency[read])])
+    begin = np.zeros(n_words, np.int64)
+    begin[read] = starts[:-1]
+    for of_part in ends:
+        begin += of_part
+        np.subtract(begin, of_part, out=of_part)
+    ends[:, rank < 0] = -1
     lists = np.empty(starts[-1], np.int32)
-    _fill_lists(content.indptr.astype(np.int64), content.indices, order, rank, starts[:-1].copy(), lists)
+    in_blocks(pool, fill, n_documents, part)
     return Index(order, rank, starts, lists, np.log(n_documents / frequency[read]).astype(np.float32))
 
 
 @kernel
-def _fill_lists(indptr, words, order, rank, ends, lists):
-    """Write each document's place to the lists of its words; ``ends`` (R,) int64 begin as the lists' starts."""
-    for place in range(order.size):
+def _count_words(first, last, indptr, words, order, counts):
+    """Add the documents at places ``first`` to ``last - 1`` to the ``counts`` (V,) of their words."""
+    for place in range(first, last):
         j = order[place]
         for cell in range(indptr[j], indptr[j + 1]):
-            r = rank[words[cell]]
-            if r >= 0:
-                lists[ends[r]] = place
-                ends[r] += 1
+            counts[words[cell]] += 1
+
+
+@kernel
+def _in_order(frequency, keyed, n_documents):
+    """Words in ascending frequency, equally frequent ones in the order of ``keyed``: a counting sort."""
+    ends = np.zeros(n_documents + 2, np.int64)
+    for frequency_of_one in frequency:
+        ends[frequency_of_one + 1] += 1
+    ends = ends.cumsum()
+    ordered = np.empty_like(keyed)
+    for word in keyed:
+        ordered[ends[frequency[word]]] = word
+        ends[frequency[word]] += 1
+    return ordered
+
+
+@kernel
+def _fill_lists(first, last, indptr, words, order, ends, lists):
+    """Write the places ``first`` to ``last - 1`` to the lists of their words, from ``ends`` (V,) on; -1: not read."""
+    for place in range(first, last):
+        j = order[place]
+        for cell in range(indptr[j], indptr[j + 1]):
+            entry = ends[words[cell]]
+            if entry >= 0:
+                lists[entry] = place
+                ends[words[cell]] = entry + 1
 
 
 @kernel
