@@ -35,7 +35,7 @@ from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
 from mc2core.engines.gibbs.limits import check_token_contexts, refuse_too_much
-from mc2core.engines.gibbs.own.documents import SETTLING, OwnDocuments
+from mc2core.engines.gibbs.own.documents import SETTLING, SORTING, OwnDocuments
 from mc2core.engines.gibbs.start import document_start, start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
@@ -145,7 +145,8 @@ class Gibbs(Engine):
     start_topics : int in [1, 2147483647], default 50
         Topics of the starting state, at most.
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most.
+        Document clusters of the starting state, at most; with a document_concentration always one, since topics that
+        begin with many clusters hold on to them.
     one_cluster_per_document : bool, default False
         Hold every document in a cluster of its own, which makes the model the HDP of Teh et al. (2006). Contexts then
         say nothing of the words, and alpha plays no part.
@@ -211,16 +212,17 @@ class Gibbs(Engine):
     # -- the protocol --------------------------------------------------------------------------------------
     def init(self, corpus: Corpus, seed: int) -> GibbsState:
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
-        n_clusters = None if self.one_cluster_per_document else self.start_clusters
-        self._refuse_too_much(corpus, min(n_clusters or corpus.n_documents, corpus.n_documents))
+        has_own = self.document_concentration != "inf"
+        n_clusters = None if self.one_cluster_per_document else 1 if has_own else self.start_clusters
+        refuse_too_much(corpus, n_clusters, self.start_topics, has_own, self.token_contexts)
         contexts, rng = StackedContexts(corpus, self.cluster_contexts), streams.generator(seed, "start")
         assignments = start_assignments(corpus, contexts, n_clusters, self.start_topics, rng)
         state = self._state(corpus, contexts, assignments, concentrations, 0.0)
-        if self.document_concentration == "inf":
-            self._update_weights(state, seed, 0)
-        else:
+        if has_own:
             state.own = OwnDocuments.start(assignments, self.document_concentration)
             self._settle(corpus, state, state.own, seed)
+        else:
+            self._update_weights(state, seed, 0)
         state.log_joint = self.log_joint(corpus, state)
         return state
 
@@ -229,7 +231,7 @@ class Gibbs(Engine):
         if own is not None:
             key = streams.key(seed, "topics", iteration)
             own.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, key)
-            self._update_own(state, own, seed, iteration, documents_move=not self.one_cluster_per_document)
+            self._update_own(state, own, seed, iteration)
         else:
             self._step_shared(corpus, state, seed, iteration)
         if state.is_prior_learnt:
@@ -301,10 +303,6 @@ class Gibbs(Engine):
         return state
 
     # -- inside --------------------------------------------------------------------------------------------
-    def _refuse_too_much(self, corpus: Corpus, n_clusters: int) -> None:
-        has_own = self.document_concentration != "inf"
-        refuse_too_much(corpus, n_clusters, self.start_topics, has_own, self.token_contexts)
-
     def _state(
         self,
         corpus: Corpus,
@@ -351,22 +349,25 @@ class Gibbs(Engine):
         )
 
     def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> None:
-        """Sweeps that hold clusters and omega: given topics at random, all join one cluster, and omega grows."""
-        self._update_own(state, own, seed, -SETTLING, documents_move=False)
+        """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
+        self._update_own(state, own, seed, -SETTLING, is_settled=False)
         for iteration in range(1 - SETTLING, 1):
             key = streams.key(seed, "topics", iteration)
             own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, key)
-            self._update_own(state, own, seed, iteration, documents_move=False)
+            self._update_own(state, own, seed, iteration, is_settled=False)
+        if not self.one_cluster_per_document:
+            for iteration in range(-SETTLING - SORTING, -SETTLING):
+                self._update_own(state, own, seed, iteration)
 
     def _update_own(
-        self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, documents_move: bool
+        self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, is_settled: bool = True
     ) -> None:
-        learns = self.document_concentration == "learn" and iteration > 0
-        omega_prior = GammaPrior(*self.concentration_priors.get("document", (1.0, 1.0))) if learns else None
+        prior = GammaPrior(*self.concentration_priors.get("document", (1.0, 1.0)))
+        omega_prior = prior if is_settled and self.document_concentration == "learn" else None
         with thread_budget(self.threads) as pool:
             own.move_all_but_tokens(
                 state.assignments, state.contexts, state.concentrations, self._learnt_priors(), omega_prior, seed,
-                iteration, pool, documents_move=documents_move, clusters_are_fixed=self.one_cluster_per_document,
+                iteration, pool, documents_move=is_settled, clusters_are_fixed=self.one_cluster_per_document,
             )  # fmt: skip
 
     def _learnt_priors(self) -> ConcentrationPriors:

@@ -32,14 +32,16 @@ def check_token_contexts(
         )
 
 
-def refuse_too_much(corpus: Corpus, n_clusters: int, n_topics: int, has_own: bool, has_times: bool) -> None:
+def refuse_too_much(corpus: Corpus, n_clusters: int | None, n_topics: int, has_own: bool, has_times: bool) -> None:
     """ValueError where a start has more tokens than are counted, or takes more memory than there is.
 
-    ``has_own``: documents have proportions of their own; ``has_times``: tokens have contexts.
+    ``n_clusters``: at most, None: as many as documents; ``has_own``: documents have proportions of their own;
+    ``has_times``: tokens have contexts.
     """
     n_tokens = corpus.n_tokens
     if n_tokens > _MOST_TOKENS:
         raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
+    n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
     # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
     n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
     if has_times:

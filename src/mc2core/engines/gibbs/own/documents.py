@@ -25,8 +25,10 @@ from mc2core.families.stacked import StackedContexts
 
 #: omega of the starting state where it is learnt
 START = 10.0
-#: sweeps of the start, in which documents stay in their clusters
+#: sweeps of the start, in which documents stay in their clusters ...
 SETTLING = 20
+#: ... and those after them, in which tokens stay with their topics
+SORTING = 40
 #: proposals to split or merge clusters, an iteration
 PROPOSALS = 100
 _DESCRIBED = {
@@ -115,8 +117,9 @@ class OwnDocuments:
 
         The first three sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
         tau given all of it: one joint draw, of which tau must be the last part. ``omega_prior`` None holds omega;
-        ``clusters_are_fixed``: z says nothing of alpha.
+        ``clusters_are_fixed`` holds z, which says nothing of alpha then.
         """
+        documents_move = documents_move and not clusters_are_fixed
         prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments)
         if documents_move:
             sweep_members(assignments, counts, prior, contexts, streams.key(seed, "members", iteration), pool)
