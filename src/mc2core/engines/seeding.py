@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 
 _LLOYD_PASSES = 10
+_BLOCK = 10_000  # documents whose square roots are held at once
 _CANDIDATES = 4
 _MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, that is held at once
 
@@ -83,6 +85,28 @@ def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator)
         lengths = np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)
         centres.data /= np.repeat(lengths, np.diff(centres.indptr))
     return cluster
+
+
+def join_nearest(content: sp.csr_matrix, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(J,) int32 ``cluster``, where documents without one (-1) have that of the nearest centre of the others.
+
+    Documents without words stay without.
+    """
+    joined = cluster.astype(np.int32)
+    seated = np.flatnonzero(cluster >= 0)
+    centres = np.zeros((n_clusters, content.shape[1]))
+    for some in _blocks(seated):
+        centres += members(cluster[some], n_clusters) @ unit_rows(take_rows(content, some))
+    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+    for some in _blocks(np.flatnonzero((cluster < 0) & (np.diff(content.indptr) > 0))):
+        joined[some] = _nearest_centres(unit_rows(take_rows(content, some)), sp.csr_matrix(centres))
+    return joined
+
+
+def _blocks(rows: np.ndarray) -> Iterator[np.ndarray]:
+    """Parts of ``rows``, ``_BLOCK`` at a time."""
+    for first in range(0, len(rows), _BLOCK):
+        yield rows[first : first + _BLOCK]
 
 
 def _nearest_centres(rows: sp.csr_matrix, centres: sp.csr_matrix) -> np.ndarray:

@@ -13,7 +13,7 @@ from scipy.special import betaln, digamma, gammaln, logsumexp
 from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.engines.running.loop import fit
-from mc2core.engines.svi import local, sticks
+from mc2core.engines.svi import local, start, sticks
 from mc2core.engines.svi.engine import SVI
 from mc2core.engines.svi.own import documents as own
 from mc2core.engines.svi.own.passes import topic_scores
@@ -50,7 +50,7 @@ def twin(corpus, state):
     def passes(tokens, prior, n, most):
         gamma = np.zeros((len(tokens), n_topics))
         for _ in range(most):
-            log_gamma = log_psi[:, tokens].T + digamma(prior + n)
+            log_gamma = log_psi[:, tokens].T + (digamma(prior + n) if n.any() else 0.0)
             gamma = np.exp(log_gamma - logsumexp(log_gamma, axis=1, keepdims=True))
             before, n = n, gamma.sum(axis=0)
             if abs(n - before).sum() < 1e-3 * len(tokens):
@@ -59,7 +59,7 @@ def twin(corpus, state):
 
     for j, row in enumerate(corpus.content.toarray()):
         tokens = np.repeat(np.arange(corpus.n_words), row)
-        start = passes(tokens, mean, np.full(n_topics, len(tokens) / n_topics), own.SCREENING_PASSES)[1]
+        start = passes(tokens, mean, np.zeros(n_topics), own.SCREENING_PASSES)[1]
         for k in range(n_clusters):
             gamma, n = passes(tokens, a[k], start, own.PASSES)
             entropy = -np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
@@ -252,6 +252,44 @@ def test_it_finds_clusters_of_documents_with_proportions_of_their_own(batch_size
     assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_short_documents_keep_topics_apart(seed):
+    """20 tokens each under the truncations of a large corpus, 25 times the truth.
+
+    A document's counts are then below one for each topic, and all tokens went to the one that all clusters have: there
+    were 1 cluster and 1 topic after two epochs. The truth is 5 clusters, which tell the documents' to NMI 0.86 to 0.90
+    (each document by the likelihood of its counts under the true proportions), and 10 topics.
+    """
+    corpus, truth = drawn_corpus(seed, n_clusters=5, n_documents=800, n_topics=10, n_words=200, length=20)
+    one = engine(32, 256, contexts={}, batch_size=25, initialisation="seeded")
+    state = fit(corpus, one, iterations=8, seed=0, progress=False).state
+    sizes, shares = np.bincount(state.cluster), state.n_m / state.n_m.sum()
+    assert 5 <= np.count_nonzero(sizes >= 0.01 * len(truth)) <= 15
+    assert 7 <= np.count_nonzero(shares >= 0.01) <= 25
+    assert shares.max() < 0.3
+    assert clustering.nmi(truth, state.cluster) > 0.5
+
+
+def test_documents_that_the_start_did_not_look_at_join_the_nearest_cluster(monkeypatch):
+    monkeypatch.setattr(start, "_SAMPLE", 40)
+    corpus, _ = drawn_corpus(2, n_documents=160)
+    corpus = Corpus(np.vstack([corpus.content.toarray(), np.zeros((2, corpus.n_words), int)]))
+    settings = {"contexts": {}, "batch_size": 20, "initialisation": "seeded"}
+    seated = engine(5, 9, "inf", **settings).init(corpus, 0).cluster  # the same start without seats for the others
+    state = engine(5, 9, **settings).init(corpus, 0)
+    roots = np.sqrt(corpus.content.toarray() / np.maximum(corpus.document_lengths, 1)[:, None])
+    centres = np.array([roots[seated == k].sum(axis=0) for k in range(5)])
+    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+    nearest = np.argmin(np.linalg.norm(roots[:, None] - centres, axis=2), axis=1)
+    known = np.where(seated >= 0, seated, np.where(corpus.document_lengths > 0, nearest, -1))
+    assert np.count_nonzero(seated < 0) >= 122 > np.count_nonzero(state.cluster < 0)
+    np.testing.assert_array_equal(state.cluster, known)
+    begun = state.cluster.copy()
+    for rows in corpus.batches(20, 0, 1):
+        engine(5, 9, **settings).batch_step(corpus, state, rows, 0.1, None)
+    np.testing.assert_array_equal(state.cluster[known >= 0], begun[known >= 0])
+
+
 def test_documents_stay_where_they_start_for_an_epoch():
     corpus, _ = drawn_corpus(2, n_documents=30)
     one = engine(5, 9, contexts={}, batch_size=7, topic_prior=0.05, initialisation="seeded")
@@ -325,7 +363,19 @@ def test_settings_that_cannot_be_are_refused():
     assert SVI().part.state_type is not SVI(document_concentration=3).part.state_type
 
 
-@pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 2), (1566, 63), (10**6, 100)])
-def test_truncations_by_rule(n_documents, n_clusters):
-    corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
-    assert SVI(document_concentration="learn").part.truncations(corpus) == (n_clusters, 8 * n_clusters)
+@pytest.mark.parametrize(
+    ("n_documents", "length", "truncations"),
+    [(1, 50_000, (2, 16)), (41, 2, (2, 3)), (1566, 1322, (63, 504)), (3700, 99, (100, 366)), (10**5, 2, (100, 200))],
+)
+def test_truncations_by_rule(n_documents, length, truncations):
+    corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
+    assert SVI(document_concentration="learn").part.truncations(corpus) == truncations
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "batch_size", "used"),
+    [(1566, 400, 49), (1566, 30, 30), (100, 400, 20), (10**5, 400, 400), (100, None, None)],
+)
+def test_mini_batches_are_many_enough(n_documents, batch_size, used):
+    assert SVI(document_concentration="learn", batch_size=batch_size).part.batch_size(n_documents) == used
+    assert SVI(batch_size=batch_size).part.batch_size(n_documents) == batch_size

@@ -61,9 +61,11 @@ class SVI(Engine):
     n_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None
-        M, a truncation; None is 2 K, and 120 with tables, 8 K with a document_concentration.
+        M, a truncation; None is 2 K, and 120 with tables. With a document_concentration None is 8 K, but at most one for
+        every 1,000 tokens or one more than clusters.
     batch_size : int in [1, inf) or None, default 400
-        Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent).
+        Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent). With a document_concentration
+        a mini-batch has at most a 32nd of the corpus, or 20 documents: an epoch of fewer steps hardly leaves its start.
     schedule : {"default", "paper"}, default "default"
         Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
     delay : float in [0, inf) or None, default None
@@ -196,11 +198,12 @@ class SVI(Engine):
         self, corpus: Corpus, state: Globals, seed: int, iteration: int
     ) -> dict[str, float] | None:
         with thread_budget(self.threads) as pool:
-            if self.batch_size is None:
+            batch_size = self.part.batch_size(corpus.n_documents)
+            if batch_size is None:
                 state.elbo = self.full_step(corpus, state, pool)
             else:
-                part = -(-corpus.n_documents // (self.batch_size * _PARTS))
-                ahead = corpus.batches(self.batch_size, seed, iteration, first=state.n_visited // self.batch_size)
+                part = -(-corpus.n_documents // (batch_size * _PARTS))
+                ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
                 for rows in itertools.islice(ahead, part):
                     rate = (state.n_updates + 1 + self.delay) ** -self.forgetting
                     state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
@@ -222,8 +225,9 @@ class SVI(Engine):
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": n_clusters, "M": n_topics}
         sizes |= {"C": len(contexts.names), "D": contexts.dimension}
         state = self.part.restore(arrays, sizes, contexts)
-        if state.n_visited % (self.batch_size or corpus.n_documents):
-            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {self.batch_size} documents")
+        batch_size = self.part.batch_size(corpus.n_documents)
+        if state.n_visited % (batch_size or corpus.n_documents):
+            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {batch_size} documents")
         return state
 
     def here(self) -> SVI:

@@ -41,6 +41,11 @@ class GlobalPart(ABC):
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
         """(K, M): those of the settings, or by rule where they are None."""
 
+    def batch_size(self, n_documents: int) -> int | None:
+        """Documents of a mini-batch of a corpus of ``n_documents``; None is the whole corpus."""
+        size: int | None = self.engine.batch_size
+        return size
+
     @abstractmethod
     def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
         """Numbers that the clusters' topics take, and the clusters in words for a message."""

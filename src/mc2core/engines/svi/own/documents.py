@@ -140,7 +140,6 @@ def _start(j, x, p, words, u, visit):
             n_kept += 1
     if n_kept > 0:
         return n / n_kept
-    n[:] = x.sum() / n_topics
     every, theta = np.arange(n_topics), np.empty(n_topics)
     total, best = np.empty(x.size), np.empty(x.size, np.int32)
     settle(p, words, x, u, every, visit.mean_prior, n, theta, total, best, SCREENING_PASSES)

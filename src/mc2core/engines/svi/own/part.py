@@ -15,6 +15,7 @@ import numpy as np
 from mc2core.base.checks import LEAST_PRIOR as LEAST_OMEGA
 from mc2core.base.checks import MOST_PRIOR as MOST_OMEGA
 from mc2core.corpus import Corpus
+from mc2core.engines.seeding import join_nearest
 from mc2core.engines.svi.direct.part import STEPS_AT_START, STEPS_OF_BATCH, STEPS_OF_FULL, DirectPart
 from mc2core.engines.svi.direct.state import DirectGlobals
 from mc2core.engines.svi.direct.weights import Weights, step_weights
@@ -33,6 +34,9 @@ from mc2core.families.stacked import StackedContexts
 START = 10.0
 # truncations where none are set
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
+_TOKENS_FOR_TOPIC = 1000
+# mini-batches of an epoch at least, as far as each has so many documents
+_LEAST_BATCHES, _LEAST_BATCH = 32, 20
 
 
 class OwnSums(NamedTuple):
@@ -57,14 +61,22 @@ class OwnPart(DirectPart):
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
         """By rule a cluster for every 25 documents, 2 to 100 of them, and eight topics for every cluster.
 
-        Clusters join others as a run goes on and hardly part; documents share topics (benchmarks/svi_own.md).
+        Clusters join others as a run goes on and hardly part; documents share topics (benchmarks/svi_own.md). Topics of
+        fewer than a thousand tokens each would be fewer in the end, so that there is no more than one beside those of
+        clusters.
         """
         by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _LEAST_CLUSTERS), _MOST_CLUSTERS)
         n_clusters = self.engine.n_clusters or by_rule
-        return n_clusters, self.engine.n_topics or _TOPICS_FOR_CLUSTER * n_clusters
+        most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
+        return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
+
+    def batch_size(self, n_documents: int) -> int | None:
+        """At most a 32nd of the documents: rates suit so many steps an epoch (benchmarks/svi_own.md)."""
+        size = super().batch_size(n_documents)
+        return None if size is None else min(size, max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
 
     def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
-        n_documents = min(self.engine.batch_size or corpus.n_documents, corpus.n_documents)
+        n_documents = min(self.batch_size(corpus.n_documents) or corpus.n_documents, corpus.n_documents)
         return (n_clusters + n_documents * min(CANDIDATES, n_clusters)) * n_topics, f"{n_clusters} clusters"
 
     def _fixed(self) -> dict[str, Any]:
@@ -93,6 +105,8 @@ class OwnPart(DirectPart):
         tokens = state.n_km.sum(axis=1)
         state.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
+        # those that the start did not look at would be free in the first epoch, and clusters would join
+        state.cluster = join_nearest(corpus.content, state.cluster, len(state.n_km))
         return state
 
     def word_likelihoods(  # type: ignore[override]
@@ -109,7 +123,7 @@ class OwnPart(DirectPart):
         assign: Assign = assign_shared,
     ) -> tuple[np.ndarray, DocumentStatistics]:
         state = likelihoods.state
-        n_batches = -(-len(state.cluster) // (self.engine.batch_size or len(state.cluster)))
+        n_batches = -(-len(state.cluster) // (self.batch_size(len(state.cluster)) or len(state.cluster)))
         is_held = state.n_updates < n_batches
         held = state.cluster[batch.rows] if is_held and batch.rows is not None else np.full(batch.n_documents, -1)
         kept = (state.local_cluster, state.local_counts) if self.engine.batch_size is None else None

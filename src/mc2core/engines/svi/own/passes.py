@@ -1,7 +1,9 @@
 """Passes over one document whose proportions are its own: which topics its tokens have under a given prior.
 
 A pass takes gamma_wm prop. to exp(E ln psi_mw + digamma(a_m + n_m)) with the counts n of the pass before
-(:mod:`mc2core.engines.svi.own.documents`).
+(:mod:`mc2core.engines.svi.own.documents`). Without counts to start from the first pass leaves gamma to the words alone:
+even counts N / M would not do, since where N is below M their digamma is -M / N, and a topic that the prior prefers
+would take all of a short document.
 """
 
 from __future__ import annotations
@@ -80,16 +82,22 @@ def _add_cell(p, theta, x, fresh):
 def settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
     """At most ``n_passes`` passes of one document under the prior ``a`` (A,) over the topics ``used`` (A,).
 
-    ``p`` (cells, A) are the weights of its words ``u``, ``x`` their counts. ``n`` (A,) holds the counts it starts from
-    and those of the last pass; ``theta`` (A,), ``total`` (cells,) and ``best`` (cells,) are filled. Returns
-    sum_w x ln sum_m psi theta - sum_m n ln theta.
+    ``p`` (cells, A) are the weights of its words ``u``, ``x`` their counts. ``n`` (A,) holds the counts it starts from,
+    zeros where there are none, and those of the last pass; ``theta`` (A,), ``total`` (cells,) and ``best`` (cells,)
+    are filled. Returns sum_w x ln sum_m psi theta - sum_m n ln theta.
     """
     fresh, extra, log_theta = np.empty(a.size), np.zeros(a.size), np.empty(a.size)
     n_tokens = x.sum()
     value = 0.0
     scores, top = words.scores, words.top
+    is_even = n.max() == 0.0
     for _ in range(n_passes):
-        _proportions(a, n, log_theta, theta)
+        if is_even:
+            log_theta[:] = 0.0
+            theta[:] = 1.0
+        else:
+            _proportions(a, n, log_theta, theta)
+        is_even = False
         fresh[:] = 0.0
         extra[:] = 0.0
         value = 0.0
