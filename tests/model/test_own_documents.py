@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from model.test_perplexity import (
     COUNTS,
     V,
@@ -92,6 +93,35 @@ def test_leaving_clusters_out_only_lowers_the_estimate(estimator, monkeypatch):
     assert (ratio.mean(axis=0) < best + 4.5 * error).all()
     assert (best < 0.95).all()
     assert (ratio.mean(axis=0) > 0.5 * best).all()  # the one is chosen by few draws, not always the best
+
+
+def test_clusters_that_fall_behind_get_fewer_draws():
+    """Of 20 exp(-nats behind / max(3, tokens / 50)); a kernel of the test's own sees them. Enumerated where short."""
+    weights = np.array([0.5, 0.3, 0.2])
+    sample = replace(
+        draw_sample(1, new_cluster=0.0), document_concentration=50.0, cluster_weights=weights,
+        topic_given_cluster=np.array([[0.99, 0.01], [0.01, 0.99], [0.7, 0.3]]), new_topic_weight=np.full(3, 0.01),
+        topic_words=sp.csr_matrix(np.array([[60, 0, 0, 20, 20], [0, 60, 0, 20, 20]])),
+    )  # fmt: skip
+    counts = np.array([[6, 0, 0, 0, 0], [0, 6, 0, 0, 0], [14, 0, 0, 193, 193]])
+    mixed, seen = mixture.Mixture(sample, 0, 0), np.zeros((3, 3), int)
+    block = mixture.Block(Corpus(counts), np.arange(3))
+
+    def kernel(*arguments):
+        alpha, draws, moves, _, j = arguments[5:10]
+        seen[j, abs(mixed.tau * 50.0 - alpha).sum(axis=1).argmin()] = draws
+        assert moves == 5
+        arguments[-1][j] = 0.0
+
+    own_documents.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1)
+    psi = topics_of(sample)
+    short = [[enumerate_own(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
+    for j, exact in enumerate(short):
+        assert 1 < seen[j, 2] < 20
+        assert seen[j].tolist() == pytest.approx(20 * (exact / exact.max()) ** (1 / 3), abs=2)
+    screened = own_documents.log_likelihood_of_all(block, mixed, "perplexity.screening", 4, 0, 1)[2] + np.log(weights)
+    assert screened.max() - screened.min() > 10
+    assert seen[2].tolist() == np.ceil(20 * np.exp((screened - screened.max()) / 8)).tolist()  # 400 tokens
 
 
 def test_a_large_document_concentration_is_the_marginal_of_mc2():

@@ -34,6 +34,10 @@ SCREENING_DRAWS = 4
 """Draws of a document's topics, for each cluster, by which these are chosen."""
 SCREENING_PASSES = 4
 """Updates of the proposal's pseudo-counts for that."""
+SLACK = 3.0
+"""Nats by which one of these falls behind the first for a factor e fewer draws, at least."""
+SLACK_OF_A_TOKEN = 0.02
+"""The same for each token: the longer a document, the rougher is what they were chosen by."""
 SWEEPS = 100
 """Sweeps over a document's tokens, at least, where its cluster is asked for; the first quarter is left out."""
 TOPIC_DRAWS = 10_000
@@ -90,8 +94,9 @@ def log_likelihood(
     """(B,) float64: ln of an estimate of p(w_j) by ``kernel``, one of :mod:`mc2core.model.perplexity_kernels`.
 
     Of each document's clusters the ``CLUSTERS`` with the largest estimates of pi_k p(w_j | k) by a few draws are kept;
-    these draws are on streams of their own. exp of the result is unbiased for the sum over these clusters; leaving out
-    the others only lowers it.
+    these draws are on streams of their own. The first gets the draws of ``settings`` (draws or particles, passes or
+    moves), the others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for
+    the sum over these clusters at any number of draws; leaving out the others only lowers it.
     """
     screened = log_likelihood_of_all(block, mixture, "perplexity.screening", SCREENING_DRAWS, seed, threads)
     screened += mixture.log_weights
@@ -99,12 +104,15 @@ def log_likelihood(
     priors, psi = _priors(mixture), mixture.words(block.words)
     keys = [streams.key(seed, f"perplexity.{name}.cluster.{k}", mixture.number) for k in range(len(priors))]
     logs = np.full((chosen.shape[1], len(block.rows)), -np.inf)
+    slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())
+    most, moves = settings
 
     def run(j: int) -> None:
         for place, k in enumerate(chosen[j]):
             if screened[j, k] > -np.inf:
-                arguments = block.words, psi, priors[k], *settings, keys[k]
-                kernel(*block.arrays, *arguments, j, j + 1, logs[place])
+                behind = screened[j, chosen[j, 0]] - screened[j, k]
+                draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
+                kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
                 logs[place, j] += mixture.log_weights[k]
 
     _on_threads(run, len(block.rows), threads)

@@ -93,22 +93,26 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
         for sweep in range(passes + 1):
             for u in range(end - begin):
                 count = counts[begin + u]
-                likely = psi[indices[begin + u]]
+                likely, mine, weights = psi[indices[begin + u]], proposal[u], cumulative[u]
+                # loops without sums are vector code
+                for m in range(n_topics):
+                    expected[m] -= count * mine[m]
+                    # the token itself does not count; rounding must not make a mass negative
+                    others = max(expected[m] + (count - 1) * mine[m], 0.0) if sweep > 0 else 0.0
+                    weights[m] = (alpha[m] + others) * likely[m]
                 total = 0.0
                 for m in range(n_topics):
-                    expected[m] -= count * proposal[u, m]
-                    # the token itself does not count; rounding must not make a mass negative
-                    others = max(expected[m] + (count - 1) * proposal[u, m], 0.0) if sweep > 0 else 0.0
-                    cumulative[u, m] = (alpha[m] + others) * likely[m]
-                    total += cumulative[u, m]
+                    total += weights[m]
                 impossible |= total == 0.0
                 broken |= not total < math.inf
-                running = 0.0
                 for m in range(n_topics):
-                    proposal[u, m] = cumulative[u, m] / total if total > 0.0 else 0.0
-                    expected[m] += count * proposal[u, m]
-                    running += proposal[u, m]
-                    cumulative[u, m] = running
+                    mine[m] = weights[m] / total if total > 0.0 else 0.0
+                    expected[m] += count * mine[m]
+        for u in range(end - begin):
+            running = 0.0
+            for m in range(n_topics):
+                running += proposal[u, m]
+                cumulative[u, m] = running
         if impossible or broken:
             out[j] = math.nan if broken else -math.inf
             continue
