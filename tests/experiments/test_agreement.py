@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from mc2core.experiments.report import agreement
+from mc2core.experiments.report import agreement, style
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 
 
 def solution(value, **more):
@@ -52,6 +53,19 @@ def test_claims_are_judged_by_the_means_for_each_measure():
     for few, text in ((SCORES[:2], "no other method"), (SCORES[2:], "no fit of MC2 with tags")):
         for one in agreement.claims(agreement.summarise(few), "X"):
             assert (one.holds, one.numbers) == (None, text)
+
+
+def test_documents_of_their_own_are_drawn_and_no_rivals():
+    """They are best in all four, and the verdicts are those without them."""
+    own = fit(OWN_DOCUMENTS, ["tag"], solution(0.99, rand_index=0.99))
+    points = agreement.summarise([*SCORES, own])
+    assert agreement.claims(points, "X") == agreement.claims(agreement.summarise(SCORES), "X")
+    figure = agreement.draw(points)
+    names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert names[-1] == "Documents of their own\n(ours), tags (K 5)"
+    colours = {line.get_color() for line in figure.axes[0].lines[::3]}
+    assert colours == set(style.COLOURS[:3])
+    plt.close(figure)
 
 
 def test_a_corpus_without_labels_is_refused():

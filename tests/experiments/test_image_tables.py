@@ -10,6 +10,7 @@ from paths import ROOT
 from mc2core.engines.running.files import fit_corpus
 from mc2core.experiments import targets
 from mc2core.experiments.icml2014 import table2, table3
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.model import Model
 from mc2core.sources.simulated import shapes
 
@@ -20,7 +21,7 @@ MEASURES = ("purity", "nmi", "rand_index", "f_score")
 
 
 def score(contexts, value, method="MC2", **changes):
-    name = "left_to_right" if method == "HDP" else "marginal"
+    name = "left_to_right" if method in ("HDP", OWN_DOCUMENTS) else "marginal"
     agreement = {} if method == "HDP" else dict.fromkeys(MEASURES, value / 200)
     return {
         "run": "a", "title": "NUS-WIDE", "source": "simulated", "documents": 682, "method": method,
@@ -68,6 +69,16 @@ def test_order_of_the_three_rows_is_judged_by_their_means(scores, verdict, numbe
     assert (claim.text, claim.verdict, claim.numbers) == ("MC2 with tags < MC2 without < HDP", verdict, numbers)
 
 
+def test_documents_of_their_own_stand_below_and_do_not_decide():
+    """They are better than all, and no part of the order."""
+    printed = fits([110.0], [115.0], [120.0])
+    own = [score(["tag"], 100.0, OWN_DOCUMENTS), score(["tag"], 101.0, OWN_DOCUMENTS)]
+    table, claims = table2.perplexity_table(own + printed, PAPER2, ESTIMATORS)
+    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [OWN_DOCUMENTS, "tags+SIFT", "left_to_right"]
+    assert table.iloc[-1][["perplexity", "seeds"]].tolist() == [100.5, 2]
+    assert claims == table2.perplexity_table(printed, PAPER2, ESTIMATORS)[1]
+
+
 # -- table 3 -------------------------------------------------------------------------------------------------------
 def decay(*values, **changes):
     """Two seeds at each share, 0.02 around the value; the last is of fits without contexts."""
@@ -95,6 +106,27 @@ def test_agreement_as_contexts_go_missing_stands_beside_the_papers():
         "9.0 ± 0.0",
     ]
     assert {one.verdict for one in table3.judge(table)} == {"holds"}
+
+
+def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide():
+    """At 0 % missing, where they would be best of all, and at 25 %, where they would be a rise."""
+    printed = decay(0.8, 0.7, 0.6, 0.5, 0.4)
+    own = [
+        score(["tag"], 200 * value, OWN_DOCUMENTS, missing=share, clusters=6.0)
+        for share, value in ((0.0, 0.95), (0.0, 0.97), (0.25, 0.99))
+    ]
+    alone, table = (table3.agreement_table(one, PAPER3) for one in (printed, own + printed))
+    assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0, 25]
+    assert table["method"].tolist() == ["MC2"] * 5 + [OWN_DOCUMENTS] * 2
+    assert table["seeds"].tolist() == [2] * 5 + [2, 1]
+    assert table["nmi"].to_numpy() == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.96, 0.99])
+    assert table["paper_nmi"].isna().tolist() == [False] * 5 + [True] * 2
+    assert table3.judge(table) == table3.judge(alone)
+    shown = table3.format_table(table)
+    assert shown.loc[5, ["contexts missing", "method", "NMI, paper", "K, ours"]].tolist() == [
+        "0%", OWN_DOCUMENTS, "", "6.0 ± 0.0",
+    ]  # fmt: skip
+    assert {one.verdict for one in table3.judge(table3.agreement_table(own, PAPER3))} == {"not computed"}
 
 
 @pytest.mark.parametrize(

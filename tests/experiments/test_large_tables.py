@@ -12,6 +12,7 @@ from mc2core import Corpus
 from mc2core.engines import SVI
 from mc2core.engines.svi import local
 from mc2core.experiments import targets
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.uai2016 import running_time, table2, table3, table4
 from mc2core.experiments.uai2016.parts import batches
 from mc2core.model import clustering
@@ -22,7 +23,7 @@ MEASURES = ("purity", "nmi", "rand_index", "f_score")
 
 
 def score(contexts, value, method="SVI-MC2", **changes):
-    name = "left_to_right" if method == "LDA" else "marginal"
+    name = "left_to_right" if method in ("LDA", OWN_DOCUMENTS) else "marginal"
     return {
         "run": "a", "title": "PubMed", "source": "simulated", "documents": 2400, "method": method, "contexts": contexts,
         "estimator": name, "perplexity": {name: value}, "clusters": 9.0, "topics": 60.0, "seconds": 2.0, "threads": 1,
@@ -55,6 +56,14 @@ def test_both_steps_of_the_papers_order_are_judged(scores, verdicts):
     _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
     assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
     assert [one.verdict for one in claims] == verdicts
+
+
+def test_documents_of_their_own_do_not_decide():
+    printed = [score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")]
+    own = score([], 2000.0, OWN_DOCUMENTS)
+    table, claims = table2.perplexity_table([own, *printed], PAPER2, ["marginal"])
+    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [OWN_DOCUMENTS, "words", "left_to_right"]
+    assert claims == table2.perplexity_table(printed, PAPER2, ["marginal"])[1]
 
 
 def test_what_spark_lacks_is_said_where_lda_is_judged():

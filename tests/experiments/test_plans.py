@@ -11,6 +11,7 @@ from workflow_calls import ROOT, snakemake
 from mc2core.app.cli import main
 from mc2core.experiments import plan, schemas
 from mc2core.experiments.icml2014.parts import perplexity_rows
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.sources import datasheet
 from mc2core.sources.download import fetch
 
@@ -55,6 +56,35 @@ def test_rows_of_nptot_meet_those_that_the_paper_prints():
         printed = {tuple(line.split(",")[:3]) for line in stream}
     assert found == {one for one in printed if one[0] == "npTOT"}
     assert len(found) == 2
+
+
+def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents_of_their_own():
+    path, schema, plan_of = (
+        ROOT / "config/experiments.tsv",
+        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+        config(),
+    )
+    runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
+    concentration = {name: run["fit"]["settings"].get("document_concentration", "inf") for name, run in runs.items()}
+    own = {name for name, run in runs.items() if run["method"] == OWN_DOCUMENTS}
+    assert {name for name, value in concentration.items() if value != "inf"} == own
+    assert {concentration[name] for name in own} == {"learn"}
+    for target, datasets in {
+        "icml2014_table1": ["nips", "pnas"],
+        "icml2014_table2": ["nuswide"],
+        "icml2014_table3": ["nuswide"],
+        "icml2014_figure5": ["nuswide"],
+        "uai2016_table2": ["wikipedia", "pubmed", "aua"],
+    }.items():
+        beside = [name for name in own if target in runs[name]["targets"]]
+        assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
+        for name in beside:
+            # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples
+            printed = [
+                one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != OWN_DOCUMENTS
+            ]
+            fit = runs[name]["fit"]
+            assert fit | {"settings": fit["settings"] | {"document_concentration": "inf"}} in printed
 
 
 def checked(tmp_path, text, **changes):

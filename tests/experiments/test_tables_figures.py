@@ -15,6 +15,7 @@ from mc2core.experiments.icml2014 import table1
 from mc2core.experiments.icml2014.parts import cluster, letters, sizes
 from mc2core.experiments.icml2014.parts.recovery import match_topics
 from mc2core.experiments.report import diagrams, style, tables
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.report.claims import Claim, write_claims
 from mc2core.families import NormalGamma
 from mc2core.model import Model
@@ -100,6 +101,13 @@ def test_order_of_methods_is_judged_only_where_all_are_there():
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
     _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
+
+
+def test_documents_of_their_own_do_not_decide():
+    printed = [score([], 2300.0), score(["year"], 2400.0, "npTOT"), score([], 2500.0, "HDP"), score(["year"], 2200.0)]
+    table, claims = table1.perplexity_table([score([], 2000.0, OWN_DOCUMENTS), *printed], PAPER, ESTIMATORS)
+    assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [OWN_DOCUMENTS, "words", 2000.0]
+    assert claims == table1.perplexity_table(printed, PAPER, ESTIMATORS)[1]
 
 
 def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():

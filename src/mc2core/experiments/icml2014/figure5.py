@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mc2core.experiments.report.captions import say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def _caption(options: Options) -> str:
         "between images' topic proportions. With tags: they stand beside the visual words as further columns; K-means, "
         "NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. Purity rises with "
         "the number of clusters, whatever they are, and the Rand index mostly counts pairs that are apart in both. "
-        f"{say_sources(options['corpora'])} Paper: ICML 2014, figure 5, where MC2 with tags is best in all four."
+        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} Paper: ICML 2014, figure 5, where MC2 with tags is "
+        "best in all four."
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.report.agreement import MEASURES, solutions_with_agreement
-from mc2core.experiments.report.captions import say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, say_sources
 from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
@@ -23,17 +23,19 @@ KEY = "missing_percent"
 def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
     """ICML14 table 3: a row for each share of missing contexts that the paper or we have, in per cent, ascending.
 
+    Below these, without figures of the paper, are those of documents of their own.
+
     Parameters
     ----------
-    scores : one for each fit, with ``contexts``, ``missing`` (share of the documents without them, 0 if absent),
-        ``clusters``, ``source``, ``title`` and the measures. A fit without contexts has 100 % of them missing: where
-        contexts are declared but every document lacks them, the same chain comes out.
+    scores : one for each fit, with ``method``, ``contexts``, ``missing`` (share of the documents without them, 0 if
+        absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts has 100 % of them missing:
+        where contexts are declared but every document lacks them, the same chain comes out.
     paper : columns missing_percent and the measures, as printed.
 
     Returns
     -------
-    columns missing_percent, dataset, source, seeds, clusters, and for each measure its mean, its sd (n - 1) over seeds,
-    and the paper's figure; NaN where one side has none.
+    columns missing_percent, method, dataset, source, seeds, clusters, and for each measure its mean, its sd (n - 1)
+    over seeds, and the paper's figure; NaN where one side has none.
 
     Raises
     ------
@@ -44,27 +46,33 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
     for fit in scores:
         (values,) = solutions_with_agreement(fit)
         share = fit.get("missing", 0.0) if fit["contexts"] else 1.0
-        about = {"dataset": fit["title"], "source": fit["source"], "clusters": values["clusters"]}
-        rows.append({KEY: round(100.0 * share, 6)} | about | {name: values[name] for name in MEASURES})
+        about = {"method": fit["method"], "dataset": fit["title"], "source": fit["source"]}
+        measured = {"clusters": values["clusters"], **{name: values[name] for name in MEASURES}}
+        rows.append({KEY: round(100.0 * share, 6)} | about | measured)
     ours = pd.DataFrame(rows)
-    table = []
+    beside = ours["method"] == OWN_DOCUMENTS
+    about = {"dataset": ours["dataset"][0], "source": ours["source"][0]}
+    return pd.DataFrame([*_rows(ours[~beside], paper, about), *_rows(ours[beside], paper.iloc[:0], about)])
+
+
+def _rows(ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each share of missing contexts that one of the two has."""
     for percent in sorted({*ours[KEY], *paper[KEY].astype(float)}):
         fits, there = ours[ours[KEY] == percent], paper[paper[KEY] == percent]
-        row: dict[str, Any] = {KEY: percent, "dataset": ours["dataset"][0], "source": ours["source"][0]}
+        row: dict[str, Any] = {KEY: percent, "method": ours["method"].iloc[0] if len(ours) else "", **about}
         row |= {"seeds": len(fits), **mean_and_sd(fits["clusters"], "clusters")}
         for name in MEASURES:
             row |= mean_and_sd(fits[name], name)
             row[f"paper_{name}"] = there[name].iloc[0] if len(there) else float("nan")
-        table.append(row)
-    return pd.DataFrame(table)
+        yield row
 
 
 def judge(table: pd.DataFrame) -> list[Claim]:
     """ "Graceful decay", for each measure: it is best at 0 % missing, and from no step to the next does it rise by more
-    than one sd between seeds (the larger one of the two; 0 where there is one seed).
+    than one sd between seeds (the larger one of the two; 0 where there is one seed). Of MC2 as printed alone.
     """
     claims = []
-    fitted = table[table["seeds"] > 0].reset_index(drop=True)
+    fitted = table[(table["seeds"] > 0) & (table["method"] != OWN_DOCUMENTS)].reset_index(drop=True)
     for name, label in MEASURES.items():
         dataset, text = table["dataset"][0], f"{label} decays gracefully"
         mean, sd = fitted[name].to_numpy(), fitted[f"{name}_sd"].fillna(0.0).to_numpy()
@@ -85,7 +93,7 @@ def format_table(table: pd.DataFrame, label: str = "contexts missing", key: str 
     """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
     rows = []
     for _, row in table.iterrows():
-        shown = {label: f"{row[key]:.0f}%"}
+        shown = {label: f"{row[key]:.0f}%", "method": row["method"]}
         for name, measure in MEASURES.items():
             shown |= {f"{measure}, paper": number(row[f"paper_{name}"], 3), f"{measure}, ours": spread(row, name, 3)}
         rows.append(shown | {"K, ours": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))})
@@ -110,7 +118,7 @@ def _caption(options: Options) -> str:
         "larger one. At 100% stands the fit without tags: leaving out the tags of all images draws the same chain. "
         "Decay counts as graceful for a measure that is best at 0% and from no step to the next rises by more than one "
         "sd between seeds (the larger one of the two steps); how steeply it falls is not judged. "
-        f"{say_sources(options['corpora'])} Paper: ICML 2014, table 3."
+        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} Paper: ICML 2014, table 3."
     )
 
 
@@ -124,6 +132,7 @@ TARGET = Target(
     options=_options,
     notes=(
         "Ours: mean ± sd over seeds, of the clusters of the last sample; K is their number.",
+        ABOUT_OWN_DOCUMENTS,
         "The paper prints one run on real images: compare how the columns fall, not their levels. Empty cells: not "
         "printed there, or not fitted here.",
         "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
@@ -26,7 +27,7 @@ MEASURES = {
     "f_score": "F-score",
     "vi_bits": "VI, bits",
 }
-_OURS, _RIVAL = ("MC2", "Documents of their own (ours)"), "K-means (K given)"
+_OURS, _RIVAL = ("MC2", OWN_DOCUMENTS), "K-means (K given)"
 
 NOTES = (
     "Mean ± sd over seeds (and numbers of clusters, where a row has several). Each corpus is its half for reports, all "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mc2core.experiments.report import style
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.report.tables import spread
 from mc2core.model.scores import solutions_of
@@ -69,8 +71,8 @@ def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def claims(points: pd.DataFrame, dataset: str) -> list[Claim]:
-    """The paper's claim for each measure: MC2 with tags has the highest mean."""
-    judged = []
+    """The paper's claim for each measure: MC2 with tags has the highest mean of the methods that the paper knows."""
+    points, judged = points[points["method"] != OWN_DOCUMENTS], []
     for measure, label in MEASURES.items():
         here = points[points["measure"] == measure]
         ours = (here["method"] == "MC2") & (here["contexts"] == "tag")
@@ -88,22 +90,25 @@ def claims(points: pd.DataFrame, dataset: str) -> list[Claim]:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """A panel for each measure, a line for each method: mean, one sd (thick), smallest to largest (thin)."""
+    """A panel for each measure, a line for each method: mean, one sd (thick), smallest to largest (thin).
+
+    MC2 and documents of their own have a colour and a marker each, all others share theirs.
+    """
     methods = points.drop_duplicates(["method", "contexts"]).reset_index(drop=True)
     figure = style.new_figure(7.2, 0.9 + 0.27 * len(methods))
     panels = figure.subplots(1, len(MEASURES), sharey=True)
     for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
         here = points[points["measure"] == measure].reset_index(drop=True)
         for place, row in here.iterrows():
-            is_ours = row["method"] == "MC2"
-            colour = style.COLOURS[1 if is_ours else 0]
+            look = {"MC2": 1, OWN_DOCUMENTS: 2}.get(row["method"], 0)
+            colour = style.COLOURS[look]
             ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
             reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
             ax.plot(reach, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
-            ax.plot(row["mean"], place, color=colour, marker="s" if is_ours else "o")
+            ax.plot(row["mean"], place, color=colour, marker=style.MARKERS[look])
         ax.set(title=label, xlim=(0.0, 1.05), xticks=(0.0, 0.5, 1.0))
         ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
-    names = [f"{_name(row)} (K {row['clusters']:.0f})" for _, row in methods.iterrows()]
+    names = [textwrap.fill(f"{_name(row)} (K {row['clusters']:.0f})", 24) for _, row in methods.iterrows()]
     panels[0].set_yticks(range(len(methods)), names)
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
     sources = set(points["source"]) - {"real"}

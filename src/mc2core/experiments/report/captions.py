@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+#: what tables call ``document_concentration="learn"``, a row beside those that the papers have
+OWN_DOCUMENTS = "Documents of their own (ours)"
+ABOUT_OWN_DOCUMENTS = (
+    f'"{OWN_DOCUMENTS}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
+    "its cluster's. It stands beside; what the paper claims is judged without it."
+)
+
 
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
     """ "W100: simulated, 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""

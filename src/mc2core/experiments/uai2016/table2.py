@@ -12,7 +12,7 @@ from mc2core.base import storage
 from mc2core.compute.standalone import missing
 from mc2core.experiments.icml2014.parts.perplexity_rows import format_perplexity_table, perplexity_rows
 from mc2core.experiments.plan import ON_SPARK
-from mc2core.experiments.report.captions import say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.targets import Built, Files, Options, Target
 
@@ -103,8 +103,9 @@ def _caption(options: Options) -> str:
     return (
         "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
         f"context and without, as mean and sd over {options['n_seeds']} seeds, beside the paper's figures. Contexts of "
-        f"held-out documents are not read. {rival} {say_sources(options['corpora'])} On simulated data the levels mean "
-        "nothing beside the paper's; the order of the rows may. Paper: UAI 2016, table 2."
+        f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} On "
+        "simulated data the levels mean nothing beside the paper's; the order of the rows may. Paper: UAI 2016, "
+        "table 2."
     )
 
 
@@ -119,11 +120,13 @@ TARGET = Target(
     notes=(
         "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use. Estimators: marginal is "
         "p(words of a held-out document) exactly, where documents share the proportions of their cluster; "
-        "left_to_right is unbiased for it, where each has its own (LDA). icml14 lets a word help to choose its topic "
-        "and is not comparable with them.",
+        "left_to_right is unbiased for it, where each has its own (LDA, documents of their own). icml14 lets a word "
+        "help to choose its topic and is not comparable with them.",
         "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
         "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
-        "SVI-MC2 is without tables, our default, where a row of the sheet does not say n_tables.",
+        "SVI-MC2 is without tables, our default, where a row of the sheet does not say n_tables; so are documents of "
+        "their own, with the same truncation and batches.",
+        ABOUT_OWN_DOCUMENTS,
         "The paper heads its table log perplexity but prints perplexity. It prints one run on its own data: compare "
         "the order of the rows, not the levels. Empty cells: not printed there, or not fitted here.",
     ),
