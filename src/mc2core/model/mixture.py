@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
@@ -90,6 +91,13 @@ def blocks(corpus: Corpus, n_clusters: int, most: int = _MOST_DOCUMENTS) -> list
     """Numbers of documents in blocks of at most ``most``, whose table of documents by clusters stays small."""
     size = max(1, min(most, _CELLS // max(n_clusters, 1)))
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
+
+
+def in_chunks(run: Callable[[int, int], None], n_documents: int, threads: int, size: int) -> None:
+    """``run(first, last)`` over documents, ``size`` at a time, on threads; each writes its documents' values only."""
+    starts = range(0, n_documents, size)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(lambda start: run(start, min(start + size, n_documents)), starts))
 
 
 class Mixture:

@@ -13,8 +13,6 @@ out, whose P(z_j = k | l_j) are averaged.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -26,7 +24,7 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.corpus import Corpus
 from mc2core.model import perplexity_kernels as kernels
-from mc2core.model.mixture import Block, Mixture, SampleLike, blocks
+from mc2core.model.mixture import Block, Mixture, SampleLike, blocks, in_chunks
 
 CLUSTERS = 8
 """Clusters of which a document's likelihood is estimated with care."""
@@ -56,17 +54,6 @@ def _priors(mixture: Mixture) -> np.ndarray:
     return np.ascontiguousarray(mixture.sample.document_concentration * tau)
 
 
-def _on_threads(run: Callable[[int], None], n_documents: int, threads: int) -> None:
-    """``run(j)`` for the documents of a block, on threads; each writes its own documents' values only."""
-
-    def chunk(start: int) -> None:
-        for j in range(start, min(start + _CHUNK, n_documents)):
-            run(j)
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(chunk, range(0, n_documents, _CHUNK)))
-
-
 def log_likelihood_of_all(
     block: Block, mixture: Mixture, purpose: str, draws: int, seed: int, threads: int
 ) -> np.ndarray:
@@ -79,12 +66,12 @@ def log_likelihood_of_all(
     key = streams.key(seed, purpose, mixture.number)
     possible = np.flatnonzero(mixture.log_weights > -np.inf)
 
-    def run(j: int) -> None:
+    def run(first: int, last: int) -> None:
         for k in possible:
             settings = draws, SCREENING_PASSES, key
-            kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, j, j + 1, out[k])
+            kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, first, last, out[k])
 
-    _on_threads(run, len(block.rows), threads)
+    in_chunks(run, len(block.rows), threads, _CHUNK)
     return out.T
 
 
@@ -107,15 +94,16 @@ def log_likelihood(
     slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())
     most, moves = settings
 
-    def run(j: int) -> None:
-        for place, k in enumerate(chosen[j]):
-            if screened[j, k] > -np.inf:
-                behind = screened[j, chosen[j, 0]] - screened[j, k]
-                draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
-                kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
-                logs[place, j] += mixture.log_weights[k]
+    def run(first: int, last: int) -> None:
+        for j in range(first, last):
+            for place, k in enumerate(chosen[j]):
+                if screened[j, k] > -np.inf:
+                    behind = screened[j, chosen[j, 0]] - screened[j, k]
+                    draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
+                    kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
+                    logs[place, j] += mixture.log_weights[k]
 
-    _on_threads(run, len(block.rows), threads)
+    in_chunks(run, len(block.rows), threads, _CHUNK)
     return logsumexp(logs, axis=0)
 
 

@@ -12,7 +12,6 @@ corpus nor on the number of threads. (Matrix products of another size may differ
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,7 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.model import own_documents
 from mc2core.model import perplexity_kernels as kernels
-from mc2core.model.mixture import Block, Mixture, ModelLike, blocks
+from mc2core.model.mixture import Block, Mixture, ModelLike, blocks, in_chunks
 
 IMPORTANCE_DRAWS = 500
 """Draws of a document's topics for ``importance``."""
@@ -57,13 +56,6 @@ def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: i
     return logsumexp(mixture.log_likelihood(block) + log_weights, axis=1)
 
 
-def _in_chunks(run: Callable[[int, int], None], n_documents: int, threads: int) -> None:
-    """``run(first, last)`` over the documents of a block, on threads; each writes its own documents' values only."""
-    starts = range(0, n_documents, _CHUNK)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda start: run(start, min(start + _CHUNK, n_documents)), starts))
-
-
 def _proportions(mixture: Mixture) -> np.ndarray:
     if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
         raise ValueError(
@@ -84,7 +76,7 @@ def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads
         settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES, key
         kernels.importance(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
 
-    _in_chunks(run, len(out), threads)
+    in_chunks(run, len(out), threads, _CHUNK)
     return out
 
 
@@ -99,7 +91,7 @@ def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, thre
         settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES, key
         kernels.left_to_right(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
 
-    _in_chunks(run, len(out), threads)
+    in_chunks(run, len(out), threads, _CHUNK)
     return out
 
 
@@ -126,7 +118,7 @@ def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, thre
         def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
             kernels.own_topic_values(indptr, indices, psi, tau, cluster, first, last, mean)
 
-        _in_chunks(run, len(block.rows), threads)
+        in_chunks(run, len(block.rows), threads, _CHUNK)
     with np.errstate(divide="ignore"):
         log_p = counts * np.log(mean / len(mixtures))
     return np.bincount(np.repeat(np.arange(len(block.rows)), np.diff(indptr)), log_p, len(block.rows))
