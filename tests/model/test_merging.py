@@ -97,7 +97,10 @@ def model_of(corpus, engine, state):
 def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(omega):
     """Tokens of topics, or tables of documents with proportions of their own, and three contexts."""
     corpus = small_corpus()
-    engine = Gibbs(contexts=FAMILIES, start_topics=3, start_clusters=5, document_concentration=omega)
+    engine = Gibbs(
+        contexts=FAMILIES, start_topics=3, start_clusters=5, document_concentration=omega,
+        group_concentration=10.0, learn_concentrations=False,
+    )  # fmt: skip
     state = chain(corpus, engine)
     assignments, own = state.assignments, state.own
     behind = assignments.n_km if own is None else own.tables
