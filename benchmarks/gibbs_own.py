@@ -2,8 +2,8 @@
 
     python benchmarks/gibbs_own.py path/to/nips-corpus-20111211.zip [--sweeps 80] [--seed 0] [--only own]
 
-Split 90 / 10 of seed 0, samples from half of the sweeps on, four of them. The former starts from 40 clusters, both
-from 150 topics. Perplexity is ``left_to_right`` of the last sample and averaged over the four.
+Split 90 / 10 of seed 0, samples from half of the sweeps on, four of them. Both start from 150
+topics. Perplexity is ``left_to_right`` of the last sample and averaged over the four.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mc2core.engines.gibbs.engine import Gibbs
 from mc2core.sources.collections import nips
 
 SETTINGS = {
-    "own": {"document_concentration": "learn", "start_clusters": 40},
+    "own": {"document_concentration": "learn"},
     "hdp": {"one_cluster_per_document": True, "kernel": "collapsed"},
 }
 SHOWN = ["iteration", "clusters", "topics", "log_joint", "table_concentration", "document_concentration"]
