@@ -365,7 +365,14 @@ def test_settings_that_cannot_be_are_refused():
 
 @pytest.mark.parametrize(
     ("n_documents", "length", "truncations"),
-    [(1, 50_000, (2, 16)), (41, 2, (2, 3)), (1566, 1322, (63, 504)), (3700, 99, (100, 366)), (10**5, 2, (100, 200))],
+    [
+        (1, 50_000, (2, 16)),
+        (33, 2400, (9, 72)),
+        (300, 2, (20, 21)),
+        (1566, 1322, (63, 504)),
+        (3700, 99, (100, 366)),
+        (10**5, 2, (100, 200)),
+    ],
 )
 def test_truncations_by_rule(n_documents, length, truncations):
     corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))

@@ -57,7 +57,8 @@ class SVI(Engine):
     ----------
     n_clusters : int in [1, 2147483647] or None, default None
         K, a truncation; None is a quarter of the documents, 2 to 320, and 40 with tables. Trace and model report what is
-        in use. With a document_concentration None is a cluster for every 25 documents, 2 to 100.
+        in use. With a document_concentration None is a cluster for every 25 documents, but a quarter of the documents
+        up to 20, 2 to 100.
     n_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None

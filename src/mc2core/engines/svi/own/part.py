@@ -34,6 +34,7 @@ from mc2core.families.stacked import StackedContexts
 START = 10.0
 # truncations where none are set
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
+_DOCUMENTS_WHERE_FEW, _MOST_WHERE_FEW = 4, 20
 _TOKENS_FOR_TOPIC = 1000
 # mini-batches of an epoch at least, as far as each has so many documents
 _LEAST_BATCHES, _LEAST_BATCH = 32, 20
@@ -59,13 +60,14 @@ class OwnPart(DirectPart):
     state_type: ClassVar[type[DirectGlobals]] = OwnGlobals
 
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
-        """By rule a cluster for every 25 documents, 2 to 100 of them, and eight topics for every cluster.
+        """By rule a cluster for every 25 documents, up to 20 for every four, 2 to 100; eight topics for every cluster.
 
         Clusters join others as a run goes on and hardly part; documents share topics (benchmarks/svi_own.md). Topics of
         fewer than a thousand tokens each would be fewer in the end, so that there is no more than one beside those of
         clusters.
         """
-        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _LEAST_CLUSTERS), _MOST_CLUSTERS)
+        few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MOST_WHERE_FEW)
+        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _LEAST_CLUSTERS), _MOST_CLUSTERS)
         n_clusters = self.engine.n_clusters or by_rule
         most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
         return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
