@@ -6,7 +6,7 @@ Splits are those of benchmarks/svi_direct.py, so that of benchmarks/gibbs_own.py
 posterior means; --rough scores every sixth held-out document in its two likeliest clusters. One thread, BLAS included;
 CPU seconds are those of the start and of all epochs together, scoring excluded, kernels compiled before.
 
-Row ``sklearn`` is scikit-learn's online LDA with the topics and batches of row "K 60, M 181, batch 128", whose start
+Row ``sklearn`` is scikit-learn's online LDA with the topics and batches of row "K 60, M 181", whose start
 has a topic of all words and three of each cluster; it is scored as benchmarks/svi_rivals.py does. Row ``gibbs`` is that
 of benchmarks/gibbs_own.py after 80 sweeps, its last sample.
 """
@@ -31,14 +31,13 @@ from mc2core.sources.collections import nips
 
 ROWS: dict[str, dict[str, Any]] = {
     "by rule": {},
-    "by rule, batch 128": {"batch_size": 128},
-    "K 60, M 181, batch 128": {"n_clusters": 60, "n_topics": 181, "batch_size": 128},
+    "K 60, M 181": {"n_clusters": 60, "n_topics": 181},
     **{f"K {k}, M {m}": {"n_clusters": k, "n_topics": m} for k in (40, 60, 100) for m in (200, 480, 800)},
     **{f"delay {delay}": {"delay": delay} for delay in (1, 8, 20, 64)},
     **{f"s {s}": {"topic_prior": s} for s in (0.003, 0.03, 0.1)},
 }
 
-RIVAL = 181, 128  # topics and documents of a batch of scikit-learn's
+RIVAL = 181, 49  # topics and documents of a batch of scikit-learn's
 
 
 def run(train: Corpus, test: Corpus, settings: dict[str, Any], seed: int, epochs: int, threads: int) -> dict[str, Any]:
