@@ -41,9 +41,11 @@ def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
 
 @pytest.fixture(scope="module")
 def default_fit(fitted, tmp_path_factory):
-    """A fit that names no model."""
+    """A fit that names no model; its concentration keeps several clusters."""
     folder = tmp_path_factory.mktemp("default")
-    command = ["fit", str(fitted / "data/train"), "--set", "start_topics=4", "--context", "year=normal_gamma"]
+    chosen = "start_topics=4", "group_concentration=20", "learn_concentrations=false"
+    command = ["fit", str(fitted / "data/train"), "--context", "year=normal_gamma"]
+    command += [part for setting in chosen for part in ("--set", setting)]
     assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0
     return folder
 

@@ -66,7 +66,7 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
     )
     runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
     concentration = {name: run["fit"]["settings"].get("document_concentration", "inf") for name, run in runs.items()}
-    own = {name for name, run in runs.items() if run["method"] == OWN_DOCUMENTS}
+    own = {name for name, run in runs.items() if run["method"].startswith("Documents of their own")}
     assert {name for name, value in concentration.items() if value != "inf"} == own
     assert {concentration[name] for name in own} == {"learn"}
     for target, datasets in {
@@ -77,6 +77,7 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
         "uai2016_table2": ["wikipedia", "pubmed", "aua"],
     }.items():
         beside = [name for name in own if target in runs[name]["targets"]]
+        assert {runs[name]["method"] for name in beside} == {OWN_DOCUMENTS}
         assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
         for name in beside:
             # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples

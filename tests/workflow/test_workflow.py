@@ -10,6 +10,7 @@ from workflow_calls import ROOT, snakemake
 from mc2core.base import storage
 from mc2core.compute.standalone import missing
 from mc2core.experiments import code_digest, plan, schemas
+from mc2core.experiments.report.captions import OWN_DOCUMENTS
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
@@ -271,8 +272,8 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         "uai2016_figure3": 1,
         "speed": 4,
         "uai2016_table1": 1,
-        "fit_seeds": 7,
-        "score": 7,
+        "fit_seeds": 10,
+        "score": 10,
         "uai2016_table2": 1,
         "batches": 2,
         "uai2016_table3": 1,
@@ -280,7 +281,7 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         "epochs": 1,
         "uai2016_running_time": 1,
         "uai2016": 1,
-        "total": 49 + sum(spark.values()),
+        "total": 55 + sum(spark.values()),
     }
     code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
     assert code == 0, output
@@ -299,10 +300,10 @@ def test_datasets_restrict_a_plan(checkout):
         "fetch": 1,
         "corpus": 1,
         "warm_kernels": 1,
-        "fit": 6 * seeds,
-        "score": 6,
+        "fit": 7 * seeds,
+        "score": 7,
         "icml2014_table1": 1,
-        "total": 6 * seeds + 10,
+        "total": 7 * seeds + 11,
     }
     code, output = snakemake(checkout, "-n", "--config", "datasets=nips", "--", "icml2014_figure2")
     assert code != 0
@@ -376,14 +377,16 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
         "nips2012_table2",
     }
     agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
-    assert set(agreement["method"]) == {"MC2", "HDP + AP", "AP", "K-means", "NMF"}
+    assert set(agreement["method"]) == {"MC2", OWN_DOCUMENTS, "HDP + AP", "AP", "K-means", "NMF"}
     assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {4}  # two numbers of clusters, two seeds
     assert agreement["mean"].between(0, 1).all()
     images = pd.read_csv(results / "icml2014/icml2014_table2.csv")
-    assert images[["perplexity", "perplexity_sd", "paper_perplexity"]].notna().all(axis=None)
+    assert images[["perplexity", "perplexity_sd"]].notna().all(axis=None)
+    assert images.loc[images["paper_perplexity"].isna(), "method"].tolist() == [OWN_DOCUMENTS]
     assert images["perplexity"].between(1, 500).all()
     missing = pd.read_csv(results / "icml2014/icml2014_table3.csv")
-    assert missing["missing_percent"].tolist() == [0, 25, 50, 75, 100]
+    assert missing["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0]
+    assert missing["method"].tolist() == ["MC2"] * 5 + [OWN_DOCUMENTS]
     assert (missing["seeds"] == 2).all()
     fewer = storage.read_json(results / "fits/nuswide-tag-missing50/1/provenance.json")
     assert fewer["missing"] == 0.5
