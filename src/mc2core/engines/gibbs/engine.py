@@ -9,20 +9,19 @@ An iteration of each kernel, all of which leave the same posterior invariant:
 
 With ``token_contexts`` the model is npTOT (Dubey et al. 2013), and its sweep over tokens is ``timed_tokens``.
 With a finite ``document_concentration`` documents have topic proportions of their own, and an iteration is
-``own.documents``: tokens, documents given tau, omega, splits and merges of clusters, tables of documents, documents
-given these, tables and concentrations.
+``own.documents``: tokens, splits and merges of topics, documents given tau, omega, splits and merges of clusters,
+tables of documents, documents given these, tables and concentrations.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import gammaln
 
 from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, prior_count, truth_value, whole
 from mc2core.base.described import Stored, check
@@ -34,14 +33,16 @@ from mc2core.engines.concentrations import ROLES, WORDS, concentration_priors_of
 from mc2core.engines.gibbs.blocked.move import move_blocked
 from mc2core.engines.gibbs.cells import WordCells, word_cells
 from mc2core.engines.gibbs.documents import sweep_clusters
+from mc2core.engines.gibbs.joint import log_joint
 from mc2core.engines.gibbs.limits import check_token_contexts, refuse_too_much
-from mc2core.engines.gibbs.own.documents import SETTLING, SORTING, OwnDocuments
+from mc2core.engines.gibbs.own.documents import OwnDocuments
+from mc2core.engines.gibbs.own.start import SETTLING, SORTING, log_clustering, scatter
 from mc2core.engines.gibbs.start import document_start, start_assignments
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.timed_tokens import TokenTimes, sweep_timed_topics
 from mc2core.engines.gibbs.tokens import sweep_topics
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
-from mc2core.engines.gibbs.words import log_words, words_of_topics
+from mc2core.engines.gibbs.words import words_of_topics
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.model import Sample, SparseRows
@@ -142,11 +143,11 @@ class Gibbs(Engine):
         Families, or their settings as a plan holds them; the corpus must have contexts of these names.
     kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
         Collapsed sweeps, blocked moves, or both in turn.
-    start_topics : int in [1, 2147483647], default 50
-        Topics of the starting state, at most.
+    start_topics : int in [1, 2147483647] or None, default None
+        Topics of the starting state, at most; None: 50, with a document_concentration 100.
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most; with a document_concentration always one, since topics that
-        begin with many clusters hold on to them.
+        Document clusters of the starting state, at most. With a document_concentration topics settle in one cluster;
+        then clusters are found from one and from this number at random, and the likelier of both are the start.
     one_cluster_per_document : bool, default False
         Hold every document in a cluster of its own, which makes the model the HDP of Teh et al. (2006). Contexts then
         say nothing of the words, and alpha plays no part.
@@ -178,7 +179,7 @@ class Gibbs(Engine):
         topic_prior: float = 0.01,
         contexts: Mapping[str, Family] | None = None,
         kernel: str = "interleaved",
-        start_topics: int = 50,
+        start_topics: int | None = None,
         start_clusters: int = 20,
         one_cluster_per_document: bool = False,
         token_contexts: bool = False,
@@ -197,6 +198,8 @@ class Gibbs(Engine):
             raise ValueError(
                 "kernel is 'blocked'; with a document_concentration it must be 'collapsed' or 'interleaved'"
             )
+        if start_topics is None:
+            start_topics = 50 if self.document_concentration == "inf" else 100
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
         self.one_cluster_per_document = truth_value("one_cluster_per_document", one_cluster_per_document)
@@ -213,14 +216,15 @@ class Gibbs(Engine):
     def init(self, corpus: Corpus, seed: int) -> GibbsState:
         concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
         has_own = self.document_concentration != "inf"
-        n_clusters = None if self.one_cluster_per_document else 1 if has_own else self.start_clusters
+        n_clusters = None if self.one_cluster_per_document else self.start_clusters
         refuse_too_much(corpus, n_clusters, self.start_topics, has_own, self.token_contexts)
         contexts, rng = StackedContexts(corpus, self.cluster_contexts), streams.generator(seed, "start")
-        assignments = start_assignments(corpus, contexts, n_clusters, self.start_topics, rng)
+        first = 1 if has_own and n_clusters else n_clusters
+        assignments = start_assignments(corpus, contexts, first, self.start_topics, rng)
         state = self._state(corpus, contexts, assignments, concentrations, 0.0)
         if has_own:
             state.own = OwnDocuments.start(assignments, self.document_concentration)
-            self._settle(corpus, state, state.own, seed)
+            state = self._settle(corpus, state, state.own, seed)
         else:
             self._update_weights(state, seed, 0)
         state.log_joint = self.log_joint(corpus, state)
@@ -229,8 +233,7 @@ class Gibbs(Engine):
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         assignments, own = state.assignments, state.own
         if own is not None:
-            key = streams.key(seed, "topics", iteration)
-            own.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, key)
+            own.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
             self._update_own(state, own, seed, iteration)
         else:
             self._step_shared(corpus, state, seed, iteration)
@@ -339,36 +342,50 @@ class Gibbs(Engine):
         self._update_weights(state, seed, iteration)
 
     def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
+        key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
         update_weights(
-            state.assignments,
-            state.concentrations,
-            self._learnt_priors(),
-            streams.key(seed, "tables", iteration),
-            streams.generator(seed, "weights", iteration),
+            state.assignments, state.concentrations, self._learnt_priors(), key, rng,
             clusters_are_fixed=self.one_cluster_per_document,
-        )
+        )  # fmt: skip
 
-    def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> None:
+    def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> GibbsState:
         """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
         self._update_own(state, own, seed, -SETTLING, is_settled=False)
         for iteration in range(1 - SETTLING, 1):
-            key = streams.key(seed, "topics", iteration)
-            own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, key)
+            own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
             self._update_own(state, own, seed, iteration, is_settled=False)
-        if not self.one_cluster_per_document:
-            for iteration in range(-SETTLING - SORTING, -SETTLING):
-                self._update_own(state, own, seed, iteration)
+        if self.one_cluster_per_document:
+            return state
+        starts = sorted({1, min(self.start_clusters, corpus.n_documents)})
+        return max((self._sort(state, own, n, seed) for n in starts), key=self._log_clustering)
+
+    def _sort(self, state: GibbsState, own: OwnDocuments, n_clusters: int, seed: int) -> GibbsState:
+        """A state with the topics of ``state``, from this number of clusters."""
+        assignments, own = scatter(state.assignments, own, n_clusters, streams.generator(seed, "sort"))
+        state = replace(state, assignments=assignments, concentrations=replace(state.concentrations), own=own)
+        first = -SETTLING - SORTING * n_clusters
+        for sweep in range(SORTING):
+            self._update_own(state, own, seed, first + sweep, is_settled=sweep > 0)
+        return state
+
+    def _log_clustering(self, state: GibbsState) -> float:
+        assert state.own is not None
+        priors = {**vars(self._learnt_priors()), "document": self._omega_prior()}
+        return log_clustering(state.assignments, state.own, state.concentrations, priors, state.contexts)
 
     def _update_own(
         self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, is_settled: bool = True
     ) -> None:
-        prior = GammaPrior(*self.concentration_priors.get("document", (1.0, 1.0)))
-        omega_prior = prior if is_settled and self.document_concentration == "learn" else None
+        omega_prior = self._omega_prior() if is_settled else None
         with thread_budget(self.threads) as pool:
             own.move_all_but_tokens(
                 state.assignments, state.contexts, state.concentrations, self._learnt_priors(), omega_prior, seed,
                 iteration, pool, documents_move=is_settled, clusters_are_fixed=self.one_cluster_per_document,
             )  # fmt: skip
+
+    def _omega_prior(self) -> GammaPrior | None:
+        prior = self.concentration_priors.get("document", (1.0, 1.0))
+        return GammaPrior(*prior) if self.document_concentration == "learn" else None
 
     def _learnt_priors(self) -> ConcentrationPriors:
         priors, learnt = self.concentration_priors, self.learn_concentrations
@@ -376,25 +393,7 @@ class Gibbs(Engine):
 
     def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
         """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
-        assignments, cells = state.assignments, state.cells
-        alpha, v, s = state.concentrations.group, state.concentrations.table, state.topic_prior
-        result = 0.0
-        if not self.one_cluster_per_document:
-            n_documents = len(assignments.cluster)
-            result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
-            result += gammaln(alpha) - gammaln(alpha + n_documents)
-        n_km = assignments.n_km
-        if state.own is not None:
-            result += state.own.log_joint(assignments)
-        else:
-            prior = v * assignments.topic_weights
-            clusters, topics = np.nonzero(n_km)
-            result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
-            result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
-        total = s * corpus.n_words
-        result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
-        result += log_words(cells, assignments.topic, assignments.n_topics, s)
-        if state.times is not None:
-            result += state.times.log_marginal(assignments)
-        natural = state.contexts.natural(assignments.cluster, assignments.n_clusters)
-        return float(result + state.contexts.log_marginal(natural).sum() + state.contexts.log_base.sum())
+        return log_joint(
+            state.assignments, state.cells, state.contexts, state.concentrations, state.topic_prior, corpus.n_words,
+            state.own, state.times, clusters_are_fixed=self.one_cluster_per_document,
+        )  # fmt: skip

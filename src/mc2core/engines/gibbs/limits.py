@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from mc2core.base import memory
 from mc2core.corpus import Corpus
+from mc2core.engines.gibbs.own.documents import TOPIC_PROPOSALS
 from mc2core.families import Family, NormalGamma
 
 _MOST_TOKENS = 2**31 - 1
@@ -46,7 +47,7 @@ def refuse_too_much(corpus: Corpus, n_clusters: int | None, n_topics: int, has_o
     n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
-    if has_own:  # tables of documents; counts of words in topics; tau and its tables
-        n_bytes += 8 * n_tokens + 4 * corpus.n_words * n_topics + 24 * n_clusters * n_topics
+    if has_own:  # tokens listed by topic; counts of words in topics; tau and its tables
+        n_bytes += 21 * n_tokens + 4 * corpus.n_words * (n_topics + TOPIC_PROPOSALS) + 24 * n_clusters * n_topics
     what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
     memory.need(n_bytes, what, "start_topics and start_clusters may be lower")

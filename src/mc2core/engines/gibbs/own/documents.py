@@ -19,18 +19,17 @@ from mc2core.engines.gibbs.own.members import sweep_members
 from mc2core.engines.gibbs.own.split_merge import split_and_merge
 from mc2core.engines.gibbs.own.tables import draw_document_tables, draw_proportions
 from mc2core.engines.gibbs.own.tokens import sweep_own_topics
+from mc2core.engines.gibbs.own.topic_moves import split_and_merge_topics
 from mc2core.engines.gibbs.state import Assignments, Concentrations
 from mc2core.engines.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.families.stacked import StackedContexts
 
 #: omega of the starting state where it is learnt
 START = 10.0
-#: sweeps of the start, in which documents stay in their clusters ...
-SETTLING = 20
-#: ... and those after them, in which tokens stay with their topics
-SORTING = 40
-#: proposals to split or merge clusters, an iteration
+#: proposals to split or merge clusters, an iteration ...
 PROPOSALS = 100
+#: ... and to split or merge topics
+TOPIC_PROPOSALS = 100
 _DESCRIBED = {
     "proportions": Stored("f", "K C", least=0, most=1),
     "tables": Stored("i", "K M", least=0),
@@ -91,11 +90,16 @@ class OwnDocuments:
         corpus: Corpus,
         concentrations: Concentrations,
         topic_prior: float,
-        key: np.uint64,
+        seed: int,
+        iteration: int,
     ) -> None:
-        """One sweep over all tokens, in place."""
+        """One sweep over all tokens, then splits and merges of topics, in place."""
+        key, topic_key = streams.key(seed, "topics", iteration), streams.key(seed, "topic_moves", iteration)
         self.proportions = sweep_own_topics(
             assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
+        )
+        self.proportions, _ = split_and_merge_topics(
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS
         )
 
     def move_all_but_tokens(
