@@ -1,0 +1,24 @@
+"""What the small plan on Slurm makes, found without a cluster."""
+
+import re
+import sys
+
+import pytest
+from workflow_calls import ROOT, snakemake
+
+from mc2core.compute.standalone import missing
+
+sys.path.append(str(ROOT / "tests" / "cluster"))
+import profiles
+
+
+@pytest.mark.workflow
+@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+def test_every_rule_of_fits_and_scores_runs_on_slurm(checkout):
+    code, output = snakemake(checkout, "-n", *profiles.TARGETS["slurm"], *profiles.PLAN)
+    assert code == 0, output
+    rules = "".join((ROOT / f"workflow/rules/{name}.smk").read_text() for name in ("fit", "score"))
+    names = re.findall(r"^(?:use rule \w+ as|rule) (\w+)(?: with)?:$", rules, re.M)
+    assert len(names) > 10
+    planned = re.findall(r"^(\w+) +\d+$", output, re.M)
+    assert set(names) - {"fits"} <= set(planned)  # it gathers files and runs nothing
