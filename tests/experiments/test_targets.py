@@ -54,6 +54,13 @@ def test_a_module_without_a_contract_is_refused(tmp_path):
     assert done.stderr.endswith("ValueError: mc2core.experiments.icml2014.table9 has no TARGET\n")
 
 
+def test_what_is_slow_to_load_is_not_loaded_with_the_contracts():
+    """Every job of the workflow reads the registry: matplotlib and numba would take it most of a second."""
+    code = "import sys; from mc2core.experiments import targets; targets.registry(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"matplotlib", "numba", "scipy.special", "sklearn"} & set(done.stdout.split())
+
+
 @pytest.mark.workflow
 def test_a_new_module_is_a_target_of_the_workflow_and_nothing_else_is_touched(checkout, monkeypatch):
     package = checkout / "src/mc2core"

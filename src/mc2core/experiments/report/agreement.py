@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from mc2core.experiments.report import style
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.report.tables import spread
-from mc2core.model.scores import solutions_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MEASURES = {"purity": "purity", "nmi": "NMI", "rand_index": "Rand index", "f_score": "F-score"}
 
 
 def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The clusterings of a file of scores; ValueError where its corpus has no label for each document."""
+    from mc2core.model.scores import solutions_of  # half a second to load, for jobs that read no scores
+
     solutions = list(solutions_of(fit))
     if any("purity" not in solution for solution in solutions):
         raise ValueError(f"run {fit['run']!r} has no agreement: each document of its corpus needs one label")
@@ -94,6 +96,8 @@ def draw(points: pd.DataFrame) -> Figure:
 
     MC2 and documents of their own have a colour and a marker each, all others share theirs.
     """
+    from mc2core.experiments.report import style
+
     methods = points.drop_duplicates(["method", "contexts"]).reset_index(drop=True)
     figure = style.new_figure(7.2, 0.9 + 0.27 * len(methods))
     panels = figure.subplots(1, len(MEASURES), sharey=True)
