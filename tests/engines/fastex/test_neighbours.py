@@ -26,7 +26,7 @@ from mc2core.engines.fastex.components import MULTINOMIAL
 from mc2core.engines.fastex.engine import FastEx
 from mc2core.engines.fastex.exact import ExactState
 from mc2core.engines.fastex.hashed.state import FastExState
-from mc2core.engines.fastex.neighbours.graph import find_neighbours
+from mc2core.engines.fastex.neighbours.graph import _build_index, find_neighbours
 from mc2core.engines.fastex.neighbours.state import NeighbourState, Visits
 from mc2core.engines.fastex.neighbours.visits import choose, sweep
 from mc2core.engines.running.loop import fit
@@ -270,6 +270,18 @@ def test_graph_does_not_depend_on_threads():
         with thread_budget(threads) as pool:
             found.append(find_neighbours(corpus.content, 5, 100, 0, pool))
     assert np.array_equal(*found)
+
+
+def test_index_does_not_depend_on_threads():
+    """Half a million documents of the same few words: parts that wrote to one place would lose much to each other."""
+    counts = np.ones((500_000, 7), np.int64)
+    counts[0, :6] = counts[1:, 6] = 0  # a word of all documents would not be read
+    content = Corpus(counts).content
+    alone = _build_index(content, 0, None)
+    with thread_budget(2) as pool:
+        for _ in range(3):
+            for ours, theirs in zip(alone, _build_index(content, 0, pool), strict=True):
+                assert np.array_equal(ours, theirs)
 
 
 def test_counts_equal_recomputed_ones_after_thousands_of_moves():
