@@ -1,7 +1,12 @@
 """Fixtures that several files of tests use."""
 
+import os
+
 import pytest
 from workflow_calls import copy_checkout
+
+# Spark's programs live for seconds: optimising them for longer takes half of their CPU time
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 @pytest.fixture

@@ -45,6 +45,13 @@ def undisturbed(corpus, tmp_path_factory):
     return results(out)
 
 
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Of workers 1 and 2, which every test leaves there."""
+    with Standalone(tmp_path_factory.mktemp("cluster"), memory="700m") as cluster:
+        yield cluster
+
+
 def results(out):
     arrays = {name: array for name, array in storage.read_arrays(out / "model.npz").items() if name != "meta"}
     trace = np.genfromtxt(out / "trace.tsv", names=True)
@@ -102,32 +109,29 @@ def finish(process, out, seconds=600):
     assert process.wait(seconds) == 0, (out / "log").read_text()
 
 
-def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, undisturbed, tmp_path):
-    with Standalone(tmp_path / "cluster", memory="700m") as cluster:
-        with running(corpus, tmp_path, cluster.master) as process:
-            wait_for_epoch(process, tmp_path, 1)
-            kill(of_worker(cluster, 1, "pyspark.daemon")[-1])  # a Python worker
-            wait_for_epoch(process, tmp_path, 2)
-            kill(of_worker(cluster, 1, "CoarseGrainedExecutorBackend")[-1])
-            wait_for_epoch(process, tmp_path, 3)
-            process.send_signal(signal.SIGKILL)  # the driver
-            assert process.wait() == -signal.SIGKILL
-        assert (tmp_path / "checkpoint.npz").is_file()
-        assert not (tmp_path / "model.npz").exists()
-        with running(corpus, tmp_path, cluster.master) as process:
-            wait_for_epoch(process, tmp_path, 4)
-            cluster.kill_worker(2)
-            finish(process, tmp_path)
+def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, undisturbed, cluster, tmp_path):
+    with running(corpus, tmp_path, cluster.master) as process:
+        wait_for_epoch(process, tmp_path, 1)
+        kill(of_worker(cluster, 1, "pyspark.daemon")[-1])  # a Python worker
+        wait_for_epoch(process, tmp_path, 2)
+        kill(of_worker(cluster, 1, "CoarseGrainedExecutorBackend")[-1])
+        wait_for_epoch(process, tmp_path, 3)
+        process.send_signal(signal.SIGKILL)  # the driver
+        assert process.wait() == -signal.SIGKILL
+    assert (tmp_path / "checkpoint.npz").is_file()
+    assert not (tmp_path / "model.npz").exists()
+    with running(corpus, tmp_path, cluster.master) as process:
+        wait_for_epoch(process, tmp_path, 4)
+        cluster.kill_worker(2)
+        finish(process, tmp_path)
+    cluster.add_worker(2)
     same(results(tmp_path), undisturbed)
     assert not list((tmp_path / "shards").rglob("step-*")), "what the killed driver left is still there"
 
 
-def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_path):
+def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, cluster, tmp_path):
     """What the test above rests on: Spark's recovery, which is switched off here."""
-    with (
-        Standalone(tmp_path / "cluster", n_workers=1, memory="700m") as cluster,
-        running(corpus, tmp_path, cluster.master, *NO_SECOND_TRY, epochs=400) as process,
-    ):
+    with running(corpus, tmp_path, cluster.master, *NO_SECOND_TRY, epochs=400) as process:
         wait_for_epoch(process, tmp_path, 1)
         deadline = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < deadline:
@@ -139,11 +143,8 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_pa
     assert last.startswith("mc2: error: Spark gave up a mini-batch: "), last
 
 
-def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_path):
-    with (
-        Standalone(tmp_path / "cluster", memory="700m") as cluster,
-        running(corpus, tmp_path, cluster.master, epochs=400) as process,
-    ):
+def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, cluster, tmp_path):
+    with running(corpus, tmp_path, cluster.master, epochs=400) as process:
         wait_for_epoch(process, tmp_path, 1)
         (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
         shutil.rmtree(folder / "00002")
@@ -174,9 +175,11 @@ def full_disk(folder):
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_worker_with_a_full_disk_is_done_without(corpus, undisturbed, tmp_path):
-    with full_disk(tmp_path / "cluster" / "worker2"), Standalone(tmp_path / "cluster", memory="700m") as cluster:
+def test_a_worker_with_a_full_disk_is_done_without(corpus, undisturbed, cluster, tmp_path):
+    with full_disk(cluster.folder / "worker3"):
+        cluster.add_worker(3)
         with running(corpus, tmp_path, cluster.master) as process:
             finish(process, tmp_path)
-        assert "No space left on device" in (cluster.folder / "worker2.log").read_text()
+        assert "No space left on device" in (cluster.folder / "worker3.log").read_text()
+        cluster.kill_worker(3)
     same(results(tmp_path), undisturbed)

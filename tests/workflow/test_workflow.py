@@ -1,11 +1,14 @@
 """The workflow as a user calls it: plans, sheets, targets, errors, and the test plan from end to end."""
 
+import os
 import re
+import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
-from workflow_calls import ROOT, snakemake
+from workflow_calls import ROOT, copy_checkout, snakemake
 
 from mc2core.base import storage
 from mc2core.compute.standalone import missing
@@ -13,6 +16,7 @@ from mc2core.experiments import code_digest, plan, schemas
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
 
 SCHEMAS = ROOT / "workflow/schemas"
+TEST_PLAN = "--configfile", "config/test.yaml"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
 plan.fill_settings(CONFIG, CONFIG_SCHEMA)
@@ -337,14 +341,22 @@ def test_lint_leaves_only_what_is_explained(checkout):
 
 
 # -- the test plan, end to end -------------------------------------------------------------------------------------
+@pytest.fixture
+def run_to_the_end(checkout):
+    """A checkout with all that a run of the test plan left: one in it, or the one just made in ``MC2_TEST_PLAN``."""
+    if made := os.environ.get("MC2_TEST_PLAN"):
+        for part in ("results", ".snakemake"):
+            shutil.copytree(Path(made) / part, checkout / part)
+    else:
+        code, output = snakemake(checkout, *TEST_PLAN)
+        assert code == 0, output
+    return checkout
+
+
 @pytest.mark.workflow
 @pytest.mark.slow
-def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
-    plan_file = ["--configfile", "config/test.yaml"]
-    code, output = snakemake(checkout, *plan_file)
-    assert code == 0, output
-    n_fits = jobs(output)["fit"]
-    results = checkout / "results"
+def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(run_to_the_end, tmp_path_factory):
+    checkout, results = run_to_the_end, run_to_the_end / "results"
     for target in TARGETS:
         kinds = ("csv", "png", "pdf") if "_figure" in target else ("csv", "md", "tex", "html")
         for kind in kinds:
@@ -422,7 +434,7 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     links = re.findall(r'href="([^"#:]+)"', face)
     assert all((results / link).is_file() for link in links)
 
-    code, output = snakemake(checkout, "-n", *plan_file)
+    code, output = snakemake(checkout, "-n", *TEST_PLAN)
     assert code == 0, output
     assert "Nothing to be done" in output
 
@@ -431,8 +443,11 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(checkout):
     text, replaced = re.subn(r"return code_digest\([^)]*\)", 'return "another"', rules.read_text())
     assert replaced == 1
     rules.write_text(text)
-    code, output = snakemake(checkout, "-n", *plan_file)
+    code, output = snakemake(checkout, "-n", *TEST_PLAN)
     assert code == 0, output
+    without_results = tmp_path_factory.mktemp("checkout")
+    copy_checkout(without_results)
+    n_fits = jobs(snakemake(without_results, "-n", *TEST_PLAN)[1])["fit"]
     assert jobs(output)["fit"] == n_fits  # all of them, though the job that compiles their kernels runs again as well
     assert jobs(output).keys() >= {"warm_kernels", "score", "icml2014_table1", "report_html"}
     assert "corpus" not in jobs(output)
