@@ -17,5 +17,9 @@ def checkout(tmp_path):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that run Snakemake first: one of them takes minutes, and would be left to one worker at the end."""
-    items.sort(key=lambda item: "workflow" not in item.keywords)
+    """Files that run Snakemake first, then those with other slow tests: the last of them would leave a worker alone."""
+    ranks = {}
+    for item in items:
+        rank = 0 if "workflow" in item.keywords else 1 if "slow" in item.keywords else 2
+        ranks[item.path] = min(rank, ranks.get(item.path, rank))
+    items.sort(key=lambda item: ranks[item.path])

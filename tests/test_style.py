@@ -25,7 +25,7 @@ def tool(*command):
     [
         pytest.param(("ruff", "check", "."), id="ruff"),
         pytest.param(("ruff", "format", "--check", "."), id="ruff-format"),
-        pytest.param(("mypy",), id="mypy"),
+        pytest.param(("mypy",), id="mypy", marks=pytest.mark.slow),
         pytest.param(("snakefmt", "--check", *RULE_FILES), id="snakefmt"),
     ],
 )
