@@ -30,7 +30,7 @@ def visit(state, corpus, held=None, pool=None):
     batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
     words = topic_scores(state, expected, batch.words, None)
     held = np.full(corpus.n_documents, -1) if held is None else held
-    return own.assign_documents(batch, words, expected, held, None, pool)
+    return own.assign_documents(batch, words, expected, held, None, state.buffers, pool)
 
 
 # -- the local step ---------------------------------------------------------------------------------------------------
@@ -47,21 +47,22 @@ def twin(corpus, state):
     counts = np.zeros((corpus.n_documents, n_clusters, n_topics))
     topic_words = np.zeros((corpus.n_documents, n_clusters, corpus.n_words, n_topics))
 
-    def passes(tokens, prior, n, most):
-        gamma = np.zeros((len(tokens), n_topics))
+    def passes(tokens, priors, n, most):
+        """Under every prior until the counts have settled under all of them."""
+        gamma = np.zeros((len(priors), len(tokens), n_topics))
         for _ in range(most):
-            log_gamma = log_psi[:, tokens].T + (digamma(prior + n) if n.any() else 0.0)
-            gamma = np.exp(log_gamma - logsumexp(log_gamma, axis=1, keepdims=True))
-            before, n = n, gamma.sum(axis=0)
-            if abs(n - before).sum() < 1e-3 * len(tokens):
+            before = n
+            log_gamma = log_psi[:, tokens].T + np.where(n.any(), digamma(priors + n), 0.0)[:, None]
+            gamma[:] = np.exp(log_gamma - logsumexp(log_gamma, axis=2, keepdims=True))
+            n = gamma.sum(axis=1)
+            if abs(n - before).sum(axis=1).max() < 1e-3 * len(tokens):
                 break
         return gamma, n
 
     for j, row in enumerate(corpus.content.toarray()):
         tokens = np.repeat(np.arange(corpus.n_words), row)
-        start = passes(tokens, mean, np.zeros(n_topics), own.SCREENING_PASSES)[1]
-        for k in range(n_clusters):
-            gamma, n = passes(tokens, a[k], start, own.PASSES)
+        start = passes(tokens, mean[None], np.zeros(n_topics), own.SCREENING_PASSES)[1]
+        for k, (gamma, n) in enumerate(zip(*passes(tokens, a, start, own.PASSES), strict=True)):
             entropy = -np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
             value = sum(gamma[i] @ log_psi[:, w] for i, w in enumerate(tokens)) + entropy
             value += gammaln(omega) - gammaln(omega + len(tokens)) + np.sum(gammaln(a[k] + n) - gammaln(a[k]))

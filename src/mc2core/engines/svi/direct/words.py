@@ -28,8 +28,8 @@ from mc2core.engines.svi.direct.state import DirectExpectations, DirectGlobals
 from mc2core.engines.svi.local import WORD_BLOCK, exponentiate, fill_log_psi, row_maxima
 
 # Smaller factors of the products are 0: subnormal numbers take a hundred times as long to multiply. Sums of at least
-# _LEAST_SUM lose less than rounding by that, smaller ones are lost
-_LEAST_FACTOR, _LEAST_SUM = 1e-150, 1e-130
+# LEAST_SUM lose less than rounding by that, smaller ones are lost
+LEAST_FACTOR, LEAST_SUM = 1e-150, 1e-130
 # a block is multiplied as a sparse matrix where fewer than one in this many of its entries are not 0
 _SPARSE = 8
 # tokens of topics in clusters are summed in this many shares: block b of words belongs to share b % _SHARES
@@ -84,22 +84,31 @@ class _Rows(NamedTuple):
 
 
 @kernel(error_model="numpy")
+def fill_weights(topic_words, shrink, words, prior, log_total, first, last, scores, top, weights):
+    """E ln psi of words first..last-1, its maxima, and exp of what it is below them, as of :class:`WordTopics`."""
+    for u in range(first, last):  # a row at a time, which stays in the cache
+        fill_log_psi(topic_words, shrink, words, prior, log_total, u, u + 1, scores)
+        row_maxima(scores, u, u + 1, top)
+        exponentiate(scores, top, u, u + 1, weights)
+        for m in range(weights.shape[1]):
+            weights[u, m] = weights[u, m] if weights[u, m] >= LEAST_FACTOR else 0.0
+
+
+@kernel(error_model="numpy")
 def fill_likelihoods(topics, rows, first, last):
     """Rows first..last-1 of :class:`_Rows`, given :class:`_Topics`; whether a pair of these words is lost."""
     highest = topics.highest
     scores, top, weights, sums, likelihood = rows
-    for u in range(first, last):  # a row at a time, which stays in the cache
-        fill_log_psi(topics.topic_words, topics.shrink, topics.words, topics.prior, topics.log_total, u, u + 1, scores)
-        row_maxima(scores, u, u + 1, top)
-        exponentiate(scores, top, u, u + 1, weights)
-        for m in range(weights.shape[1]):
-            weights[u, m] = weights[u, m] if weights[u, m] >= _LEAST_FACTOR else 0.0
+    fill_weights(
+        topics.topic_words, topics.shrink, topics.words, topics.prior, topics.log_total, first, last,
+        scores, top, weights,
+    )  # fmt: skip
     np.dot(weights[first:last], topics.by_topic, sums[first:last])
     has_lost = False
     for u in range(first, last):
         for k in range(highest.size):
-            has_lost |= sums[u, k] < _LEAST_SUM
-            likelihood[u, k] = log(max(sums[u, k], _LEAST_SUM)) + (top[u] + highest[k])
+            has_lost |= sums[u, k] < LEAST_SUM
+            likelihood[u, k] = log(max(sums[u, k], LEAST_SUM)) + (top[u] + highest[k])
     return has_lost
 
 
@@ -110,7 +119,7 @@ def word_topics(
     n_clusters, n_topics = expected.log_tau.shape
     highest = expected.log_tau.max(axis=1)
     tau = np.exp(expected.log_tau - highest[:, None])
-    tau[tau < _LEAST_FACTOR] = 0.0
+    tau[tau < LEAST_FACTOR] = 0.0
     topics = _Topics(
         state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total,
         np.ascontiguousarray(tau.T), highest,
@@ -149,7 +158,7 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
         for m in range(n_topics):
             own[m], out[m] = weights[u, m], 0.0
         for k in range(n_clusters):
-            is_known = word_mass[u, k] > 0.0 and sums[u, k] >= _LEAST_SUM
+            is_known = word_mass[u, k] > 0.0 and sums[u, k] >= LEAST_SUM
             ratio = word_mass[u, k] / sums[u, k] if is_known else 0.0
             if not is_sparse:
                 q[u - first, k] = ratio
@@ -190,7 +199,7 @@ def lost_pairs(likelihoods: WordTopics, word_mass: np.ndarray) -> list[tuple[int
     """(word, cluster) of the lost pairs that have a mass R_k(w)."""
     if not likelihoods.has_lost:
         return []
-    words, clusters = np.nonzero((likelihoods.sums < _LEAST_SUM) & (word_mass > 0))
+    words, clusters = np.nonzero((likelihoods.sums < LEAST_SUM) & (word_mass > 0))
     return list(zip(words.tolist(), clusters.tolist(), strict=True))
 
 

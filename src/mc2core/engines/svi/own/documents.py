@@ -28,10 +28,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
+from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.engines.svi.local import WORD_BLOCK, Batch, DocumentStatistics
-from mc2core.engines.svi.own.passes import Words, settle
+from mc2core.engines.svi.own.passes import SUMS, Words, settle
 from mc2core.engines.svi.own.rising import LEAST_SHARE, Local, log_rising
 from mc2core.engines.svi.own.state import OwnExpectations
 
@@ -92,13 +94,12 @@ def _used(n, least):
     return np.flatnonzero(n >= least * highest)
 
 
-@kernel(error_model="numpy")
-def _suits(a, n, used):
-    """ln of how well a prior suits counts, up to what is the same for all."""
+@kernel(error_model="numpy", fastmath=SUMS)
+def _suits(a, n):
+    """ln of how well a prior suits counts, up to what is the same for all; a choice needs no :func:`.log_rising`."""
     value = 0.0
-    for m in used:
-        if n[m] > 0.0:
-            value += log_rising(a[m], n[m])
+    for m in range(a.size):
+        value += log_gamma(a[m] + n[m]) - log_gamma(a[m])
     return value
 
 
@@ -114,9 +115,9 @@ def _choose(j, n, used, visit):
             visit.counts[j, 0] = n
         return
     n_clusters = visit.prior.shape[0]
-    score = np.empty(n_clusters)
+    score, few = np.empty(n_clusters), n[used]
     for k in range(n_clusters):
-        score[k] = visit.log_weights[j, k] + _suits(visit.prior[k], n, used)
+        score[k] = visit.log_weights[j, k] + _suits(visit.prior[k][used], few)
     for i in range(n_candidates):
         if visit.cluster[j, i] >= 0:
             score[visit.cluster[j, i]] = -np.inf
@@ -140,9 +141,9 @@ def _start(j, x, p, words, u, visit):
             n_kept += 1
     if n_kept > 0:
         return n / n_kept
-    every, theta = np.arange(n_topics), np.empty(n_topics)
-    total, best = np.empty(x.size), np.empty(x.size, np.int32)
-    settle(p, words, x, u, every, visit.mean_prior, n, theta, total, best, SCREENING_PASSES)
+    every, one, theta = np.arange(n_topics), n.reshape(1, -1), np.empty((1, n_topics))
+    total, best = np.empty((1, x.size)), np.empty((1, x.size), np.int32)
+    settle(p, words, x, u, every, visit.mean_prior.reshape(1, -1), one, theta, total, best, SCREENING_PASSES)
     return n
 
 
@@ -155,52 +156,49 @@ def visit_documents(cells, words, omega, least, visit, first, last):
     for j in range(first, last):
         begin, end = cells.indptr[j], cells.indptr[j + 1]
         u, x = cells.indices[begin:end], cells.counts[begin:end].astype(np.float64)
-        p = np.empty((x.size, visit.mean_prior.size))
+        p = np.empty((visit.mean_prior.size, x.size))
         for c in range(x.size):
-            p[c] = words.weights[u[c]]
+            for m in range(visit.mean_prior.size):
+                p[m, c] = words.weights[u[c], m]
         n = _start(j, x, p, words, u, visit)
         used = _used(n, least)
         _choose(j, n, used, visit)
         if used.size < n.size:
-            few = np.empty((x.size, used.size))
-            for c in range(x.size):
-                for i in range(used.size):
-                    few[c, i] = p[c, used[i]]
-            p = few
-        n_candidates = visit.cluster.shape[1]
-        score = np.full(n_candidates, -np.inf)
-        length = -log_rising(omega, x.sum())
-        total = np.empty((n_candidates, x.size))
-        best = np.empty((n_candidates, x.size), np.int32)
-        for i in range(n_candidates):
-            k = visit.cluster[j, i]
-            if k < 0:
-                continue
-            a, own, theta = visit.prior[k][used], visit.counts[j, i][used], np.zeros(used.size)
-            value = settle(p, words, x, u, used, a, own, theta, total[i], best[i], PASSES)
-            visit.counts[j, i] = 0.0
-            visit.theta[j, i] = 0.0
+            p = p[used]
+        candidates = np.flatnonzero(visit.cluster[j] >= 0)
+        a, own = np.empty((2, candidates.size, used.size))
+        for i in range(candidates.size):
+            a[i] = visit.prior[visit.cluster[j, candidates[i]]][used]
+            own[i] = visit.counts[j, candidates[i]][used]
+        theta, total = np.empty_like(a), np.empty((candidates.size, x.size))
+        best = np.empty((candidates.size, x.size), np.int32)
+        score = settle(p, words, x, u, used, a, own, theta, total, best, PASSES) - log_rising(omega, x.sum())
+        for i in range(candidates.size):
+            place = candidates[i]
+            visit.counts[j, place] = 0.0
+            visit.theta[j, place] = 0.0
             for t in range(used.size):
-                visit.counts[j, i, used[t]] = own[t]
-                visit.theta[j, i, used[t]] = theta[t]
-                if own[t] > 0.0:
-                    value += log_rising(a[t], own[t])
-            score[i] = value + length + visit.log_weights[j, k]
+                visit.counts[j, place, used[t]] = own[i, t]
+                visit.theta[j, place, used[t]] = theta[i, t]
+                if own[i, t] > 0.0:
+                    score[i] += log_rising(a[i, t], own[i, t])
+            score[i] += visit.log_weights[j, visit.cluster[j, place]]
         highest = score.max()
-        visit.share[j] = np.exp(score - highest)
-        sum_of_shares = visit.share[j].sum()
-        visit.share[j] /= sum_of_shares
+        share = np.exp(score - highest)
+        sum_of_shares = share.sum()
         visit.log_evidence[j] = highest + np.log(sum_of_shares)
-        for i in range(n_candidates):
-            if visit.share[j, i] < LEAST_SHARE:
+        for i in range(candidates.size):
+            place = candidates[i]
+            visit.share[j, place] = share[i] / sum_of_shares
+            if visit.share[j, place] < LEAST_SHARE:
                 continue
             for c in range(x.size):
                 if best[i, c] < 0:
-                    visit.ratio[begin + c, i] = visit.share[j, i] * x[c] / total[i, c]
-                    visit.best[begin + c, i] = -1
+                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c] / total[i, c]
+                    visit.best[begin + c, place] = -1
                 else:
-                    visit.ratio[begin + c, i] = visit.share[j, i] * x[c]
-                    visit.best[begin + c, i] = used[best[i, c]]
+                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c]
+                    visit.best[begin + c, place] = used[best[i, c]]
 
 
 @kernel(error_model="numpy")
@@ -232,6 +230,7 @@ def assign_documents(
     expected: OwnExpectations,
     held: np.ndarray,
     kept: tuple[np.ndarray, np.ndarray] | None,
+    buffers: Buffers,
     pool: Executor | None,
 ) -> tuple[np.ndarray, OwnStatistics]:
     """Local posteriors of every document: (B, K) float64 mu_jk, and statistics.
@@ -241,6 +240,7 @@ def assign_documents(
     held : (B,) int, clusters of documents that are held there, else -1
     kept : (cluster, counts) that the documents were left with, as of :class:`.rising.Local`, to go on from over all
         topics; None is from the mean prior
+    buffers : of the statistics' ``topic_words``
     """
     n_documents, (n_clusters, n_topics) = batch.n_documents, expected.prior.shape
     n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
@@ -266,7 +266,7 @@ def assign_documents(
         n_documents,
         _DOCUMENT_BLOCK,
     )
-    topic_words = np.empty_like(words.weights)
+    topic_words = buffers.empty("topic_words", *words.weights.shape)
     order = np.argsort(batch.indices, kind="stable")
     indptr = np.searchsorted(batch.indices[order], np.arange(len(topic_words) + 1))
     document = np.repeat(np.arange(n_documents), np.diff(batch.indptr))[order]

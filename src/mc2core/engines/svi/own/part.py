@@ -129,7 +129,7 @@ class OwnPart(DirectPart):
         is_held = state.n_updates < n_batches
         held = state.cluster[batch.rows] if is_held and batch.rows is not None else np.full(batch.n_documents, -1)
         kept = (state.local_cluster, state.local_counts) if self.engine.batch_size is None else None
-        return assign_documents(batch, likelihoods.words, expected, held, kept, pool)
+        return assign_documents(batch, likelihoods.words, expected, held, kept, state.buffers, pool)
 
     def step(  # type: ignore[override]
         self,
