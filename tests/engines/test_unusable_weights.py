@@ -9,7 +9,7 @@ from engines.test_extremes import ENGINES
 
 from mc2core import fit
 from mc2core.compute import variates
-from mc2core.engines import Gibbs
+from mc2core.engines import SVI, Gibbs
 from mc2core.engines.gibbs.blocked import measures
 from mc2core.families import NormalGamma
 
@@ -17,10 +17,14 @@ CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum ab
 TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+def own_documents(**more):
+    return SVI(n_clusters=3, n_topics=4, batch_size=5, document_concentration="learn", **more)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES.values(), own_documents], ids=[*ENGINES, "svi own documents"])
 def test_a_context_that_is_no_number_is_named(engine):
     corpus = small_corpus(1)
-    engine = ENGINES[engine](contexts={"year": NormalGamma()})
+    engine = engine(contexts={"year": NormalGamma()})
     state = engine.init(corpus, 0)
     state.contexts.statistics.data[:] = np.nan  # of all documents: those in small clusters stay there in a blocked move
     with pytest.raises(ValueError, match=CLUSTERS):

@@ -124,7 +124,8 @@ def _choose(j, n, used, visit):
     for i in range(n_candidates):
         if visit.cluster[j, i] < 0:
             k = int(np.argmax(score))
-            if score[k] > -np.inf:
+            # where every weight vanishes or is no number, one cluster is taken all the same: its share will be none
+            if score[k] > -np.inf or visit.cluster[j].max() < 0:
                 visit.cluster[j, i] = k
                 visit.counts[j, i] = n
                 score[k] = -np.inf
