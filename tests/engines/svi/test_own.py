@@ -382,8 +382,8 @@ def test_truncations_by_rule(n_documents, length, truncations):
 
 @pytest.mark.parametrize(
     ("n_documents", "batch_size", "used"),
-    [(1566, 400, 49), (1566, 30, 30), (100, 400, 20), (10**5, 400, 400), (100, None, None)],
+    [(1566, "auto", 49), (100, "auto", 20), (10**5, "auto", 400), (1566, 400, 400), (100, 30, 30), (100, None, None)],
 )
-def test_mini_batches_are_many_enough(n_documents, batch_size, used):
+def test_mini_batches_are_many_enough_unless_their_size_is_set(n_documents, batch_size, used):
     assert SVI(document_concentration="learn", batch_size=batch_size).part.batch_size(n_documents) == used
-    assert SVI(batch_size=batch_size).part.batch_size(n_documents) == batch_size
+    assert SVI(batch_size=batch_size).part.batch_size(n_documents) == (400 if batch_size == "auto" else batch_size)

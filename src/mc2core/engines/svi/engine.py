@@ -64,9 +64,9 @@ class SVI(Engine):
     n_topics : int in [1, 2147483647] or None, default None
         M, a truncation; None is 2 K, and 120 with tables. With a document_concentration None is 8 K, but at most one for
         every 1,000 tokens or one more than clusters.
-    batch_size : int in [1, inf) or None, default 400
-        Documents of a mini-batch; None is the whole corpus at rate 1 (coordinate ascent). With a document_concentration
-        a mini-batch has at most a 32nd of the corpus, or 20 documents: an epoch of fewer steps hardly leaves its start.
+    batch_size : int in [1, inf) or "auto" or None, default "auto"
+        Documents of a mini-batch; "auto" is 400, None is the whole corpus at rate 1 (coordinate ascent). With a
+        document_concentration "auto" is a 32nd of the corpus, 20 to 400: an epoch of fewer steps hardly leaves its start.
     schedule : {"default", "paper"}, default "default"
         Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
     delay : float in [0, inf) or None, default None
@@ -120,7 +120,7 @@ class SVI(Engine):
         n_clusters: int | None = None,
         n_tables: int | None = None,
         n_topics: int | None = None,
-        batch_size: int | None = 400,
+        batch_size: int | str | None = "auto",
         schedule: str = "default",
         delay: float | None = None,
         forgetting: float | None = None,
@@ -139,7 +139,7 @@ class SVI(Engine):
         self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MOST_LABELS)
         self.n_tables = None if n_tables is None else whole("n_tables", n_tables, most=MOST_LABELS)
         self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
-        self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
+        self.batch_size = batch_size if batch_size in (None, "auto") else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
         self.document_concentration = omega_of(document_concentration)
         has_own = self.document_concentration != "inf"

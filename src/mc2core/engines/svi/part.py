@@ -15,6 +15,9 @@ from mc2core.engines.svi.start import Start
 from mc2core.engines.svi.state import Concentrations, ConcentrationSettings, Expectations, Globals
 from mc2core.families.stacked import StackedContexts
 
+#: documents of a mini-batch by rule
+BATCH = 400
+
 
 class BatchSums(NamedTuple):
     """Statistics of a mini-batch, not scaled.
@@ -43,8 +46,12 @@ class GlobalPart(ABC):
 
     def batch_size(self, n_documents: int) -> int | None:
         """Documents of a mini-batch of a corpus of ``n_documents``; None is the whole corpus."""
-        size: int | None = self.engine.batch_size
-        return size
+        size: int | str | None = self.engine.batch_size
+        return self.usual_batch(n_documents) if isinstance(size, str) else size
+
+    def usual_batch(self, n_documents: int) -> int:
+        """Documents of a mini-batch where the setting is "auto"."""
+        return BATCH
 
     @abstractmethod
     def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:

@@ -125,7 +125,7 @@ TARGET = Target(
         "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
         "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
         "SVI-MC2 is without tables, our default, where a row of the sheet does not say n_tables; so are documents of "
-        "their own, with the same truncation and batches of at most that size.",
+        "their own, with the same truncation and batches.",
         ABOUT_OWN_DOCUMENTS,
         "The paper heads its table log perplexity but prints perplexity. It prints one run on its own data: compare "
         "the order of the rows, not the levels. Empty cells: not printed there, or not fitted here.",

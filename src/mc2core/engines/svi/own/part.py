@@ -36,7 +36,7 @@ START = 10.0
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
 _DOCUMENTS_WHERE_FEW, _MOST_WHERE_FEW = 4, 20
 _TOKENS_FOR_TOPIC = 1000
-# mini-batches of an epoch at least, as far as each has so many documents
+# mini-batches of an epoch at least where their size is not set, as far as each has so many documents
 _LEAST_BATCHES, _LEAST_BATCH = 32, 20
 
 
@@ -72,10 +72,9 @@ class OwnPart(DirectPart):
         most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
         return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
 
-    def batch_size(self, n_documents: int) -> int | None:
+    def usual_batch(self, n_documents: int) -> int:
         """At most a 32nd of the documents: rates suit so many steps an epoch (benchmarks/svi_own.md)."""
-        size = super().batch_size(n_documents)
-        return None if size is None else min(size, max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
+        return min(super().usual_batch(n_documents), max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
 
     def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
         n_documents = min(self.batch_size(corpus.n_documents) or corpus.n_documents, corpus.n_documents)
