@@ -1,10 +1,11 @@
 """Documents of their own on real labelled corpora, words only: agreement with classes, K over sweeps, beside k-means.
 
     python benchmarks/labelled_own.py MIRROR [--half validation] [--corpora uiucsports,ohsumed] [--starts 20:50,100:50]
-        [--models own,mc2] [--seeds 0] [--sweeps 60]
+        [--models own,mc2,svi,kmeans] [--seeds 0] [--sweeps 60]
 
 One JSON line for each fit: clusters after every sixth of the sweeps, those of at least 1 % of the documents, NMI and
-ARI of the last state, omega, processor seconds (compilation included in the first). k-means is told the classes.
+ARI of the last state, omega, processor seconds (compilation included in the first). k-means is told the classes; svi is
+documents of their own by ten epochs of SVI, all else by rule.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mc2core import fit
 from mc2core.corpus import Corpus, parts
 from mc2core.engines.baselines.kmeans import KMeans
 from mc2core.engines.gibbs.engine import Gibbs
+from mc2core.engines.svi.engine import SVI
 from mc2core.model.clustering import adjusted_rand_index, nmi
 from mc2core.sources.collections import labelled_images, labelled_texts
 
@@ -55,26 +57,33 @@ def main() -> None:
             if "kmeans" in options.models:
                 found = KMeans(n_clusters=[classes]).fit(Corpus(corpus.content), seed).result.solutions[f"k{classes}"]
                 show({"corpus": name, "model": "kmeans", "seed": seed}, corpus, np.asarray(found), {})
+            if "svi" in options.models.split(","):
+                show_fit(
+                    corpus, SVI(document_concentration="learn"), 10, {"corpus": name, "model": "svi", "seed": seed}
+                )
             for model in options.models.split(","):
-                for start in options.starts.split(",") if model != "kmeans" else ():
+                for start in options.starts.split(",") if model in ("own", "mc2") else ():
                     n_clusters, n_topics = (int(part) for part in start.split(":"))
                     engine = Gibbs(
                         document_concentration="learn" if model == "own" else "inf", start_clusters=n_clusters,
                         start_topics=n_topics, **options.settings,
                     )  # fmt: skip
-                    processor = time.process_time()
-                    done = fit(corpus, engine, iterations=options.sweeps, seed=seed, progress=False)
-                    trace = done.trace
-                    more = {
-                        "K over sweeps": trace["clusters"]
-                        .iloc[options.sweeps // 6 - 1 :: options.sweeps // 6]
-                        .tolist(),
-                        "topics": int(trace["topics"].iloc[-1]),
-                        "omega": round(float(trace.get("document_concentration", trace["clusters"]).iloc[-1]), 1),
-                        "processor seconds": round(time.process_time() - processor, 1),
-                    }
                     about = {"corpus": name, "model": model, "start": start, "seed": seed}
-                    show(about, corpus, done.model.last.cluster, more)
+                    show_fit(corpus, engine, options.sweeps, about)
+
+
+def show_fit(corpus: Corpus, engine: Gibbs | SVI, iterations: int, about: dict) -> None:
+    """Fit, and print the line of its last state."""
+    processor = time.process_time()
+    done = fit(corpus, engine, iterations=iterations, seed=about["seed"], progress=False)
+    trace, step = done.trace, max(iterations // 6, 1)
+    more = {
+        "K over sweeps": trace["clusters"].iloc[step - 1 :: step].tolist(),
+        "topics": int(trace["topics"].iloc[-1]),
+        "omega": round(float(trace.get("document_concentration", trace["clusters"]).iloc[-1]), 1),
+        "processor seconds": round(time.process_time() - processor, 1),
+    }
+    show(about, corpus, done.model.last.cluster, more)
 
 
 def show(about: dict, corpus: Corpus, cluster: np.ndarray, more: dict) -> None:
