@@ -139,6 +139,8 @@ class SVI(Engine):
         self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MOST_LABELS)
         self.n_tables = None if n_tables is None else whole("n_tables", n_tables, most=MOST_LABELS)
         self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
+        if isinstance(batch_size, str) and batch_size != "auto":
+            raise ValueError(f"batch_size is {batch_size!r}; it must be a whole number, 'auto' or None")
         self.batch_size = batch_size if batch_size in (None, "auto") else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
         self.document_concentration = omega_of(document_concentration)
