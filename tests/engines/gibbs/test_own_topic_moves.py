@@ -107,11 +107,12 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
         np.zeros(12, np.int32), spare, spare,
     )  # fmt: skip
     sides = Sides(
-        np.arange(6, dtype=np.int32), side.astype(np.int8), np.zeros((3, 2), np.int32), np.zeros(2, np.int64),
-        np.zeros(3, np.int64), tau[:, 0].copy(), *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
+        np.arange(6, dtype=np.int32), np.array(WORDS, np.int32), np.array([3, 4, 6, 0]), side.astype(np.int8),
+        np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64), tau[:, 0].copy(),
+        *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
     )  # fmt: skip
     constants, stream = Constants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
-    n_words = count_sides(6, tokens, sides)
+    n_words = count_sides(6, sides)
     _estimate(6, eps[0], tokens, constants, sides)
     assert sides.eps_share.sum() == pytest.approx(1)
     for item in range(3):

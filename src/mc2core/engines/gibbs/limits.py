@@ -48,6 +48,6 @@ def refuse_too_much(corpus: Corpus, n_clusters: int | None, n_topics: int, has_o
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
     if has_own:  # tokens listed by topic; counts of words in topics; tau and its tables
-        n_bytes += 21 * n_tokens + 4 * corpus.n_words * (n_topics + TOPIC_PROPOSALS) + 24 * n_clusters * n_topics
+        n_bytes += 25 * n_tokens + 4 * corpus.n_words * (n_topics + TOPIC_PROPOSALS) + 24 * n_clusters * n_topics
     what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
     memory.need(n_bytes, what, "start_topics and start_clusters may be lower")

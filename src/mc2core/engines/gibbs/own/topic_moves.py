@@ -81,10 +81,10 @@ def _launch(stream, n, fixed, eps, tokens, constants, sides):
     side[fixed] = 0
     sides.share[:] = 0.5
     sides.eps_share[:] = 0.5
-    n_words = count_sides(n, tokens, sides)
+    n_words = count_sides(n, sides)
     for _ in range(_SCANS):
         estimate_shares(n, 1, eps, tokens, constants, sides)
-        scan(stream, n, fixed, -1, tokens, constants, sides)
+        scan(stream, n, fixed, False, -1, tokens, constants, sides)
     estimate_shares(n, 1, eps, tokens, constants, sides)
     return n_words
 
@@ -221,11 +221,11 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
 def _try_split(stream, i, n_topics, new, start, tokens, topics, constants, sides):
     """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it was."""
     m = tokens.topic[i]
-    n, eps = gather(m, m, tokens, sides.members), topics.eps[m]
+    n, eps = gather(m, m, tokens, sides), topics.eps[m]
     copy(topics.tau[m], sides.tau)
     fixed = _place(n, i, sides.members)
     n_words = _launch(stream, n, fixed, eps, tokens, constants, sides)
-    log_q = scan(stream, n, fixed, -1, tokens, constants, sides)
+    log_q = scan(stream, n, fixed, True, -1, tokens, constants, sides)
     if sides.size[1] == 0:
         forget_words(n_words, sides)
         return False
@@ -253,7 +253,7 @@ def _try_split(stream, i, n_topics, new, start, tokens, topics, constants, sides
 def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants, sides):
     """Try to merge topic b with that of token i; returns whether it was, and the end of what is listed."""
     a = tokens.topic[i]
-    n, eps = gather(a, b, tokens, sides.members), topics.eps[a] + topics.eps[b]
+    n, eps = gather(a, b, tokens, sides), topics.eps[a] + topics.eps[b]
     for c in range(n):
         sides.side[c] = 0 if tokens.topic[sides.members[c]] == a else 1
     sides.eps_log_share[0], sides.eps_log_share[1] = math.log(topics.eps[a] / eps), math.log(topics.eps[b] / eps)
@@ -261,7 +261,7 @@ def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants
         tau_a, tau_b = max(topics.tau[a, k], LEAST), max(topics.tau[b, k], LEAST)
         sides.tau[k] = tau_a + tau_b
         sides.log_share[0, k], sides.log_share[1, k] = math.log(tau_a / sides.tau[k]), math.log(tau_b / sides.tau[k])
-    n_words = count_sides(n, tokens, sides)
+    n_words = count_sides(n, sides)
     _estimate(n, eps, tokens, constants, sides)
     log_ratio = -_log_ratio(n, n_words, eps, tokens, constants, sides) - log_share
     log_ratio -= math.log(n / np.float64(sides.size[0]) * (n_topics - 1.0) / n_topics)
@@ -271,7 +271,7 @@ def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants
         return False, end  # the probability of the split can only make it less
     fixed = _place(n, i, sides.members)
     _launch(stream, n, fixed, eps, tokens, constants, sides)
-    log_ratio += scan(stream, n, fixed, a, tokens, constants, sides)
+    log_ratio += scan(stream, n, fixed, True, a, tokens, constants, sides)
     forget_words(n_words, sides)
     if log_u >= log_ratio:
         return False, end
@@ -345,8 +345,9 @@ def split_and_merge_topics(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
     sides = Sides(
-        np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int8), np.zeros((n_words, 2), np.int32),
-        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
+        np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(len(lengths), np.int64),
+        np.empty(n_tokens, np.int8), np.zeros((n_words, 2), np.int32), np.zeros(2, np.int64),
+        np.empty(n_words, np.int64), np.empty(n_clusters),
         *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
     )  # fmt: skip
     n_slots, made = _move(key, n_proposals, n_topics, assignments.document_start, tokens, topics, constants, sides)

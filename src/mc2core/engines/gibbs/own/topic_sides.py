@@ -46,7 +46,9 @@ class Constants(NamedTuple):
 class Sides(NamedTuple):
     """Tokens that are on side 0 or 1, and what is counted and estimated of the sides."""
 
-    members: np.ndarray  # (N,) int32: tokens, ascending
+    members: np.ndarray  # (N,) int32: tokens, ascending ...
+    word: np.ndarray  # (N,) int32: ... their words ...
+    end: np.ndarray  # (J,) int64: ... and where those of each of their documents end
     side: np.ndarray  # (N,) int8, of each member
     n_w: np.ndarray  # (V, 2) int32: tokens of each word
     size: np.ndarray  # (2,) int64: tokens
@@ -81,38 +83,36 @@ def list_tokens(tokens):
 
 
 @kernel
-def gather(a, b, tokens, members):
+def gather(a, b, tokens, sides):
     """The tokens of topics a and b (of a alone if they are the same), in ascending order; returns how many."""
-    order, i, j, n = tokens.order, tokens.first[a], tokens.first[b], 0
+    order, members, document = tokens.order, sides.members, tokens.document
+    i, j, n, n_documents = tokens.first[a], tokens.first[b], 0, 0
     end_i, end_j = i + tokens.size[a], j + tokens.size[b]
     if a == b:
         j = end_j
     while i < end_i or j < end_j:
         if j == end_j or (i < end_i and order[i] < order[j]):
-            members[n] = order[i]
+            token = order[i]
             i += 1
         else:
-            members[n] = order[j]
+            token = order[j]
             j += 1
+        if n > 0 and document[token] != document[members[n - 1]]:
+            sides.end[n_documents] = n
+            n_documents += 1
+        members[n], sides.word[n] = token, tokens.word[token]
         n += 1
+    sides.end[n_documents] = n
     return n
 
 
-@numba.njit(inline="always")
-def _end_of_document(i, n, members, document):
-    j, end = document[members[i]], i + 1
-    while end < n and document[members[end]] == j:
-        end += 1
-    return end
-
-
 @kernel(error_model="numpy")
-def count_sides(n, tokens, sides):
+def count_sides(n, sides):
     """Count the words of the first n members on both sides; returns how many different words there are."""
-    members, side, n_w, words, n_words = sides.members, sides.side, sides.n_w, sides.words, 0
+    side, n_w, words, n_words = sides.side, sides.n_w, sides.words, 0
     sides.size[:] = 0
     for i in range(n):
-        w = tokens.word[members[i]]
+        w = sides.word[i]
         if n_w[w, 0] + n_w[w, 1] == 0:
             words[n_words] = w
             n_words += 1
@@ -130,44 +130,50 @@ def forget_words(n_words, sides):
 
 
 @kernel(error_model="numpy")
-def scan(stream, n, fixed, first_topic, tokens, constants, sides):
-    """Draw the sides of all members but ``fixed``, each given all others; returns the logarithm of the probability.
+def scan(stream, n, fixed, is_last, first_topic, tokens, constants, sides):
+    """Draw the sides of all members but ``fixed``, each given all others.
 
-    ``first_topic`` of at least 0: nothing is drawn, members go to side 0 where that is their topic, else to side 1.
+    ``is_last``: returns the logarithm of the probability of what is drawn, else 0. ``first_topic`` of at least 0:
+    nothing is drawn, members go to side 0 where that is their topic, else to side 1.
     """
-    members, side, n_w, document, word = sides.members, sides.side, sides.n_w, tokens.document, tokens.word
+    members, side, n_w, word, document = sides.members, sides.side, sides.n_w, sides.word, tokens.document
     s, vs, omega = constants.s, constants.vs, constants.omega
-    n_0, n_1, result, product, end = sides.size[0], sides.size[1], 0.0, 1.0, 0
+    # numbers of tokens as floats, which hold them exactly: no conversion in the loop
+    n_0, n_1 = np.float64(sides.size[0]), np.float64(sides.size[1])
+    result, product, end, row = 0.0, 1.0, 0, 0
     while end < n:
-        begin, end = end, _end_of_document(end, n, members, document)
-        k, n_j0 = tokens.cluster[document[members[begin]]], 0
+        begin, end, row = end, sides.end[row], row + 1
+        k, on_side_1 = tokens.cluster[document[members[begin]]], 0
         a_0 = omega * max(sides.tau[k] * sides.share[0, k], LEAST)
         a_1 = omega * max(sides.tau[k] * sides.share[1, k], LEAST)
         for i in range(begin, end):
-            n_j0 += 1 - side[i]
-        n_j1 = end - begin - n_j0
+            on_side_1 += side[i]
+        n_j0, n_j1 = np.float64(end - begin - on_side_1), np.float64(on_side_1)
         for i in range(begin, end):
             if i == fixed:
                 continue
-            w, on_1 = word[members[i]], int(side[i])
-            on_0 = 1 - on_1
-            n_j0, n_j1, n_0, n_1 = n_j0 - on_0, n_j1 - on_1, n_0 - on_0, n_1 - on_1
-            x_0 = (n_j0 + a_0) * (n_w[w, 0] - on_0 + s) * (n_1 + vs)
-            x_1 = (n_j1 + a_1) * (n_w[w, 1] - on_1 + s) * (n_0 + vs)
+            w, old = word[i], side[i]
+            n_w[w, old] -= 1
+            was_1 = np.float64(old)
+            was_0 = 1.0 - was_1
+            n_j0, n_j1, n_0, n_1 = n_j0 - was_0, n_j1 - was_1, n_0 - was_0, n_1 - was_1
+            x_0 = (n_j0 + a_0) * (n_w[w, 0] + s) * (n_1 + vs)
+            x_1 = (n_j1 + a_1) * (n_w[w, 1] + s) * (n_0 + vs)
             if first_topic >= 0:
-                to_1 = 0 if tokens.topic[members[i]] == first_topic else 1
+                new = np.int8(tokens.topic[members[i]] != first_topic)
             else:
-                to_1 = 0 if streams.uniform(stream) * (x_0 + x_1) < x_0 else 1
-            to_0 = 1 - to_1
-            product *= (x_1 if to_1 == 1 else x_0) / (x_0 + x_1)
-            if product < _SMALL:
-                result += math.log(product)
-                product = 1.0
-            n_j0, n_j1, n_0, n_1 = n_j0 + to_0, n_j1 + to_1, n_0 + to_0, n_1 + to_1
-            n_w[w, 0] += to_0 - on_0
-            n_w[w, 1] += to_1 - on_1
-            side[i] = to_1
-    sides.size[0], sides.size[1] = n_0, n_1
+                new = np.int8(streams.uniform(stream) * (x_0 + x_1) >= x_0)
+            if is_last:
+                product *= (x_1 if new == 1 else x_0) / (x_0 + x_1)
+                if product < _SMALL:
+                    result += math.log(product)
+                    product = 1.0
+            is_1 = np.float64(new)
+            is_0 = 1.0 - is_1
+            n_j0, n_j1, n_0, n_1 = n_j0 + is_0, n_j1 + is_1, n_0 + is_0, n_1 + is_1
+            n_w[w, new] += 1
+            side[i] = new
+    sides.size[0], sides.size[1] = np.int64(n_0), np.int64(n_1)
     return result + math.log(product)
 
 
@@ -176,9 +182,9 @@ def _expect_tables(n, tokens, constants, sides):
     """Tables of both sides in each cluster, expected at the estimated shares, and these less their variance."""
     sides.tables[:] = 0.0
     sides.shape[:] = 0.0
-    members, document, end = sides.members, tokens.document, 0
+    members, document, end, row = sides.members, tokens.document, 0, 0
     while end < n:
-        begin, end = end, _end_of_document(end, n, members, document)
+        begin, end, row = end, sides.end[row], row + 1
         k, n_1 = tokens.cluster[document[members[begin]]], 0
         for i in range(begin, end):
             n_1 += sides.side[i]
@@ -293,9 +299,9 @@ def log_words_ratio(n_words, constants, sides):
 @kernel(error_model="numpy")
 def log_documents_ratio(n, tokens, constants, sides):
     """ln of the probability of the members' sides, theta summed out, over that of one topic, at the drawn shares."""
-    members, document, end, result = sides.members, tokens.document, 0, 0.0
+    members, document, end, row, result = sides.members, tokens.document, 0, 0, 0.0
     while end < n:
-        begin, end = end, _end_of_document(end, n, members, document)
+        begin, end, row = end, sides.end[row], row + 1
         k, n_j1 = tokens.cluster[document[members[begin]]], 0
         for i in range(begin, end):
             n_j1 += sides.side[i]
