@@ -43,7 +43,7 @@ def test_fit_writes_model_trace_and_provenance_and_no_checkpoint(fitted):
 def default_fit(fitted, tmp_path_factory):
     """A fit that names no model; its concentration keeps several clusters."""
     folder = tmp_path_factory.mktemp("default")
-    chosen = "start_topics=4", "group_concentration=20", "learn_concentrations=false"
+    chosen = "start_topics=4", "group_concentration=200", "learn_concentrations=false"
     command = ["fit", str(fitted / "data/train"), "--context", "year=normal_gamma"]
     command += [part for setting in chosen for part in ("--set", setting)]
     assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0
