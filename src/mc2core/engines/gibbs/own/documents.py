@@ -26,9 +26,7 @@ from mc2core.families.stacked import StackedContexts
 
 #: omega of the starting state where it is learnt
 START = 10.0
-#: proposals to split or merge clusters, an iteration ...
-PROPOSALS = 100
-#: ... and to split or merge topics
+#: proposals to split or merge topics, an iteration
 TOPIC_PROPOSALS = 100
 _DESCRIBED = {
     "proportions": Stored("f", "K C", least=0, most=1),
@@ -36,6 +34,11 @@ _DESCRIBED = {
     "document_concentration": Stored("f", "", least=LEAST_PRIOR, most=MOST_PRIOR),
 }
 _ROUNDING = 1e-6
+
+
+def cluster_proposals(n_documents: int) -> int:
+    """Proposals to split or merge clusters, an iteration: one for 16 documents, since each looks at whole clusters."""
+    return min(max(n_documents // 16, 10), 100)
 
 
 @dataclass
@@ -135,8 +138,9 @@ class OwnDocuments:
             )
         if documents_move:
             key = streams.key(seed, "split_merge", iteration)
+            n_proposals = cluster_proposals(len(assignments.cluster))
             self.proportions, _ = split_and_merge(
-                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, PROPOSALS
+                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals
             )
         prior = self.omega * self.proportions[:, :-1]
         seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)
