@@ -267,11 +267,9 @@ def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants
     log_ratio -= math.log(n / np.float64(sides.size[0]) * (n_topics - 1.0) / n_topics)
     forget_words(n_words, sides)
     log_u = math.log(streams.uniform(stream))
+    # the probability of the split can only make it less; a ratio that is no number is refused too
     if not log_u < log_ratio:
-        return (
-            False,
-            end,
-        )  # the probability of the split can only make it less; a ratio that is no number is refused too
+        return False, end
     fixed = _place(n, i, sides.members)
     _launch(stream, n, fixed, eps, tokens, constants, sides)
     log_ratio += scan(stream, n, fixed, True, a, tokens, constants, sides)
