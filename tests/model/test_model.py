@@ -34,7 +34,7 @@ def make_model(dense=False, n_samples=2):
                 topic_prior=0.01,
                 topic_weights=np.array([0.5, 0.2, 0.2]),
                 table_concentration=1.5,
-                contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 1, -3, 2, 1, 3]])),
+                contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 2, -3, 2, 1, 3]])),
                 cluster=np.array([0, 1, 1], dtype=np.int32),
                 log_joint=-12.5 - i,
             )
@@ -114,6 +114,25 @@ def test_save_and_load_round_trip(dense, tmp_path):
         np.testing.assert_array_equal(found.log_likelihood(corpus, estimator), model.log_likelihood(corpus, estimator))
 
 
+@pytest.mark.parametrize("column", range(8))
+@pytest.mark.parametrize("part", ["least", "above.data"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_parameters_of_no_distribution_are_refused(tmp_path, column, part, value):
+    model = make_model(n_samples=1)
+    model.save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    place = column if part == "least" else np.flatnonzero(arrays["0.natural.above.indices"] == column)
+    arrays[f"0.natural.{part}"][place] = value
+    storage.write_arrays(tmp_path / "forged.npz", arrays)
+    if column == 4:  # kappa mu of the normal, a number of any sign
+        Model.load(tmp_path / "forged.npz").predict(make_corpus())
+        return
+    name = ["author", "author", "pages", "pages", "year", "year", "year", "year"][column]
+    sentence = f"sample 0: the parameters of context '{name}' are those of no distribution"
+    with pytest.raises(ValueError, match=f"{sentence}$"):
+        Model.load(tmp_path / "forged.npz")
+
+
 def test_a_failed_save_leaves_the_old_model(tmp_path):
     model = make_model()
     model.save(tmp_path / "model.npz")
@@ -156,7 +175,7 @@ def test_context_parameters_and_means_in_their_own_unit():
     model = make_model()
     assert model.context_parameters("pages").shape == (2, 2)
     np.testing.assert_allclose(model.context_mean("author"), [[2.5 / 3, 0.5 / 3], [0.5 / 2, 1.5 / 2]])
-    np.testing.assert_allclose(model.context_mean("pages"), [8 / 1.1, 4 / 1.1])
+    np.testing.assert_allclose(model.context_mean("pages"), [8 / 1.1, 4 / 2.1])
     np.testing.assert_allclose(model.context_mean("year"), [2000 + 5 * 1.5 / 3, 2000 + 5 * -3 / 4])
 
 

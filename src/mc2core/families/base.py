@@ -35,6 +35,8 @@ class Family(ABC):
     code: ClassVar[int]
     #: name in configuration files
     name: ClassVar[str]
+    #: natural parameters of a distribution are above 0 from this column on; those before it may be any number
+    first_positive: ClassVar[int] = 0
 
     @abstractmethod
     def settings(self) -> dict[str, float]:

@@ -28,6 +28,7 @@ class NormalGamma(ScalarFamily):
 
     code = 1
     name: ClassVar[str] = "normal_gamma"
+    first_positive: ClassVar[int] = 1
     _dimension = 4
 
     def __init__(self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0) -> None:

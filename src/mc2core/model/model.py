@@ -234,9 +234,12 @@ class Model:
             for i in range(meta["n_samples"]):
                 samples.append(unpack_sample(arrays, f"{i}.", sizes))
                 sizes["J"] = len(samples[0].cluster)
+            families = {name: family_from_settings(one) for name, one in meta["families"].items()}
+            for i, sample in enumerate(samples):
+                _check_natural(sample, families, meta["dimensions"], f"sample {i}")
             return cls(
                 samples=samples,
-                families={name: family_from_settings(one) for name, one in meta["families"].items()},
+                families=families,
                 dimensions=meta["dimensions"],
                 vocabulary=meta["vocabulary"],
                 context_names=meta["context_names"],
@@ -264,3 +267,16 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
     for name, (mean, sd) in meta["units"].items():
         if name not in dimensions or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
             raise ValueError(f"the unit of {name!r} is {mean, sd}; a mean and a deviation above 0 are needed")
+
+
+def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: Mapping[str, int], where: str) -> None:
+    """ValueError where a sample's natural parameters, stacked by name, are those of no distribution."""
+    rows, first = sample.contexts, 0
+    for name in sorted(families):
+        last = first + dimensions[name]
+        positive = np.zeros(rows.shape[1], dtype=bool)
+        positive[first + families[name].first_positive : last] = True
+        above = rows.above.data[positive[rows.above.indices]]
+        if (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
+            raise ValueError(f"{where}: the parameters of context {name!r} are those of no distribution")
+        first = last
