@@ -2,10 +2,10 @@
 
     python benchmarks/gibbs_own_starts.py MIRROR --corpus nips [--documents 300] [--starts 20:50,20:10] [--mc2]
 
-A start is CLUSTERS:TOPICS; the former says nothing to documents of their own. After 50, 100 and 200 iterations a JSON
-line holds the clusters in use, those of at least 1 % of the documents, topics likewise of the tokens, the log joint,
-omega, and the perplexity of held-out documents by the state at hand (``left_to_right``, of MC2 ``marginal``). ``nips``
-is the real corpus, ``letters`` the simulated one, ``labelme`` the validation half. MIRROR is the folder of real files.
+A start is CLUSTERS:TOPICS. After 50, 100 and 200 iterations a JSON line holds the clusters in use, those of at least
+1 % of the documents, topics likewise of the tokens, the log joint, omega, and the perplexity of held-out documents by
+the state at hand (``left_to_right``, of MC2 ``marginal``). ``nips`` is the real corpus, ``letters`` the simulated one,
+``labelme`` the validation half. MIRROR is the folder of real files.
 """
 
 from __future__ import annotations

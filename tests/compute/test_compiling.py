@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import numpy as np
+
+from mc2core.compute.kernels import kernel
+
 KERNEL = """
 from mc2core.compute.kernels import kernel
 
@@ -36,3 +40,21 @@ def test_versions_stored_by_two_processes_at_once_are_both_kept(tmp_path):
         assert job.wait() == 0
     reader = start(READ)
     assert reader.communicate()[0].split() == ["3", "4.0", "2", "0"]
+
+
+def test_constants_and_narrow_integers_do_not_make_versions():
+    @kernel
+    def inner(values, which, is_last, factor):
+        return values[which] * factor + is_last
+
+    @kernel
+    def outer(values, places):
+        total = inner(values, 0, True, 1.0) + inner(values, which=1, is_last=False, factor=2.0)
+        for i in range(len(places)):
+            total += inner(values, places[i], i > 1, 0.5) + inner(values, i, i > 1, values[i])
+        return total
+
+    values, places = np.array([3.0, 5.0, 7.0]), np.array([2, 1], np.int32)
+    assert outer(values, places) == 54.0
+    assert len(inner.signatures) == 1
+    assert outer.py_func(values, places) == 54.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,4 +32,22 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         return lambda function: kernel(function, **options)
     compiled = numba.njit(nogil=True, **options)(function)
     compiled._cache = SharedCache(function)
+    compiled.get_call_template = _without_literals(compiled.get_call_template)
     return compiled
+
+
+def _without_literals(get_call_template: Callable[..., Any]) -> Callable[..., Any]:
+    """Called by another kernel, take constants as any value of their type, and 32-bit integers as 64-bit ones.
+
+    numba compiles one more version of a function, and of all that it calls, for each constant an argument is.
+    """
+
+    def general(argument: Any) -> Any:
+        argument = numba.types.unliteral(argument)
+        return numba.types.int64 if argument == numba.types.int32 else argument
+
+    def get_general_call_template(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        keywords = {name: general(argument) for name, argument in keywords.items()}
+        return get_call_template(tuple(general(argument) for argument in arguments), keywords)
+
+    return get_general_call_template

@@ -217,7 +217,7 @@ def _accepts(stream, log_ratio, hint, slack):
     return math.log(streams.uniform(stream)) < log_ratio
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
     members, side = work.members, work.side
     k = cluster[members[0]]
@@ -250,7 +250,7 @@ def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, cont
     return True
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, contexts, work):
     members, side = work.members, work.side
     a, b = cluster[members[0]], cluster[members[1]]

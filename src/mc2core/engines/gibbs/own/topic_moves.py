@@ -97,7 +97,7 @@ def _estimate(n, eps, tokens, constants, sides):
     estimate_shares(n, _PASSES, eps, tokens, constants, sides)
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _log_ratio(n, n_words, eps, tokens, constants, sides):
     """ln of the density of the split over that of the merge, times the density of the merge's shares over 1."""
     result = log_eps_ratio(constants, sides) + log_words_ratio(n_words, constants, sides)
@@ -170,7 +170,7 @@ def _place(n, token, members):
     return first
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _keep_split(m, new, n, n_words, tokens, topics, sides):
     """Make side 1 a topic of its own."""
     place = tokens.first[m]
@@ -195,7 +195,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, sides):
         topics.tau[new, k] = max(sides.tau[k] * exp(sides.log_share[1, k]), LEAST)
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
     """Make topics a and b one; returns the end of what is listed."""
     if end + n > tokens.order.size:
@@ -217,7 +217,7 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
     return end
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _try_split(stream, i, n_topics, new, start, tokens, topics, constants, sides):
     """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it was."""
     m = tokens.topic[i]
@@ -249,7 +249,7 @@ def _try_split(stream, i, n_topics, new, start, tokens, topics, constants, sides
     return is_made
 
 
-@kernel(error_model="numpy")
+@numba.njit(inline="always")
 def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants, sides):
     """Try to merge topic b with that of token i; returns whether it was, and the end of what is listed."""
     a = tokens.topic[i]
