@@ -44,7 +44,7 @@ def test_perplexities_of_images_stand_beside_the_papers():
     assert table["perplexity_sd"].to_numpy()[[0, 2]] == pytest.approx([np.sqrt(8.0), np.sqrt(4.5)])
     assert table["paper_perplexity"].tolist() == [175.62, 162.74, 152.32]  # as printed
     assert table["estimator"].tolist() == ["left_to_right", "marginal", "marginal"]
-    shown = table2.format_perplexity_table(table, ESTIMATORS, digits=1)
+    shown = table2.format_perplexity_table(table, ESTIMATORS)
     assert shown["perplexity, ours"].tolist() == ["122.0 ± 2.8", "115.0", "111.5 ± 2.1"]
     assert shown["(K, M), paper"].tolist() == ["", "", ""]
 

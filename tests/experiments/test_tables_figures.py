@@ -72,7 +72,7 @@ def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
     assert table.iloc[0][["perplexity", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
     shown = table1.format_perplexity_table(table, ESTIMATORS)
     assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
-    assert list(shown["perplexity, ours"]) == ["", "", "2,305 ± 7", "2,200"]
+    assert list(shown["perplexity, ours"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
     assert "nan" not in shown.to_csv().lower()
 
 
@@ -97,6 +97,7 @@ def test_order_of_methods_is_judged_only_where_all_are_there():
     _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
+    assert {one.text: one.numbers for one in claims}["npTOT below HDP"] == "2,400.0 against 2,500.0"
     _, claims = table1.perplexity_table([*scores, score(["title"], 2450.0)], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
     _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
@@ -117,8 +118,8 @@ def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
     table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     shown = table1.format_perplexity_table(table, ESTIMATORS).set_index("method")
     columns = ["perplexity, ours", "estimator", "ours, icml14"]
-    assert list(shown.loc["HDP", columns]) == ["2,400", "left_to_right", "1,500"]
-    assert list(shown.loc["LDA", columns]) == ["2,450", "left_to_right", ""]
+    assert list(shown.loc["HDP", columns]) == ["2,400.0", "left_to_right", "1,500.0"]
+    assert list(shown.loc["LDA", columns]) == ["2,450.0", "left_to_right", ""]
     assert list(shown.loc["npTOT", columns]) == ["", "", ""]
     assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
     assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()

@@ -47,7 +47,7 @@ def _claims(dataset: str, table: pd.DataFrame) -> list[Claim]:
         if one is None or others is None:
             judged.append(Claim(dataset, text, None, f"no fit of {' and '.join(absent)}"))
         else:
-            judged.append(Claim(dataset, text, bool(others < one), f"{others:,.0f} against {one:,.0f}"))
+            judged.append(Claim(dataset, text, bool(others < one), f"{others:,.1f} against {one:,.1f}"))
     return judged
 
 

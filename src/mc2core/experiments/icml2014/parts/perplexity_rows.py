@@ -94,8 +94,8 @@ def _row(
     return row
 
 
-def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str], digits: int = 0) -> pd.DataFrame:
-    """The table of :func:`perplexity_rows` as text for people; ``digits`` are those of our perplexities."""
+def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """The table of :func:`perplexity_rows` as text for people."""
 
     def sizes(clusters: str, topics: str) -> str:
         return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""
@@ -107,9 +107,9 @@ def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str], digi
                 "method": row["method"],
                 "features": row["features"],
                 "perplexity, paper": number(row["paper_perplexity"], 1),
-                "perplexity, ours": spread(row, "perplexity", digits),
+                "perplexity, ours": spread(row, "perplexity", 1),
                 "estimator": "" if pd.isna(row["estimator"]) else row["estimator"],
-                **{f"ours, {name}": spread(row, name, digits) for name in estimators[1:]},
+                **{f"ours, {name}": spread(row, name, 1) for name in estimators[1:]},
                 "(K, M), paper": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
                 "(K, M), ours": sizes(number(row["clusters"]), number(row["topics"])),
                 "seeds": number(row["seeds"]) if row["seeds"] else "",
