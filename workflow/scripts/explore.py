@@ -9,7 +9,8 @@ from mc2core.model import Model
 def main(snakemake):
     with job(snakemake.log[0]):
         corpus = Corpus.load(f"{snakemake.input.corpus}/train")
-        describe(Model.load(snakemake.input.model), corpus, snakemake.output[0], snakemake.params.title)
+        model, title = Model.load(snakemake.input.model), snakemake.params.title
+        describe(model, corpus, snakemake.output[0], title, threads=snakemake.threads)
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -107,12 +107,14 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
+    describe.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
     clusters = _command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
     clusters.add_argument("model", type=Path, help="model.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
+    clusters.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
 
 
@@ -149,7 +151,7 @@ def _evaluate(options: argparse.Namespace) -> None:
     scores["perplexity"] = {
         name: model.perplexity(corpus, name, options.seed, options.threads, progress=True) for name in names
     }
-    print(json.dumps(scores | predicted_agreement(model, corpus), indent=2))
+    print(json.dumps(scores | predicted_agreement(model, corpus, options.threads, progress=True), indent=2))
 
 
 def _topics(options: argparse.Namespace) -> None:
@@ -166,7 +168,8 @@ def _describe(options: argparse.Namespace) -> None:
     from mc2core.explore.describe import describe
     from mc2core.model import Model
 
-    describe(Model.load(options.model), Corpus.load(options.corpus), options.out, options.title, options.seed)
+    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    describe(model, corpus, options.out, options.title, options.seed, options.threads, progress=True)
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 
@@ -198,7 +201,7 @@ def _clusters(options: argparse.Namespace) -> None:
 
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
     group = None if options.merge_to is None else merge_tree(model).cut(options.merge_to)
-    probability = model.predict(corpus, use_context=not options.no_context)
+    probability = model.predict(corpus, not options.no_context, options.threads, progress=True)
     if group is not None:
         probability = np.stack([probability[:, group == one].sum(axis=1) for one in range(options.merge_to)], axis=1)
     table = pd.DataFrame(

@@ -20,17 +20,24 @@ DESCRIBED_FILES = (
 
 
 def describe(
-    model: Model, corpus: Corpus, folder: str | os.PathLike[str], title: str = "What the fit found", seed: int = 0
+    model: Model,
+    corpus: Corpus,
+    folder: str | os.PathLike[str],
+    title: str = "What the fit found",
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool = False,
 ) -> None:
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
 
-    ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map. The folder
-    is replaced as a whole. ValueError: the model has no clusters of documents, the corpus does not fit it, the folder
-    holds something else, or the packages of the page are missing.
+    ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
+    and ``progress`` those of :meth:`mc2core.Model.predict`. The folder is replaced as a whole. ValueError: the model
+    has no clusters of documents, the corpus does not fit it, the folder holds something else, or the packages of the
+    page are missing.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     charts.refuse_without()
-    found = Found.of(model, corpus)
+    found = Found.of(model, corpus, threads, progress)
     tables = tables_of(found, seed)
     text = page.build(found, tables, title)
     with storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:

@@ -41,10 +41,13 @@ class Found:
     tree: MergeTree
 
     @classmethod
-    def of(cls, model: Model, corpus: Corpus) -> Found:
-        """ValueError where the model has no clusters of documents, or the corpus does not fit it."""
+    def of(cls, model: Model, corpus: Corpus, threads: int = 1, progress: bool = False) -> Found:
+        """``threads`` and ``progress`` are those of :meth:`Model.predict`.
+
+        ValueError where the model has no clusters of documents, or the corpus does not fit it.
+        """
         tree = merge_tree(model)
-        return cls(model, corpus, model.predict(corpus), tree)
+        return cls(model, corpus, model.predict(corpus, threads=threads, progress=progress), tree)
 
     @cached_property
     def cluster(self) -> np.ndarray:

@@ -162,12 +162,16 @@ class Model:
                 )
         return stacked
 
-    def predict(self, corpus: Corpus, use_context: bool = True) -> np.ndarray:
+    def predict(self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool = False) -> np.ndarray:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
 
         Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
-        and cluster (:mod:`mc2core.model.own_documents`).
+        and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.model.own_documents`); the same
+        bits each time, for any number of ``threads``. ``progress`` shows a bar of documents meanwhile. Other models
+        take no draws and one thread. ValueError where the corpus does not fit the model.
         """
+        if threads < 1:
+            raise ValueError(f"threads is {threads}; it must be at least 1")
         self.check_corpus(corpus)
         sample = self.last
         log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
@@ -175,7 +179,9 @@ class Model:
             of_context = self.stacked(corpus).log_predictive(sample.natural)
         if sample.has_own_documents:
             with np.errstate(divide="ignore"):
-                log_p = np.log(own_documents.cluster_probabilities(corpus, sample, log_weights + of_context))
+                log_p = np.log(
+                    own_documents.cluster_probabilities(corpus, sample, log_weights + of_context, threads, progress)
+                )
         else:
             log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context
         total = logsumexp(log_p, axis=1, keepdims=True)

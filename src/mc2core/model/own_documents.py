@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 
+from mc2core.base.progress import Bar
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
@@ -43,6 +44,8 @@ TOPIC_DRAWS = 10_000
 
 # documents a thread takes at a time
 _CHUNK = 4
+# documents between two steps of the progress bar
+_DRAWN_BLOCK = 256
 _BLOCK = 16  # topics whose weights are summed together
 _LEAST = 1e-300
 _SUMS = {"contract", "reassoc", "nsz"}  # sums may be taken in any order: vector code
@@ -187,8 +190,9 @@ def _weigh_clusters(n_m, priors, log_gamma_priors, log_prior, log_p, p):
 
 
 @kernel(error_model="numpy")
-def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_sweeps, least_draws, key, out):
-    """Fill in ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word is impossible.
+def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_sweeps, least_draws, key, first, last, out):
+    """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
+    is impossible.
 
     ``block``: indptr, indices, counts, words; ``psi`` (U, M), ``priors`` (M, K) omega tau, M a multiple of the block;
     ``log_prior`` (B, K), whose exponentials sum to 1 in each row.
@@ -199,7 +203,7 @@ def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_swee
     weights, sums = np.empty(n_topics), np.empty(n_topics // _BLOCK)
     scale, n_m = np.empty(n_topics), np.empty(n_topics)
     log_p, p = np.empty(n_clusters), np.empty(n_clusters)
-    for j in range(len(indptr) - 1):
+    for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
         n_tokens = counts[begin:end].sum()
         kernels.seek_document(state, key, words, indices, counts, begin, end)
@@ -236,12 +240,15 @@ def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_swee
                 scale[m] = priors[m, chosen] + n_m[m]
 
 
-def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndarray) -> np.ndarray:
+def cluster_probabilities(
+    corpus: Corpus, sample: SampleLike, log_prior: np.ndarray, threads: int, progress: bool
+) -> np.ndarray:
     """(J, K) float64: P(z_j = k | w_j) for clusters in use whose prior has the logarithm ``log_prior`` (J, K).
 
     A chain for each document draws the topics of its tokens given its cluster, and the cluster given these, theta
     summed out; the means of P(z_j = k | l_j) over its sweeps are exact as these grow in number. Streams are those of
-    seed 0 and the document's words. NaN in the row of a document that the sample holds impossible.
+    seed 0 and the document's words: any number of ``threads`` gives the same. NaN in the row of a document that the
+    sample holds impossible.
     """
     mixture = Mixture(sample)
     priors = _priors(mixture)
@@ -251,14 +258,17 @@ def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndar
     log_gamma_priors = gammaln(by_topic)
     log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
     key, out = streams.key(0, "prediction"), np.zeros(log_prior.shape)
-    for rows in blocks(corpus, max(len(priors), columns)):
-        block = Block(corpus, rows)
-        psi = np.zeros((len(block.words), columns))
-        psi[:, : priors.shape[1]] = mixture.words(block.words)
-        found = np.zeros((len(rows), len(priors)))
-        arrays = *block.arrays, block.words
-        _sample_clusters(
-            arrays, psi, by_topic, log_gamma_priors, log_prior[rows], SWEEPS, TOPIC_DRAWS, key, found
-        )  # fmt: skip
-        out[rows] = found
+    with Bar(total=len(out), desc="clusters of documents", unit=" documents", disable=not progress) as bar:
+        for rows in blocks(corpus, max(len(priors), columns), _DRAWN_BLOCK):
+            block, found = Block(corpus, rows), np.zeros((len(rows), len(priors)))
+            psi = np.zeros((len(block.words), columns))
+            psi[:, : priors.shape[1]] = mixture.words(block.words)
+            given = (*block.arrays, block.words), psi, by_topic, log_gamma_priors, log_prior[rows]
+
+            def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
+                _sample_clusters(*given, SWEEPS, TOPIC_DRAWS, key, first, last, found)
+
+            in_chunks(run, len(rows), threads, _CHUNK)
+            out[rows] = found
+            bar.update(len(rows))
     return out

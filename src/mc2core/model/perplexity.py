@@ -216,7 +216,8 @@ def log_likelihood(
         Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
         one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
         theta_j ~ DP(omega, tau_k), the sum over the clusters that matter of pi_k times that, each under its own prior
-        (:mod:`mc2core.model.own_documents`).
+        (:mod:`mc2core.model.own_documents`). A cluster not seen so far has one draw of tau a sample, so perplexities of
+        the HDP of three levels, where that is every new document's cluster, are too high.
 
     Parameters
     ----------

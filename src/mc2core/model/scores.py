@@ -41,15 +41,15 @@ def evaluate(
     return scores
 
 
-def predicted_agreement(model: Model, corpus: Corpus) -> dict[str, Any]:
+def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress: bool = False) -> dict[str, Any]:
     """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
-    labels, or where each document is a cluster (HDP).
+    labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of :meth:`Model.predict`.
     """
     if corpus.labels is None or model.last.documents_are_clusters:
         return {}
     # contexts that the corpus lacks are none of what is judged by
     has_contexts = all(name in corpus.contexts for name in model.families)
-    cluster = model.predict(corpus, use_context=has_contexts).argmax(axis=1)
+    cluster = model.predict(corpus, has_contexts, threads, progress).argmax(axis=1)
     return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
 
 
