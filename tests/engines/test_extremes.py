@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -33,6 +34,22 @@ def assert_usable(done, corpus):
     for table in (model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)):
         np.testing.assert_allclose(table.sum(axis=-1), 1.0, rtol=1e-9)
     assert np.isfinite(model.perplexity(corpus))
+
+
+# -- omega, alike in both engines ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("value", [-1, 0, 0.0, 1e-11, 1e11, True, None, [1.0], "learnt", "1.0", np.nan, -np.inf])
+@pytest.mark.parametrize("engine", [Gibbs, SVI])
+def test_a_document_concentration_that_cannot_be_is_refused_in_one_sentence(engine, value):
+    sentence = f"document_concentration is {value!r}; it must be a number from 1e-10 to 1e10, 'inf' or 'learn'"
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        engine(document_concentration=value)
+
+
+@pytest.mark.parametrize("value", [float("inf"), np.inf, np.float32(np.inf)])
+@pytest.mark.parametrize("engine", [Gibbs, SVI])
+def test_an_infinite_document_concentration_is_mc2(engine, value):
+    assert engine(document_concentration=value).settings() == engine().settings()
+    assert json.loads(json.dumps(engine(document_concentration=value).settings()))["document_concentration"] == "inf"
 
 
 # -- the ends of the ranges ----------------------------------------------------------------------------------------

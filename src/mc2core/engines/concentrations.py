@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.base.checks import choice, prior_count
+from mc2core.base.checks import choice, prior_count, shown
 
 #: Names of the concentrations alpha, v, eta (ICML14), in this order.
 ROLES = ("group", "table", "topic")
@@ -50,9 +50,13 @@ def concentration_priors_of(priors: Any, more: tuple[str, ...] = ()) -> dict[str
 
 
 def omega_of(value: Any) -> float | str:
-    """Checked ``document_concentration``, omega: "inf", "learn" or a float."""
-    if isinstance(value, str):
-        if value in ("inf", "learn"):
-            return value
-        raise ValueError(f"document_concentration is {value!r}; it must be a number, 'inf' or 'learn'")
-    return prior_count("document_concentration", value)
+    """Checked ``document_concentration``, omega: "inf" (the float too), "learn" or a float."""
+    if isinstance(value, str) and value in ("inf", "learn"):
+        return value
+    if isinstance(value, float | np.floating) and value == np.inf:
+        return "inf"
+    try:
+        return prior_count("document_concentration", value)
+    except ValueError:
+        rule = "a number from 1e-10 to 1e10, 'inf' or 'learn'"
+        raise ValueError(f"document_concentration is {shown(value)}; it must be {rule}") from None

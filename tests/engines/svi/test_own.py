@@ -359,8 +359,6 @@ def test_settings_that_cannot_be_are_refused():
         SVI(n_tables=3, document_concentration="learn")
     with pytest.raises(ValueError, match="n_shards is 2; with a document_concentration it must be None"):
         SVI(n_shards=2, document_concentration="learn")
-    with pytest.raises(ValueError, match=r"document_concentration is 'much'; it must be a number, 'inf' or 'learn'"):
-        SVI(document_concentration="much")
     with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
         SVI(batch_size="atuo")
     assert SVI().part.state_type is not SVI(document_concentration=3).part.state_type
