@@ -210,7 +210,18 @@ def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):
         pass
     with locks.only_one(path, "another fit"):
         pass
-    assert files_of(tmp_path / "new") == []
+    assert files_of(tmp_path) == []
+
+
+def test_a_lock_removes_the_folders_that_were_made_for_it_and_are_empty(tmp_path):
+    (tmp_path / "old").mkdir()
+    for path in (tmp_path / "a/b/model.npz", tmp_path / "old/model.npz"):
+        with pytest.raises(ValueError, match="refused"), locks.only_one(path, "another fit"):
+            raise ValueError("refused")
+    assert files_of(tmp_path) == ["old"]
+    with locks.only_one(tmp_path / "a/b/model.npz", "another fit"):
+        (tmp_path / "a/file").write_text("")
+    assert files_of(tmp_path / "a") == ["file"]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _NOT_SUPPORTED = frozenset({errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP})
@@ -32,13 +32,18 @@ def take(handle: int, *, wait: bool) -> bool | None:
 def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     """Hold the lock of ``path`` while the block runs: a file ``.<name>.lock`` beside it, removed at the end.
 
-    ValueError if another process holds it; ``what`` says what that one does.
+    So are folders that were made for it, where they are still empty. ValueError if another process holds it; ``what``
+    says what that one does.
     """
     path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    new = [folder for folder in path.parents if not folder.exists()]
     lock = path.with_name(f".{path.name}.lock")
     while True:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:
+            continue  # another holder ended, and removed the folder, between the two calls
         if take(handle, wait=False) is False:
             os.close(handle)
             raise ValueError(f"{path} is in use by {what} that has not ended; wait for it or write elsewhere")
@@ -50,6 +55,9 @@ def only_one(path: str | os.PathLike[str], what: str) -> Iterator[None]:
     finally:
         lock.unlink(missing_ok=True)
         os.close(handle)
+        with suppress(OSError):  # one that is in use, and those it is in
+            for folder in new:
+                folder.rmdir()
 
 
 def _is_at(handle: int, path: Path) -> bool:
