@@ -211,6 +211,9 @@ CASES = {
     "context absent": (
         lambda d: model().perplexity(Corpus(COUNTS), "context"), "context 'author' is not in the corpus; it has: none"
     ),
+    "context absent where clusters are told": (
+        lambda d: model().predict(Corpus(COUNTS)), "it has: none; use_context=False .* predicts from words alone"
+    ),
     "context of other columns": (
         lambda d: model().predict(context(author=np.eye(2, 5, dtype=int))), "'author' has 5 columns, but the model was"
     ),

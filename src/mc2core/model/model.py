@@ -176,7 +176,11 @@ class Model:
         sample = self.last
         log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
         if use_context and self.families:
-            of_context = self.stacked(corpus).log_predictive(sample.natural)
+            try:
+                of_context = self.stacked(corpus).log_predictive(sample.natural)
+            except ValueError as error:
+                by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
+                raise ValueError(f"{error}; {by_words}") from error
         if sample.has_own_documents:
             with np.errstate(divide="ignore"):
                 log_p = np.log(
