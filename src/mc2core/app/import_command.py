@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,8 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.sources import datasheet
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
+    if (options.out / "corpus.json").is_file():
+        print(f"mc2: the corpus{_size(options.out)} in {options.out} will be replaced", file=sys.stderr)
     like = None if options.like is None else _load(options.like)
     settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
     corpus, dropped = read_own(options.input, settings, like, bad)
@@ -120,6 +123,16 @@ def run(options: argparse.Namespace) -> None:
         if bad.number:
             bad.write(new / "bad_rows.tsv")
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
+
+
+def _size(folder: Path) -> str:
+    """ " of 260 documents"; "" where the corpus is damaged."""
+    from mc2core.corpus import Corpus
+
+    try:
+        return f" of {Corpus.load(folder).n_documents} documents"
+    except (OSError, ValueError):
+        return ""
 
 
 def _load(path: Path) -> Corpus | Model:

@@ -50,9 +50,12 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     assert corpus.label_names == ["x", "y"]
     assert corpus.documents.to_dict("list") == {"key": ["a", "b"], "title": ["One", "Two"]}
     sheet = (tmp_path / "own/datasheet.md").read_text()
-    assert sheet == capsys.readouterr().out
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (sheet, "")
     assert "- 1 words: in fewer than 2 documents" in sheet
     assert main(command) == 0  # a saved corpus may be replaced
+    said = f"mc2: the corpus of 2 documents in {tmp_path}/own will be replaced\n"
+    assert capsys.readouterr().err == said
 
 
 def test_uci_files_are_told_by_their_name(tmp_path):
