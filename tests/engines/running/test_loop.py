@@ -219,6 +219,18 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
         fit(**(call | change))
 
 
+def test_a_checkpoint_of_another_default_burn_in_says_how_to_go_on(tmp_path):
+    call = {"corpus": CORPUS, "engine": Walk(), "checkpoint": tmp_path / "c.npz"}
+    fit(**call, iterations=6)
+    message = (
+        r"c.npz is the checkpoint of another run: burn_in is 3 there and 5 here \(half of iterations unless given: "
+        r"burn_in=3, or --burn-in 3, goes on\); remove it to start anew$"
+    )
+    with pytest.raises(ValueError, match=message):
+        fit(**call, iterations=10)
+    assert len(fit(**call, iterations=10, burn_in=3).model.samples) == 7
+
+
 def test_a_checkpoint_past_the_end_is_refused(tmp_path):
     fit(CORPUS, Walk(), iterations=5, burn_in=0, checkpoint=tmp_path / "c.npz")
     with pytest.raises(ValueError, match=r"c.npz is at iteration 5, past the 4 asked for"):
@@ -231,7 +243,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
     fit(CORPUS, Walk(), iterations=3, checkpoint=path)
     content = path.read_bytes()
     path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
-    with pytest.raises(ValueError, match=r"c.npz is not a"):
+    with pytest.raises(ValueError, match=r"c.npz is not a.*; remove it to start anew$"):
         fit(CORPUS, Walk(), iterations=4, checkpoint=path)
 
 

@@ -80,7 +80,10 @@ def read(
     """
     if not Path(path).exists():
         return None
-    checkpoint = load(path, sizes)
+    try:
+        checkpoint = load(path, sizes)
+    except ValueError as error:
+        raise ValueError(f"{error}; remove it to start anew") from error
     stored = checkpoint.run
     if isinstance(stored.get("settings"), dict):
         asked_for = run.get("settings", {})
@@ -88,6 +91,9 @@ def read(
         stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
     difference = first_difference(stored, json.loads(json.dumps(run)))
     if difference:
+        if difference.startswith("burn_in "):
+            known = stored["burn_in"]
+            difference += f" (half of iterations unless given: burn_in={known}, or --burn-in {known}, goes on)"
         raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")
     return checkpoint
 

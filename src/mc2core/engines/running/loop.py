@@ -176,7 +176,7 @@ def _begin(
         try:
             state, done = engine.restore(corpus, stored.state), stored
         except ValueError as error:
-            raise ValueError(f"{path} cannot be gone on from: {error}") from error
+            raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
         logger.info("going on from iteration %d of %s", stored.iteration, path)
     run = _Run(corpus, engine, state, done, ahead, path, time.perf_counter())
     if done.snapshot_times:
@@ -220,7 +220,9 @@ def fit(
     seed : int
         The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
     burn_in : int, optional
-        Iterations before the first sample is kept; half of them if not given. Only for engines that keep samples.
+        Iterations before the first sample is kept; half of ``iterations`` if not given, so that other ``iterations``
+        change it: a checkpoint goes on with more of them where its burn-in is named. Engines that keep no samples have
+        none.
     thin : int
         Keep every thin-th sample after burn-in.
     callback : function (iteration, state), optional
