@@ -283,6 +283,21 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
     assert np.array_equal(result.state.position, fit(CORPUS, Walk(), iterations=9, seed=2).state.position)
 
 
+def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too(tmp_path, monkeypatch):
+    class Clock:
+        perf_counter, process_time = time.perf_counter, time.process_time
+
+        def __getattribute__(self, name):
+            if name == "perf_counter" and sys._getframe(1).f_code is fit.__code__:
+                os.kill(os.getpid(), signal.SIGINT)
+            return object.__getattribute__(self, name)
+
+    monkeypatch.setattr(loop, "time", Clock())
+    with pytest.raises(KeyboardInterrupt):
+        fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+    assert (tmp_path / "c.npz").is_file()
+
+
 def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
     """A real sampler in a process of its own, killed in the middle of its run."""
     script = textwrap.dedent("""

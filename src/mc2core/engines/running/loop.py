@@ -283,9 +283,10 @@ def fit(
                 bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
             run.show()
             is_due = report is not None and (done.iteration % checkpoint_every == 0 or done.iteration == iterations)
-            if is_due or stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
+            is_asked_to_stop = bool(stop)  # once: a signal between two looks would leave no checkpoint
+            if is_due or is_asked_to_stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
                 run.save()
-            if stop and done.iteration < iterations:
+            if is_asked_to_stop and done.iteration < iterations:
                 bar.close()
                 if on_stop is not None:
                     on_stop(_result(run, iterations, compile_seconds))
