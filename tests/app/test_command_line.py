@@ -290,6 +290,16 @@ def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, 
     assert main(["verify", str(model), str(corpus)]) == 2
     error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest is another"
     assert capsys.readouterr().err == f"mc2: error: {error}\n"
+    (tmp_path / "bad.npz").write_bytes(b"bad")
+    paths = [tmp_path / "bad.npz", model, corpus, tmp_path / "missing", tmp_path / "c.npz"]
+    assert main(["verify", *map(str, paths)]) == 2
+    said = capsys.readouterr()
+    assert [line.split(":")[0] for line in said.out.splitlines()] == [str(model), f"{tmp_path}/c.npz"]
+    assert said.err.splitlines() == [
+        f"mc2: error: {tmp_path}/bad.npz is not a whole array file: it does not begin as a .npz does",
+        f"mc2: error: {error}",
+        f"mc2: error: {tmp_path}/missing is missing; an array file (.npz) is needed",
+    ]
 
 
 def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):

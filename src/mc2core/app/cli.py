@@ -27,14 +27,15 @@ from mc2core.app import fit_command, import_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, or 2 after one sentence on what was wrong."""
+    """Run one command; returns the exit code: 0, or 2 after a sentence on what was wrong."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        options.run(options)
+        code: int = options.run(options) or 0
         sys.stdout.flush()
     except BrokenPipeError:  # `mc2 topics ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (ValueError, OSError) as error:
         print(f"mc2: error: {error}", file=sys.stderr)
         return 2
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("mc2: stopped", file=sys.stderr)
         return 130
-    return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -173,22 +174,35 @@ def _describe(options: argparse.Namespace) -> None:
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 
-def _verify(options: argparse.Namespace) -> None:
+def _verify(options: argparse.Namespace) -> int:
+    """Look at every path; the exit code is 2 where one of them is not whole."""
+    code = 0
+    for path in options.paths:
+        try:
+            said = _whole(path)
+        except (ValueError, OSError) as error:
+            print(f"mc2: error: {error}", file=sys.stderr)
+            code = 2
+        else:
+            print(f"{path}: {said}", flush=True)
+    return code
+
+
+def _whole(path: Path) -> str:
+    """What a file or folder of ours is; ValueError where it is not whole."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.engines.running import checkpoint
     from mc2core.model import Model
 
-    for path in options.paths:
-        if path.is_dir():
-            corpus = Corpus.load(path, verify=True)
-            _ = corpus.vocabulary, corpus.documents
-            print(f"{path}: a whole corpus of {corpus.n_documents} documents")
-        elif checkpoint.is_one(storage.read_arrays(path)):
-            print(f"{path}: a whole checkpoint, at iteration {checkpoint.load(path).iteration}")
-        else:
-            n = len(Model.load(path).samples)
-            print(f"{path}: a whole model of {n} sample{'s' if n > 1 else ''}")
+    if path.is_dir():
+        corpus = Corpus.load(path, verify=True)
+        _ = corpus.vocabulary, corpus.documents
+        return f"a whole corpus of {corpus.n_documents} documents"
+    if checkpoint.is_one(storage.read_arrays(path)):
+        return f"a whole checkpoint, at iteration {checkpoint.load(path).iteration}"
+    n = len(Model.load(path).samples)
+    return f"a whole model of {n} sample{'s' if n > 1 else ''}"
 
 
 def _clusters(options: argparse.Namespace) -> None:
