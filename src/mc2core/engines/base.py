@@ -42,6 +42,8 @@ class Engine(ABC):
     #: whether a model averages over samples of several iterations, or holds the last state only
     keeps_samples: ClassVar[bool]
 
+    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the settings
+    finds: Sequence[str] = ("clusters", "topics")
     threads: int = 1
     contexts: dict[str, Family]
 

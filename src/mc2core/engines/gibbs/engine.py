@@ -203,6 +203,7 @@ class Gibbs(Engine):
         self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
         self.one_cluster_per_document = truth_value("one_cluster_per_document", one_cluster_per_document)
+        self.finds = ("topics",) if self.one_cluster_per_document else ("clusters", "topics")
         self.token_contexts = truth_value("token_contexts", token_contexts)
         if self.token_contexts:
             check_token_contexts(self.kernel, self.one_cluster_per_document, self.document_concentration, self.contexts)

@@ -15,12 +15,13 @@ MOST_CHANGE, LEAST_CHANGE = 0.05, 2.0
 _FEWEST_ITERATIONS = 9
 
 
-def found(trace: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -> dict[str, Any]:
     """The last numbers of clusters and topics in use, and their trend over the last third of the iterations.
 
     Parameters
     ----------
     trace : rows of a run, one an iteration.
+    names : those of the two that the engine finds; others are left out.
 
     Returns
     -------
@@ -31,7 +32,7 @@ def found(trace: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """
     over = len(trace) // 3
     about: dict[str, Any] = {"over": over, "trend": {}, "moving": []}
-    for name in _NAMES:
+    for name in names:
         values = np.array([row[name] for row in trace if name in row], dtype=np.float64)
         if len(values) == 0:
             continue
@@ -52,12 +53,14 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
         return sentence(known[0]) if known else ""
     ranges = [_range([one[name] for one in known if name in one], name) for name in _NAMES]
     first = f"found {' and '.join(one for one in ranges if one)} in {len(known)} fits"
-    moving = [one for one in known if one["moving"]]
-    if moving:
-        names = " and ".join(name for name in _NAMES if any(name in one["moving"] for one in moving))
-        return f"{first}; {names} still move in {len(moving)} of them"
+    names = [name for name in _NAMES if any(name in one for one in known)]
+    times = {name: sum(name in one["moving"] for one in known) for name in names}
+    if any(times.values()):
+        counts = [f"{name} still move in {n or 'none'} of them" for name, n in times.items()]
+        return f"{first}; {' and '.join(counts)}"
     is_short = any(trend is None for one in known for trend in one["trend"].values())
-    return f"{first}, {'too short to tell whether they still move' if is_short else 'steady at the end'}"
+    no_trend = f"no trend in {' or '.join(names)} at the end of any"
+    return f"{first}, {'too short to tell whether they still move' if is_short else no_trend}"
 
 
 def _range(values: Sequence[int], name: str) -> str:
@@ -76,7 +79,11 @@ def sentence(about: Mapping[str, Any]) -> str:
     first = "found " + " and ".join(f"{about[name]} {name}" for name in names)
     if any(about["trend"][name] is None for name in names):
         return f"{first}; fewer than {_FEWEST_ITERATIONS} iterations do not tell whether they still move"
+    last = f"over the last {about['over']} iterations of this one run"
     if not about["moving"]:
-        return f"{first}, steady over the last {about['over']} iterations"
-    changes = " and ".join(f"{name} {about['trend'][name]:+.0f}" for name in about["moving"])
-    return f"{first}, but they still move ({changes} over the last {about['over']} iterations)"
+        return f"{first}; no trend in {' or '.join(names)} {last}"
+    trends = [
+        f"{name} still move ({about['trend'][name]:+.1f})" if name in about["moving"] else f"{name} show no trend"
+        for name in names
+    ]
+    return f"{first}; {last} {' and '.join(trends)}"

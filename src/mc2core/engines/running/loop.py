@@ -49,8 +49,8 @@ class Fit:
         what the engine reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
         Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
-        processors: cpu_seconds, all threads together), and ``found``: the last numbers of clusters and topics, and
-        whether they still move (:func:`mc2core.engines.running.found.found`).
+        processors: cpu_seconds, all threads together), and ``found``: the last numbers of what the engine finds,
+        clusters and topics, and whether they still move (:func:`mc2core.engines.running.found.found`).
     snapshots : Model, or None where none were asked for
         A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
         fraction) and the seconds.
@@ -309,7 +309,7 @@ def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:
     shown = None
     if done.snapshots:
         shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
-    about = provenance | timing | {"found": found(done.trace)} | environment()
+    about = provenance | timing | {"found": found(done.trace, engine.finds)} | environment()
     return Fit(model, run.state, pd.DataFrame(done.trace), about, shown)
 
 
