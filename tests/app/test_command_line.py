@@ -1,5 +1,6 @@
 """The commands without the workflow, each in one process as a user would call it."""
 
+import argparse
 import csv
 import json
 import logging
@@ -16,9 +17,12 @@ import pytest
 import scipy.sparse as sp
 
 from mc2core import Corpus, Model, clustering
+from mc2core.app import fit_command
 from mc2core.app.cli import main
 from mc2core.base import locks
+from mc2core.engines.registry import make_engine
 from mc2core.engines.running import checkpoint
+from mc2core.engines.running.found import found
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +96,7 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
     assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
     _, found, model, *advice = capsys.readouterr().out.splitlines()
-    assert model.startswith("documents have topic proportions of their own (document_concentration=learn)")
+    assert model.startswith("model: documents have topic proportions of their own (document_concentration=learn)")
     about = json.loads((tmp_path / "fit/provenance.json").read_text())
     assert about["settings"]["topic_prior"] == 0.01
     rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
@@ -106,7 +110,90 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     assert main([*command, "--set", "one_cluster_per_document=true", "--iterations", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert "mc2 describe" not in told.out
+    assert "mc2 clusters" not in told.out
+    n_topics = json.loads((tmp_path / "provenance.json").read_text())["found"]["topics"]
+    assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
     assert "found" not in told.err  # said once
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings", "name"),
+    [
+        ("gibbs", {"document_concentration": "learn"}, "documents have topic proportions of their own (document_conc"),
+        ("svi", {"document_concentration": 0.5}, "documents have topic proportions of their own (document_conc"),
+        ("gibbs", {"kernel": "blocked"}, "MC2, "),
+        ("svi", {}, "MC2, "),
+        ("svi", {"n_tables": 20}, "MC2, "),
+        ("gibbs", {"one_cluster_per_document": True}, "the HDP; each document is its own cluster"),
+        (
+            "gibbs",
+            {"one_cluster_per_document": True, "document_concentration": "learn"},
+            "the HDP of three levels (document_concentration=learn); each document is its own cluster",
+        ),
+        (
+            "gibbs",
+            {"one_cluster_per_document": True, "token_contexts": True, "kernel": "collapsed"},
+            "npTOT, an HDP whose topics emit times (token_contexts); each document",
+        ),
+        ("fastex", {"n_clusters": 30}, "FastEx, 30 clusters at most, each with words of its own"),
+    ],
+)
+def test_every_fit_says_which_model_it_is(engine, settings, name):
+    contexts = {"year": {"family": "normal_gamma"}} if "token_contexts" in settings else {}
+    given = make_engine(engine, settings, contexts).settings()
+    line = next(line for line in summary(given, [5] * 30) if line.startswith("model: "))
+    assert line.startswith(f"model: {name}")
+
+
+def summary(settings, clusters, seconds=0.0):
+    """The last lines of a fit of so many clusters and 7 topics in each of its iterations."""
+    options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters))
+    about = found([{"clusters": one, "topics": 7} for one in clusters])
+    return fit_command._summary(
+        options,
+        {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "found": about, "settings": settings},
+    )
+
+
+def test_a_fit_promises_no_more_than_one_run_tells():
+    mc2 = make_engine("gibbs", {}, {}).settings()
+    steady = summary(mc2, [5] * 30)
+    no_trend = (
+        "found 5 clusters and 7 topics; no trend in clusters or topics over the last 10 iterations of this one run"
+    )
+    assert steady[1] == f"{no_trend}; other values of --seed or start_topics may end elsewhere"
+    assert len(steady) == 5
+    assert summary(make_engine("svi", {}, {}).settings(), [5] * 30)[1].endswith(
+        "; other values of --seed may end elsewhere"
+    )
+    moving = summary(mc2, range(30))
+    assert len(moving) == 6
+    assert moving[1].endswith("of this one run clusters still move (+9.0) and topics show no trend")
+    starts_anew = "try more iterations (--iterations 60 starts anew: a finished fit keeps no checkpoint)"
+    own = ", or documents with topic proportions of their own (--set document_concentration=learn)"
+    assert moving[3] == starts_anew + own
+    for engine, settings in (("gibbs", {"kernel": "blocked"}), ("svi", {"n_tables": 20}), ("fastex", {})):
+        assert summary(make_engine(engine, settings, {}).settings(), range(30))[3] == starts_anew
+
+
+def test_a_fit_tells_its_compiling_where_it_was_noticed():
+    settings = make_engine("fastex", {}, {}).settings()
+    assert summary(settings, [5] * 9, 3.0)[0] == "fit/model.npz: 9 iterations in 2.4 s"
+    compiled = "fit/model.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
+    assert summary(settings, [5] * 9, 45.4)[0] == compiled
+
+
+def test_a_fit_says_that_it_replaces_a_model(fitted, tmp_path, capsys):
+    shutil.copytree(fitted / "fit", tmp_path / "fit")
+    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+    assert main([*command, "--out", str(tmp_path / "new")]) == 0
+    assert "replaced" not in capsys.readouterr().err
+    assert main([*command, "--out", str(tmp_path / "fit")]) == 0
+    said = f"mc2: the model of 3 iterations in {tmp_path}/fit will be replaced\n"
+    assert capsys.readouterr().err.count(said) == 1
+    (tmp_path / "fit/provenance.json").write_text("[]")
+    assert main([*command, "--out", str(tmp_path / "fit")]) == 0
+    assert f"mc2: the model in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
 
 
 def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, monkeypatch, capsys):
@@ -134,6 +221,7 @@ def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, nu
         said = run.communicate()[1]
     assert run.returncode == 128 + number
     assert "Traceback" not in said
+    assert said.count("compiling what is not compiled yet") == 1  # stderr is no terminal
     about, model = json.loads((tmp_path / "provenance.json").read_text()), Model.load(tmp_path / "model.npz")
     assert len(model.samples) == about["stopped_at"] - 2 > 0
     assert (tmp_path / "checkpoint.npz").is_file()
@@ -245,7 +333,7 @@ def test_bad_input_ends_with_2_and_one_sentence(fitted, tmp_path, monkeypatch, c
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("mc2: error: ")
     assert message in error
-    assert not (tmp_path / "x").exists() or not any((tmp_path / "x").glob("*.npz"))
+    assert not (tmp_path / "x").exists()
 
 
 def test_help_names_every_command(capsys):

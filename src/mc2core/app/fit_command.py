@@ -10,6 +10,8 @@ from typing import Any
 #: the model of a fit by Gibbs sampling, unless one of these settings asks for another
 DEFAULT_MODEL = {"document_concentration": "learn"}
 _OTHER_MODELS = ("kernel", "one_cluster_per_document", "token_contexts")
+#: seconds of compiling from which they are told; kernels that are there already load in fewer
+_COMPILED = 10.0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +43,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "(spark.master=..., docs/spark.md); may be given again",
     )
     parser.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs, fastex) or epochs (svi)")
-    parser.add_argument("--burn-in", type=int, help="iterations before the first sample (default: half of them)")
+    parser.add_argument(
+        "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
+    )
     parser.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
@@ -64,6 +68,8 @@ def run(options: argparse.Namespace) -> None:
     if options.engine == "gibbs" and not any(given.get(name) for name in _OTHER_MODELS):
         given = DEFAULT_MODEL | given
     model, written, checkpoint = (options.out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
+    if model.is_file() and not checkpoint.is_file():
+        print(f"mc2: the model{_length(written)} in {options.out} will be replaced", file=sys.stderr)
     try:
         provenance = fit_corpus(
             corpus,
@@ -92,29 +98,65 @@ def run(options: argparse.Namespace) -> None:
     print("\n".join(_summary(options, provenance)))
 
 
+def _length(provenance: Path) -> str:
+    """ " of 60 iterations", as told beside a model; "" where that is not to be had."""
+    from mc2core.base import storage
+
+    try:
+        about = storage.read_json(provenance)
+        return f" of {about.get('stopped_at', about['iterations']):g} iterations"
+    except (AttributeError, KeyError, OSError, TypeError, ValueError):
+        return ""
+
+
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
     """What was found and what to do next, line by line."""
     from mc2core.engines.running.found import sentence
 
-    model, found = options.out / "model.npz", provenance["found"]
-    lines = [f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"]
-    if said := sentence(found):
-        lines.append(said)
-    concentration = provenance["settings"].get("document_concentration")  # FastEx has none
-    if concentration == "learn":
-        lines.append(
-            "documents have topic proportions of their own (document_concentration=learn); "
-            "--set document_concentration=inf is MC2, where those of a cluster share them"
-        )
-    if found["moving"]:
-        longer = f"more iterations (--iterations {2 * options.iterations})"
-        if "clusters" in found["moving"] and concentration == "inf":
-            longer += ", or documents with topic proportions of their own (--set document_concentration=learn)"
-        lines.append(f"their numbers are not yet those of the model: try {longer}")
-    if not provenance["settings"].get("one_cluster_per_document"):  # an HDP has no clusters to describe
-        lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")
+    model, found, settings = options.out / "model.npz", provenance["found"], provenance["settings"]
+    took = f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
+    if provenance["compile_seconds"] >= _COMPILED:
+        took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
+    said, moving = sentence(found), found["moving"]
+    if said and not moving and None not in found["trend"].values():
+        others = "--seed or start_topics" if "start_topics" in settings else "--seed"
+        said += f"; other values of {others} may end elsewhere"
+    lines = [took, *([said] if said else []), f"model: {_name_of(settings)}"]
+    if moving:
+        longer = f"--iterations {2 * options.iterations} starts anew: a finished fit keeps no checkpoint"
+        advice = f"try more iterations ({longer})"
+        if "clusters" in moving and _may_be_own(settings):
+            advice += ", or documents with topic proportions of their own (--set document_concentration=learn)"
+        lines.append(advice)
+    if settings.get("one_cluster_per_document"):  # no clusters to describe
+        return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]
+    lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")
     lines.append(f"or: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
     return lines
+
+
+def _name_of(settings: dict[str, Any]) -> str:
+    """The model that an engine of these settings fits."""
+    omega = settings.get("document_concentration")
+    if omega is None:
+        return f"FastEx, {settings['n_clusters']} clusters at most, each with words of its own"
+    if settings.get("one_cluster_per_document"):
+        name = "the HDP" if omega == "inf" else f"the HDP of three levels (document_concentration={omega})"
+        if settings["token_contexts"]:
+            name = "npTOT, an HDP whose topics emit times (token_contexts)"
+        return f"{name}; each document is its own cluster (one_cluster_per_document)"
+    if omega == "inf":
+        return "MC2, the documents of a cluster share their topic proportions (document_concentration=inf)"
+    return (
+        f"documents have topic proportions of their own (document_concentration={omega}); "
+        "--set document_concentration=inf is MC2, where those of a cluster share them"
+    )
+
+
+def _may_be_own(settings: dict[str, Any]) -> bool:
+    """Whether a fit of MC2 takes a ``document_concentration`` beside its other settings."""
+    others = settings.get("kernel") == "blocked" or settings.get("n_tables") or settings.get("n_shards")
+    return settings.get("document_concentration") == "inf" and not others
 
 
 def _family(text: str) -> tuple[str, dict[str, Any]]:

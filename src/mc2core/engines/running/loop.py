@@ -265,8 +265,11 @@ def fit(
     stored = _stored(checkpoint, engine, asked, corpus, iterations)
     if progress is None:
         progress = sys.stderr.isatty()
+    notice = f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ..."
     if progress:
-        Bar.write(f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ...", sys.stderr)
+        Bar.write(notice, sys.stderr)
+    else:
+        logger.info(notice)
     compile_seconds = _warm(engine, corpus)
 
     run = _begin(corpus, engine, asked, stored, checkpoint)
