@@ -4,8 +4,7 @@
 
 ``hdp-own`` is the HDP of three levels, each document its own cluster, with the same splits and merges of topics; it is
 scored as the HDP of two levels whose documents vary as much around epsilon. Split 90 / 10 of seed 0, samples from half
-of the sweeps on, four of them. All start from 150 topics. Perplexity is ``left_to_right`` of the last sample and
-averaged over the four.
+of the sweeps on, four of them. Perplexity is ``left_to_right`` of the last sample and averaged over the four.
 """
 
 from __future__ import annotations
@@ -47,11 +46,12 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=80)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", choices=SETTINGS)
+    parser.add_argument("--start-topics", type=int, default=150)
     options = parser.parse_args()
     train, test = nips.read(options.path).split(0.1, seed=0)
     every = max(1, options.sweeps // 8)
     for name in [options.only] if options.only else SETTINGS:
-        engine = Gibbs(**SETTINGS[name], start_topics=150)
+        engine = Gibbs(**SETTINGS[name], start_topics=options.start_topics)
         processor = time.process_time()
         done = fit(
             train, engine, iterations=options.sweeps, burn_in=options.sweeps // 2, thin=every, seed=options.seed,
