@@ -35,7 +35,7 @@ def found(paths, path):
 
 
 def found_by_run(paths):
-    """{run: a sentence on what its fits found, and whether that still moves}."""
+    """{run: a sentence on what its fits found, and how that changed at their ends}."""
     about = {}
     for path in dict.fromkeys(paths):
         about.setdefault(Path(path).parts[-3], []).append(storage.read_json(path).get("found", {}))

@@ -117,17 +117,13 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     took = f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
-    said, moving = sentence(found), found["moving"]
-    if said and not moving and None not in found["trend"].values():
+    said = sentence(found)
+    if said:
         others = "--seed or start_topics" if "start_topics" in settings else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took, *([said] if said else []), f"model: {_name_of(settings)}"]
-    if moving:
-        longer = f"--iterations {2 * options.iterations} starts anew: a finished fit keeps no checkpoint"
-        advice = f"try more iterations ({longer})"
-        if "clusters" in moving and _may_be_own(settings):
-            advice += ", or documents with topic proportions of their own (--set document_concentration=learn)"
-        lines.append(advice)
+    more = 2 * options.iterations
+    lines.append(f"for more iterations: --iterations {more} (starts anew: a finished fit keeps no checkpoint)")
     if settings.get("one_cluster_per_document"):  # no clusters to describe
         return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]
     lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")
@@ -151,12 +147,6 @@ def _name_of(settings: dict[str, Any]) -> str:
         f"documents have topic proportions of their own (document_concentration={omega}); "
         "--set document_concentration=inf is MC2, where those of a cluster share them"
     )
-
-
-def _may_be_own(settings: dict[str, Any]) -> bool:
-    """Whether a fit of MC2 takes a ``document_concentration`` beside its other settings."""
-    others = settings.get("kernel") == "blocked" or settings.get("n_tables") or settings.get("n_shards")
-    return settings.get("document_concentration") == "inf" and not others
 
 
 def _family(text: str) -> tuple[str, dict[str, Any]]:

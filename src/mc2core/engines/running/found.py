@@ -1,22 +1,18 @@
-"""What a run found, and whether its numbers of clusters and topics still move."""
+"""The numbers of clusters and topics that a run found, and by how much they changed at its end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 #: names of the trace that are followed
 _NAMES = ("clusters", "topics")
-#: they move where a line through the last third rises or falls by more than this share of the last value, and by more
-#: than this number
-MOST_CHANGE, LEAST_CHANGE = 0.05, 2.0
-_FEWEST_ITERATIONS = 9
 
 
 def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -> dict[str, Any]:
-    """The last numbers of clusters and topics in use, and their trend over the last third of the iterations.
+    """The last numbers of clusters and topics in use, and what they were before the last third of the iterations.
+
+    Whether a chain has converged cannot be told from one trace, so nothing is said of that.
 
     Parameters
     ----------
@@ -26,24 +22,25 @@ def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -
     Returns
     -------
     dict
-        ``clusters``, ``topics``: the last of each. ``trend``: for each the change of the least-squares line over the
-        last third of the rows, None below 9 of them. ``over``: so many iterations. ``moving``: names of those that
-        change by more than 5 % of the last value and by more than 2.
+        ``clusters``, ``topics``: int, the last of each. ``over``: int, a third of the iterations. ``before``: dict,
+        each number that many iterations before the end; empty where the third of a run is no iteration.
     """
     over = len(trace) // 3
-    about: dict[str, Any] = {"over": over, "trend": {}, "moving": []}
+    about: dict[str, Any] = {"over": over, "before": {}}
     for name in names:
-        values = np.array([row[name] for row in trace if name in row], dtype=np.float64)
-        if len(values) == 0:
-            continue
-        about[name] = int(values[-1])
-        about["trend"][name] = None
-        if len(values) >= _FEWEST_ITERATIONS:
-            change = float(np.polyfit(np.arange(over), values[-over:], 1)[0] * (over - 1))
-            about["trend"][name] = round(change, 3)
-            if abs(change) > max(MOST_CHANGE * values[-1], LEAST_CHANGE):
-                about["moving"].append(name)
+        if trace and name in trace[-1]:
+            about[name] = int(trace[-1][name])
+            if over:
+                about["before"][name] = int(trace[-1 - over][name])
     return about
+
+
+def sentence(about: Mapping[str, Any]) -> str:
+    """What :func:`found` says, in a sentence; "" where the engine reports neither number."""
+    names = [name for name in _NAMES if name in about]
+    first = "found " + " and ".join(f"{about[name]} {name}" for name in names)
+    changes = [f"from {about['before'][name]} to {about[name]}" for name in names if name in about["before"]]
+    return _with_changes(first, about, names, "went", changes) if names else ""
 
 
 def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
@@ -51,39 +48,26 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     known = [one for one in about if any(name in one for name in _NAMES)]
     if len(known) < 2:
         return sentence(known[0]) if known else ""
-    ranges = [_range([one[name] for one in known if name in one], name) for name in _NAMES]
-    first = f"found {' and '.join(one for one in ranges if one)} in {len(known)} fits"
-    names = [name for name in _NAMES if any(name in one for one in known)]
-    times = {name: sum(name in one["moving"] for one in known) for name in names}
-    if any(times.values()):
-        counts = [f"{name} still move in {n or 'none'} of them" for name, n in times.items()]
-        return f"{first}; {' and '.join(counts)}"
-    is_short = any(trend is None for one in known for trend in one["trend"].values())
-    no_trend = f"no trend in {' or '.join(names)} at the end of any"
-    return f"{first}, {'too short to tell whether they still move' if is_short else no_trend}"
-
-
-def _range(values: Sequence[int], name: str) -> str:
-    """ "12 to 15 clusters"; "" of none."""
-    if not values:
-        return ""
-    least, most = min(values), max(values)
-    return f"{least} {name}" if least == most else f"{least} to {most} {name}"
-
-
-def sentence(about: Mapping[str, Any]) -> str:
-    """What :func:`found` says, in a sentence or two; "" where the engine reports neither number."""
-    names = [name for name in _NAMES if name in about]
-    if not names:
-        return ""
-    first = "found " + " and ".join(f"{about[name]} {name}" for name in names)
-    if any(about["trend"][name] is None for name in names):
-        return f"{first}; fewer than {_FEWEST_ITERATIONS} iterations do not tell whether they still move"
-    last = f"over the last {about['over']} iterations of this one run"
-    if not about["moving"]:
-        return f"{first}; no trend in {' or '.join(names)} {last}"
-    trends = [
-        f"{name} still move ({about['trend'][name]:+.1f})" if name in about["moving"] else f"{name} show no trend"
+    names = [name for name in _NAMES if name in known[0]]
+    numbers = [f"{_range([one[name] for one in known])} {name}" for name in names]
+    first = f"found {' and '.join(numbers)} in {len(known)} fits"
+    changes = [
+        f"by {_range([one[name] - one['before'][name] for one in known], '+')}"
         for name in names
+        if all(name in one["before"] for one in known)
     ]
-    return f"{first}; {last} {' and '.join(trends)}"
+    return _with_changes(first, known[0], names, "changed", changes)
+
+
+def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], verb: str, changes: Sequence[str]) -> str:
+    """ "..., topics by +27", with the iterations over which it is so; ``first`` alone without changes."""
+    if not changes:
+        return first
+    told = ", ".join(f"{name} {one}" for name, one in zip(names, [f"{verb} {changes[0]}", *changes[1:]], strict=True))
+    return f"{first}; over the last {about['over']} iterations {told}"
+
+
+def _range(values: Sequence[int], sign: str = "") -> str:
+    """ "12 to 15", or "12" if they are all the same; with a ``sign`` "+" as "0 to +3"."""
+    least, most = (f"{value:{sign if value else ''}d}" for value in (min(values), max(values)))
+    return least if least == most else f"{least} to {most}"

@@ -50,7 +50,7 @@ class Fit:
     provenance : dict
         Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
         processors: cpu_seconds, all threads together), and ``found``: the last numbers of what the engine finds,
-        clusters and topics, and whether they still move (:func:`mc2core.engines.running.found.found`).
+        clusters and topics, and those before the last third of the run (:func:`mc2core.engines.running.found.found`).
     snapshots : Model, or None where none were asked for
         A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
         fraction) and the seconds.

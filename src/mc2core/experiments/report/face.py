@@ -36,7 +36,7 @@ def write_face(
     path : the page; links to data are relative to its folder
     entries : for each table and figure: ``name``, ``paper`` (of PAPERS), ``title``, ``caption`` (reStructuredText),
         ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
-        and whether it still moves among them)
+        among them)
     claims : columns target, dataset, claim, verdict, numbers
     about : sentences on the run, below the heading
     own : title of each page of an own corpus: its path, and a sentence on what the fit found
