@@ -172,9 +172,12 @@ def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_pat
 def test_contexts_of_a_dataset_follow_its_source(tmp_path):
     by_title = HEADER + row(contexts="title")
     checked(tmp_path, by_title)
-    scanned = config()["corpora"] | {"nips": {"source": "real", "file": "nips12raw_str602.tgz", "scale": 1.0}}
-    with refused("context 'title' is not among those of corpora.nips: ['year']"):
-        checked(tmp_path, by_title, corpora=scanned)
+    by_mesh = HEADER + row(dataset="pubmed", contexts="mesh")
+    checked(tmp_path, by_mesh)
+    corpora = config()["corpora"]
+    dated = corpora | {"pubmed": corpora["pubmed"] | {"source": "real", "contexts": ["year"]}}
+    with refused("context 'mesh' is not among those of corpora.pubmed: ['year']"):
+        checked(tmp_path, by_mesh, corpora=dated)
     families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
     with refused("context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"):
         checked(tmp_path, HEADER + row(contexts="author"), contexts=families)
@@ -358,7 +361,7 @@ def nips(**changes):
         (nips(scale=float("nan")), "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus"),
         ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
         ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the character U+0000"),
-        (nips(file="nips12raw_str602.mat\n"), "c: corpora, nips, file: 'nips12raw_str602.mat\\n' holds the character"),
+        (nips(source="real\n"), "c: corpora, nips, source: 'real\\n' holds the character"),
     ],
 )
 def test_values_that_slip_through_a_schema_are_refused(changes, message):
@@ -374,7 +377,7 @@ def test_numbers_of_yaml_1_2_are_numbers():
     assert whole["corpora"]["nips"]["scale"] == 0.01
     assert (whole["seeds"], whole["figure7"]["n_tokens"]) == (3, [5, 10])
     assert isinstance(whole["seeds"], int)
-    assert whole["corpora"]["nips"]["file"] == config()["corpora"]["nips"]["file"]
+    assert whole["corpora"]["nips"]["source"] == config()["corpora"]["nips"]["source"]
     with refused("'1e-2x' is not of type 'number'"):
         values(**nips(scale="1e-2x"))
 

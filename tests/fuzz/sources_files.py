@@ -33,7 +33,7 @@ from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.download import fetch
 from mc2core.sources.dumps import vocabulary
-from mc2core.sources.formats import archives, matlab, rar, xmlstream
+from mc2core.sources.formats import archives, rar, xmlstream
 from mc2core.sources.own import annotated, table, uci
 
 LAYOUT = Layout(
@@ -122,24 +122,10 @@ def read_rar(folder: Path, target: Path) -> None:
     rar.unpack(_by_suffix(folder), [target.with_name("BoW_Train_int.dat")])
 
 
-def read_matlab(folder: Path, target: Path) -> None:
-    path = _by_suffix(folder)
-    matlab.read_matlab(path, ["counts", "wl"])
-    nips.read(path)
-
-
 def read_nips_members(folder: Path, target: Path) -> None:
     """The text files damaged, then packed."""
     path = target.with_suffix(".zip")
     test_nips.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
-    nips.read(path)
-
-
-def read_nips_raw(folder: Path, target: Path) -> None:
-    path = target.with_suffix(".tgz")
-    with tarfile.open(path, "w:gz") as archive:
-        for one in sorted(folder.iterdir()):
-            archive.add(one, f"nipstxt/nips01/{one.name}")
     nips.read(path)
 
 
@@ -228,15 +214,8 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     whole = test_nuswide.official(images, whole=True)
     data = test_nips.small()
     members = test_nips.text_members(data)
-    variables = test_nips.mat_variables(data)
-    papers = {f"{j:04d}.txt": b"Neural networks learn recogni-\ntion.\n" for j in range(7)}
     files = {"a/x.txt": b"some text " * 30, "a/y.txt": bytes(1000)}
     zipped = _written(lambda path: test_nips.write_zip(path, members))
-    matlab_files = []
-    for compressed in (True, False):
-        buffer = io.BytesIO()
-        test_nips.write_mat(buffer, variables, compressed)
-        matlab_files.append({"x.mat": buffer.getvalue()})
     counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
     cells = [
         {"x.h5ad": _written(lambda path, kind=kind: test_annotated.write(path, counts, kind))}
@@ -281,9 +260,7 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         "word list": Parser(read_words, lists, [*TABLE_TOKENS, b"\x85", b"\x0b", b"bee\n"]),
         "catalogue": Parser(read_catalogue, [catalogue], [*TABLE_TOKENS, b"http://", b"../", b"nips,"]),
         **({"rar": Parser(read_rar, rars)} if shutil.which("bsdtar") else {}),
-        "matlab": Parser(read_matlab, matlab_files),
         "nips": Parser(read_nips_members, [members], [b"\r\n", b":", b" ", b"=", b"-1", b"9" * 20, b"\xff", b"\x00"]),
-        "nips raw": Parser(read_nips_raw, [papers], [b"-\n", b"\xad", b"\xff", b"\x00"]),
         "labelme": Parser(
             read_labelme,
             [test_labelled.IMAGES],

@@ -120,7 +120,6 @@ def own_files():
 
 
 FILES = {
-    "nips": lambda: {"files": fetched("nips", [config["corpora"]["nips"]["file"]])},
     "nuswide": feature_files,
     "wikipedia": wikipedia_files,
     "pubmed": lambda: citation_files("pubmed"),
@@ -131,7 +130,7 @@ FILES = {
     "mine": own_files,
     **{
         name: partial(sheet_files, name)
-        for name in ("labelme", "uiucsports", "ohsumed", "stateunion")
+        for name in ("nips", "labelme", "uiucsports", "ohsumed", "stateunion")
     },
 }
 

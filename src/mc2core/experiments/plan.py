@@ -238,7 +238,7 @@ def leave_out_spark(
 #: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.parts.without_contexts)
 MISSING = "missing"
 #: keys of a corpus in the plan that name files of datasets.tsv
-FILE_KEYS = ("file", "files", "writers", "links", "targets", "vocabulary")
+FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
 
 
 def check_files(

@@ -75,7 +75,7 @@ def _articles(shape: encyclopaedia.Encyclopaedia) -> Simulator:
 
 
 def _read_nips(files: Files, seed: int) -> Reading:
-    return Reading(*nips.read_with_losses(files["files"][0]))
+    return Reading(nips.read(files["files"][0]))
 
 
 def _read_nuswide(
@@ -122,11 +122,6 @@ def _folder_of(files: Files) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def _nips_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
-    is_scanned = str(settings.get("file", "")).endswith(".tgz")
-    return {"year": "number"} if is_scanned else {"author": "bag", "title": "bag", "year": "number"}
-
-
 def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
     return {name: "number" if name == "year" else "bag" for name in settings["contexts"]}
 
@@ -144,7 +139,13 @@ def _drawn(name: str) -> dict[str, str]:
 _SHARDS = ("shards",)
 DATASETS: dict[str, Dataset] = {
     "letters": Dataset("letters", letters.simulate, invented=True, drawn={"number": "number"}),
-    "nips": Dataset("NIPS", _shaped("nips"), _read_nips, drawn=_drawn("nips"), given=_nips_contexts),
+    "nips": Dataset(
+        "NIPS",
+        _shaped("nips"),
+        _read_nips,
+        drawn=_drawn("nips"),
+        given=lambda settings: {"author": "bag", "title": "bag", "year": "number"},
+    ),
     "pnas": Dataset(
         "PNAS", _shaped("pnas"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pnas"), given=_chosen_contexts
     ),

@@ -1,25 +1,18 @@
-"""NIPS 0-12: both formats, the real files where they are, and files gone wrong."""
+"""NIPS 0-12: the real file where it is, and files gone wrong."""
 
 import re
-import struct
 import zipfile
-import zlib
 
 import numpy as np
 import pytest
-import scipy.io
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import MIRROR
 
 from mc2core.sources.collections import nips
-from mc2core.sources.formats import matlab
 
-ZIP, MAT = MIRROR / "nips/nips-corpus-20111211.zip", MIRROR / "nips/rebuilt_nips12raw_layout.mat"
-needs_mirror = pytest.mark.skipif(
-    not (ZIP.is_file() and MAT.is_file()), reason=f"the real NIPS files are not in {MIRROR} (set MC2_MIRROR)"
-)
+ZIP = MIRROR / "nips/nips-corpus-20111211.zip"
+needs_mirror = pytest.mark.skipif(not ZIP.is_file(), reason=f"the real NIPS file is not in {MIRROR} (set MC2_MIRROR)")
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +54,7 @@ def test_real_labels(real):
     assert len(np.unique(real.labels)) == 48
 
 
-@needs_mirror
-def test_both_real_formats_give_one_corpus(real):
-    other = nips.read(MAT)
-    assert other.digest == real.digest
-    assert other.vocabulary == real.vocabulary
-    assert other.context_names == real.context_names
-    assert other.documents.equals(real.documents)
-    assert other.labels is None
-
-
-# -- small corpora written in the official formats -------------------------------------------------------------
+# -- small corpora written in the official format --------------------------------------------------------------
 def small(seed=0, n_documents=5, n_words=6, n_authors=4):
     rng = np.random.default_rng(seed)
     counts = rng.poisson(0.8, (n_documents, n_words)) + np.eye(n_documents, n_words, dtype=int)
@@ -112,29 +95,6 @@ def write_zip(path, members):
     return path
 
 
-def cell(values, column=True):
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array.reshape(-1, 1) if column else array.reshape(1, -1)
-
-
-def mat_variables(data, column=True):
-    return {
-        "counts": sp.csc_matrix(data["counts"].T.astype(float)),
-        "wl": cell(data["words"], column),
-        "ptitles": cell(data["titles"], column),
-        "anames": cell(data["author_names"], column),
-        "apapers": cell([np.flatnonzero(papers)[None, :] + 1.0 for papers in data["authors"].T], column),
-        "docnames": cell(data["names"], column),
-        "Np": float(len(data["names"])),
-    }
-
-
-def write_mat(path, variables, compressed=True):
-    scipy.io.savemat(path, variables, do_compression=compressed)
-    return path
-
-
 def check(corpus, data):
     assert (corpus.content.toarray() == data["counts"]).all()
     assert corpus.vocabulary == data["words"]
@@ -152,17 +112,13 @@ def check(corpus, data):
     n_documents=st.integers(1, 12),
     n_words=st.integers(1, 12),
     n_authors=st.integers(1, 6),
-    column=st.booleans(),
 )
-def test_what_is_written_is_read(tmp_path_factory, seed, n_documents, n_words, n_authors, column):
+def test_what_is_written_is_read(tmp_path_factory, seed, n_documents, n_words, n_authors):
     data = small(seed, n_documents, n_words, n_authors)
     folder = tmp_path_factory.mktemp("nips")
     from_text = nips.read(write_zip(folder / "a.zip", text_members(data)))
     check(from_text, data)
     assert from_text.labels.tolist() == data["labels"].tolist()
-    from_matlab = nips.read(write_mat(folder / "a.mat", mat_variables(data, column), compressed=column))
-    check(from_matlab, data)
-    assert from_matlab.digest == from_text.digest
 
 
 @pytest.mark.parametrize(
@@ -228,86 +184,21 @@ def test_a_missing_member_and_a_cut_zip_are_refused(tmp_path):
         nips.read(tmp_path / "nothing.zip")
 
 
-def changed(name, value):
-    return lambda variables: variables | {name: value}
-
-
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda v: {name: v[name] for name in v if name != "apapers"}, "has no variable 'apapers'"),
-        (lambda v: v | {"counts": v["counts"].T}, "wl has 6 entries, but counts is 5 words x 6 documents"),
-        (changed("counts", sp.csc_matrix(np.full((6, 5), 0.5))), "holds 0.5; counts are whole numbers"),
-        (changed("counts", sp.csc_matrix(np.full((6, 5), -1.0))), "holds -1.0; counts are whole numbers"),
-        (changed("counts", sp.csc_matrix(np.full((6, 5), np.nan))), "holds nan; counts are whole numbers"),
-        (changed("counts", "text"), "counts must be a matrix of words x documents"),
-        (changed("wl", np.arange(6.0)), "wl must be a cell array"),
-        (changed("wl", cell([np.arange(2.0)] * 6)), "wl, entry 1 is not text"),
-        (changed("anames", cell(["A"])), "apapers has 4 entries, but anames has 1 authors"),
-        (changed("apapers", cell([np.array([0.0])] * 4)), "apapers, entry 1 must hold document numbers from 1 to 5"),
-        (changed("apapers", cell([np.array([6.0])] * 4)), "apapers, entry 1 must hold document numbers from 1 to 5"),
-        (changed("apapers", cell([np.array([np.nan])] * 4)), "apapers, entry 1 must hold document numbers"),
-        (changed("apapers", cell([np.array([1.5])] * 4)), "apapers, entry 1 holds a fraction"),
-        (changed("apapers", cell(["one"] * 4)), "apapers, entry 1 must hold document numbers from 1 to 5"),
-        (changed("docnames", cell(["paper"] * 5)), "docnames, document 1 is 'paper', not of the form nipsNN"),
-        (changed("ptitles", cell(["t"] * 4)), "ptitles has 4 entries, but counts is 6 words x 5 documents"),
-    ],
-)
-def test_damaged_matlab_variables_are_refused(tmp_path, edit, message):
-    path = write_mat(tmp_path / "bad.mat", edit(mat_variables(small())))
-    with pytest.raises(ValueError, match=re.escape(message)):
-        nips.read(path)
-
-
-@pytest.mark.parametrize("compressed", [True, False])
-def test_a_matlab_file_cut_anywhere_is_refused(tmp_path, compressed):
-    path = write_mat(tmp_path / "a.mat", mat_variables(small()), compressed)
-    whole = path.read_bytes()
-    for share in (0, 0.05, 0.3, 0.6, 0.95):
-        path.write_bytes(whole[: int(len(whole) * share)])
-        with pytest.raises(ValueError, match=r"a\.mat (is not a whole MATLAB file: .+|is neither|has no variable)"):
-            nips.read(path)
-
-
 def test_other_files_are_refused(tmp_path):
-    path = tmp_path / "a.mat"
-    path.write_bytes(b"<html><body>Not found</body></html>" * 20)
-    with pytest.raises(ValueError, match="is neither a MATLAB 5 file nor a zip archive"):
-        nips.read(path)
-    path.write_bytes(b"MATLAB 7.3 MAT-file" + bytes(600))
-    with pytest.raises(ValueError, match=r"is a MATLAB 7\.3"):
-        nips.read(path)
-
-
-def test_a_matlab_bomb_stops_at_the_limit(tmp_path):
-    header = write_mat(tmp_path / "a.mat", mat_variables(small())).read_bytes()[:128]
-    packed = zlib.compress(bytes(20_000_000))
-    (tmp_path / "bomb.mat").write_bytes(header + struct.pack("<II", 15, len(packed)) + packed)
-    with pytest.raises(ValueError, match="it unpacks to more than 1000000 bytes"):
-        matlab.read_matlab(tmp_path / "bomb.mat", ["wl"], max_bytes=1_000_000)
-
-
-def test_forged_sizes_are_refused(tmp_path):
-    for value, message in ((np.zeros((3, 4099)), "has 12297 values for"), (cell(["x"] * 3), "more than the file")):
-        path = write_mat(tmp_path / "a.mat", {"wl": value}, compressed=False)
-        shape = struct.pack("<II", *value.shape)
-        path.write_bytes(path.read_bytes().replace(shape, struct.pack("<II", 2**30, 4099), 1))
-        with pytest.raises(ValueError, match=message):
-            matlab.read_matlab(path, ["wl"])
+    path = tmp_path / "a.zip"
+    for content in (b"<html><body>Not found</body></html>" * 20, b"MATLAB 5.0 MAT-file" + bytes(600), b""):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"a\.zip (is damaged or cut off: |has no member nips\.corpus)"):
+            nips.read(path)
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    form=st.sampled_from(["plain", "compressed", "zip"]),
     edits=st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255)), min_size=1, max_size=6),
 )
-def test_random_damage_never_escapes_as_another_error(tmp_path_factory, form, edits):
+def test_random_damage_never_escapes_as_another_error(tmp_path_factory, edits):
     path = tmp_path_factory.mktemp("nips") / "file"
-    if form == "zip":
-        write_zip(path, text_members(small()))
-    else:
-        with path.open("wb") as stream:
-            scipy.io.savemat(stream, mat_variables(small()), do_compression=form == "compressed")
+    write_zip(path, text_members(small()))
     content = bytearray(path.read_bytes())
     for place, byte in edits:
         content[place % len(content)] = byte

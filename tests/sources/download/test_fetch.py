@@ -342,7 +342,7 @@ def test_the_file_is_readable_by_its_group_like_any_other(serve, tmp_path):
 
 def test_the_projects_own_catalogue_is_sound():
     files = read_catalogue(ROOT / "config" / "datasets.tsv")
-    assert {"nips-corpus-20111211.zip", "nips12raw_str602.mat"} <= {file.name for file in files}
+    assert {"nips-corpus-20111211.zip", "dictnostops.txt"} <= {file.name for file in files}
     assert len({(file.dataset, file.name) for file in files}) == len(files)
     # an excerpt that only a mirror has is known by its checksum
     assert all(file.licence and (file.addresses or (file.mirror and file.sha256)) for file in files)

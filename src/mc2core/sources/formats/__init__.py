@@ -1,1 +1,1 @@
-"""File formats: archives, MATLAB, XML, tables. Nothing here knows a dataset."""
+"""File formats: archives, XML, tables. Nothing here knows a dataset."""
