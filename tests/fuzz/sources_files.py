@@ -39,7 +39,7 @@ from mc2core.sources.own import annotated, table, uci
 LAYOUT = Layout(
     "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "counts")}, id="id"
 )
-BAGS = Layout("tags", content_kind="bag", label="id", keep=("text",))
+BAGS = Layout("tags", content_kind="bag", labels="id", keep=("text",))
 ROWS = [
     {"id": "a1", "text": "Green \u00e9lan, trees; 2", "year": 1999, "tags": "oak:2; elm"},
     {"id": "b2", "text": 'says "no"\nand ends', "year": None, "tags": ""},

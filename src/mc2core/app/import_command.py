@@ -21,8 +21,8 @@ twice. The .txt files of a folder are documents with the columns text, file and 
 Words of running text are runs of letters, marks and digits of any script, with apostrophes inside. Chinese, Japanese
 and Thai, which have no spaces, become pairs of characters: for words, cut them yourself and import a bag.
 UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
-obs. --like leaves out, and counts, the words and values that the earlier import does not have; --label, --id and --keep
-are its own where the file has them, unless they are given."""
+obs. --like leaves out, and counts, the words and values that the earlier import does not have; --labels, --id and
+--keep are its own where the file has them, unless they are given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]COLUMN:KIND",
         help="a column that is a context, of kind number, date, bag, counts or text; may be given again",
     )
-    parser.add_argument("--label", metavar="COLUMN", help="true group of each document, for scores only")
+    parser.add_argument("--labels", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
     parser.add_argument(
         "--keep", metavar="COLUMN", action="append", help="keep a column, such as a title; again and again"

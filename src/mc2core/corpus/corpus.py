@@ -145,7 +145,7 @@ class Corpus:
         settings : by name
             ``contexts``: columns, or ``{name: column}``, each of numbers, of dates (text is a name: ``pd.to_datetime``
             makes it a date), or of names or lists of names;
-            ``label``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
+            ``labels``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
             of a text, which is one name otherwise; and those of :meth:`from_texts` on words.
 
         ValueError names each row that cannot be read, by its index.

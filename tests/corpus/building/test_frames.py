@@ -63,7 +63,7 @@ def test_a_data_frame():
         frame,
         "abstract",
         contexts={"year": "year", "when": "when", "author": "who", "tag": "tags"},
-        label="key",
+        labels="key",
         id="key",
         separator=",",
     )

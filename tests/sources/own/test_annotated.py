@@ -69,7 +69,7 @@ COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
 def test_what_is_written_is_read(tmp_path_factory, shape, seed, kind):
     counts = np.random.default_rng(seed).poisson(1.0, shape)
     path = write(tmp_path_factory.mktemp("annotated") / "a.h5ad", counts, kind)
-    corpus = annotated.read(path, CONTEXTS, label="donor", layer="counts")
+    corpus = annotated.read(path, CONTEXTS, labels="donor", layer="counts")
     assert (corpus.content.toarray() == counts).all()
     assert corpus.vocabulary == [f"var{w}" for w in range(shape[1])]
     assert list(corpus.documents["id"]) == [f"obs{j}" for j in range(shape[0])]
@@ -137,8 +137,8 @@ def damage(name, value):
     [
         (None, {}, "holds 0.693147"),
         (None, {"layer": "count"}, "layers has no 'count'; did you mean 'counts'?"),
-        (None, {"label": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
-        (None, {"label": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
+        (None, {"labels": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
+        (None, {"labels": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
         (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "holds text; kind 'number' needs numbers"),
         (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),
         (damage("obs/age", [1.0]), {"contexts": CONTEXTS}, "'age' has the shape (1,); 2 values are needed"),
@@ -185,7 +185,7 @@ def test_a_file_that_kills_its_reader_is_refused(tmp_path, monkeypatch):
     run = subprocess.run
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: ended.append(run(*a, **k)) or ended[-1])
     annotated.rehearse(path, CONTEXTS, "donor", "counts")
-    annotated.rehearse(path, label="nobody")  # for read() to tell
+    annotated.rehearse(path, labels="nobody")  # for read() to tell
     assert [one.returncode for one in ended] == [0, 1]
     assert b"nobody" in ended[1].stderr
     monkeypatch.setattr(annotated, "_REHEARSAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")

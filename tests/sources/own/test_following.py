@@ -43,7 +43,7 @@ NEW = [
 SETTINGS = {
     "text": "body",
     "contexts": ["year=Year:number", "who:bag"],
-    "label": "kind",
+    "labels": "kind",
     "id": "key",
     "keep": ["title"],
 }
@@ -104,7 +104,7 @@ def test_new_documents_are_read_in_the_columns_of_the_earlier_ones(tmp_path, lik
         (3, "tokens", f"of a word unknown to {what}"),
         (2, "values of who", f"unknown to {what}"),
         (3, "counts of who", f"of a value unknown to {what}"),
-        (1, "columns", "the label 'kind', not in the file or not in every document"),
+        (1, "columns", "the labels 'kind', not in the file or not in every document"),
     ]
 
 
@@ -151,7 +151,7 @@ def test_columns_that_the_file_lacks(tmp_path, like, suffix):
     assert sorted((one.what, one.why) for one in dropped[2:]) == [
         ("columns", "'key', not in the file"),
         ("columns", "'title', not in the file"),
-        ("columns", "the label 'kind', not in the file or not in every document"),
+        ("columns", "the labels 'kind', not in the file or not in every document"),
         ("contexts", "who, which the file does not have: missing in every document"),
         ("contexts", "year, which the file does not have: missing in every document"),
     ]
@@ -165,12 +165,12 @@ def test_labels_and_facts_may_be_other_ones(tmp_path, like):
     rows = [row | {"kind": kind, "group": "g"} for row, kind in zip(NEW, ("x", ""), strict=True)]
     path = write(tmp_path / "new.csv", rows)
     assert read_own(path, {}, like)[0].labels is None
-    corpus, dropped = read_own(path, {"label": "group", "id": "title", "keep": ["body"]}, like)
+    corpus, dropped = read_own(path, {"labels": "group", "id": "title", "keep": ["body"]}, like)
     assert corpus.label_names == ["g"]
     assert corpus.documents.columns.tolist() == ["title", "body"]
     assert not [one for one in dropped if one.what == "columns"]
     with pytest.raises(ValueError, match="document 2 has no value in column 'kind'"):
-        read_own(path, {"label": "kind"}, like)
+        read_own(path, {"labels": "kind"}, like)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_annotated_data(tmp_path):
     from sources.own import test_annotated as made
 
     path = made.write(tmp_path / "a.h5ad", np.array([[1, 0, 2], [0, 3, 0]]))
-    contexts = {"contexts": ["age:number", "donor:bag"], "label": "donor", "layer": "counts"}
+    contexts = {"contexts": ["age:number", "donor:bag"], "labels": "donor", "layer": "counts"}
     like, _ = read_own(path, contexts)
     other = made.write(tmp_path / "b.h5ad", np.array([[0, 7, 0, 5], [1, 0, 0, 0], [0, 0, 9, 0]]))
     with h5py.File(other, "a") as file:

@@ -33,7 +33,7 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
         "year=Year:number",
         "--context",
         "who:bag",
-        "--label",
+        "--labels",
         "kind",
         "--id",
         "key",

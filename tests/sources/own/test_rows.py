@@ -105,7 +105,7 @@ def test_a_folder_of_text_files(tmp_path):
     for name, text in (("x/1.txt", "lake sea"), ("x/2.txt", "hill"), ("y/1.txt", "sea"), ("y/notes.md", "no")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
-    corpus, _ = read_own(folder, {"id": "file", "label": "folder"})
+    corpus, _ = read_own(folder, {"id": "file", "labels": "folder"})
     assert corpus.vocabulary == ["hill", "lake", "sea"]
     assert corpus.content.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 1]]
     assert corpus.documents["file"].tolist() == ["x/1.txt", "x/2.txt", "y/1.txt"]

@@ -25,7 +25,7 @@ LAYOUT = Layout(
     content="words",
     content_kind="counts",
     contexts={"year": ContextColumn("Year", "number"), "author": ContextColumn("who", "bag")},
-    label="group",
+    labels="group",
     id="key",
     keep=("title",),
 )
@@ -130,7 +130,7 @@ def test_text_as_context_and_several_labels(tmp_path):
     path = lines(
         tmp_path / "a.jsonl", '{"b": ["x"], "t": "On trees", "g": ["p", "q"]}', '{"b": {"x": 2}, "t": "", "g": 7}'
     )
-    layout = Layout("b", "bag", contexts={"title": ContextColumn("t", "text")}, label="g")
+    layout = Layout("b", "bag", contexts={"title": ContextColumn("t", "text")}, labels="g")
     corpus, _ = read_table(path, layout)
     assert corpus.context_names["title"] == ["trees"]
     assert corpus.missing("title").tolist() == [False, True]
@@ -140,7 +140,7 @@ def test_text_as_context_and_several_labels(tmp_path):
 
 def test_labels_keep_their_colons(tmp_path):
     path = lines(tmp_path / "a.csv", "b,g", "x,Part:3", "x,Part:4")
-    corpus, _ = read_table(path, Layout("b", "bag", label="g"))
+    corpus, _ = read_table(path, Layout("b", "bag", labels="g"))
     assert corpus.label_names == ["Part:3", "Part:4"]
 
 
@@ -262,7 +262,7 @@ def test_other_files_and_layouts_are_refused(tmp_path):
         read_table(lines(tmp_path / "a.jsonl", '{"t": "x"}'), Layout("t", keep=("other",)))
     with pytest.raises(ValueError, match="document 1 has no value in column 'g'; each needs a label"):
         read_table(
-            lines(tmp_path / "a.jsonl", '{"t": "x", "g": null}', '{"t": "", "g": ["a", "b"]}'), Layout("t", label="g")
+            lines(tmp_path / "a.jsonl", '{"t": "x", "g": null}', '{"t": "", "g": ["a", "b"]}'), Layout("t", labels="g")
         )
     with pytest.raises(ValueError, match="context column 'y' is of kind 'time'; kinds are number, date, bag, text"):
         ContextColumn("y", "time")

@@ -80,11 +80,12 @@ class Layout:
     content : column of the words.
     content_kind : "text" (cut into words by ``tokeniser``), "bag" (names as they are) or "counts" (names with counts).
     contexts : ``{name of the context: its column}``.
-    label : column of the true group: one name or number, or a list of them (several groups).
+    labels : column of the true group: one name or number, or a list of them (several groups).
     id : column of a name that no two documents share.
     keep : columns kept beside the documents, such as a title.
     tokeniser : of running text; for contexts of text, without its n-grams.
-    optional : columns that the file may lack; what they are is left out then, and so is a label that a document lacks.
+    optional : columns that the file may lack; what they are is left out then, and so are labels where a document lacks
+        one.
     separators : ``{column: sign between the names of a bag}``, of "" for all columns that are not named.
     date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
     rare : ``{name of a context: what becomes of its rare values}``.
@@ -94,7 +95,7 @@ class Layout:
     content: str
     content_kind: str = "text"
     contexts: Mapping[str, ContextColumn] = field(default_factory=dict)
-    label: str | None = None
+    labels: str | None = None
     id: str | None = None
     keep: Sequence[str] = ()
     tokeniser: Tokeniser = field(default_factory=Tokeniser)
@@ -125,7 +126,7 @@ class Layout:
     def columns(self) -> list[str]:
         """Columns that are read."""
         contexts = [one.column for one in self.contexts.values()]
-        return [column for column in (self.content, *contexts, self.label, self.id, *self.keep) if column]
+        return [column for column in (self.content, *contexts, self.labels, self.id, *self.keep) if column]
 
     def without(self, lacking: Collection[str]) -> Layout:
         """This layout without these columns."""
@@ -133,7 +134,7 @@ class Layout:
         return replace(
             self,
             contexts=contexts,
-            label=None if self.label in lacking else self.label,
+            labels=None if self.labels in lacking else self.labels,
             id=None if self.id in lacking else self.id,
             keep=[column for column in self.keep if column not in lacking],
             separators={column: one for column, one in self.separators.items() if column not in lacking},

@@ -165,7 +165,7 @@ class _Parts:
             else bags(one.column, one.kind, plain)
             for name, one in layout.contexts.items()
         }
-        self.labels = [Bags(layout.label, False, layout.separator_of(layout.label))] if layout.label else []
+        self.labels = [Bags(layout.labels, False, layout.separator_of(layout.labels))] if layout.labels else []
         self.facts = [*([Facts(layout.id, unique=True)] if layout.id else []), *map(Facts, layout.keep)]
 
     def __iter__(self) -> Iterator[Any]:

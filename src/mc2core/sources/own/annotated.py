@@ -36,7 +36,7 @@ _SMALL_BYTES = 2**14
 def read(
     path: str | os.PathLike[str],
     contexts: Mapping[str, ContextColumn] | None = None,
-    label: str | None = None,
+    labels: str | None = None,
     layer: str | None = None,
     optional: Collection[str] = (),
     date_format: str | None = None,
@@ -47,9 +47,9 @@ def read(
     ----------
     contexts : ``{name: column of obs}``; kind "number", "date" (years, or text that is a date: AnnData stores no other
         dates), or "bag" for a column of categories or text (one name a cell).
-    label : column of obs with the true groups.
+    labels : column of obs with the true groups.
     layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
-    optional : columns that obs may lack; their contexts are left out then, and so is a label that a cell lacks.
+    optional : columns that obs may lack; their contexts are left out then, and so are labels where a cell lacks one.
     date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
 
     Returns
@@ -76,7 +76,7 @@ def read(
         raise ValueError(f"{path} needs the package h5py: pip install 'mc2core[anndata]'") from None
     try:
         with h5py.File(path, "r") as file:
-            return _read(path, file, contexts, label, layer, optional, date_format)
+            return _read(path, file, contexts, labels, layer, optional, date_format)
     except (
         OSError,
         KeyError,
@@ -104,7 +104,7 @@ annotated.read(path, {name: ContextColumn(**one) for name, one in contexts.items
 def rehearse(
     path: str | os.PathLike[str],
     contexts: Mapping[str, ContextColumn] | None = None,
-    label: str | None = None,
+    labels: str | None = None,
     layer: str | None = None,
     optional: Collection[str] = (),
     date_format: str | None = None,
@@ -114,7 +114,7 @@ def rehearse(
     What else may be wrong is left for :func:`read` to tell.
     """
     columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
-    arguments = json.dumps([str(path), columns, label, layer, list(optional), date_format])
+    arguments = json.dumps([str(path), columns, labels, layer, list(optional), date_format])
     done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
     if done.returncode < 0:
         raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
@@ -124,15 +124,15 @@ def _read(
     path: Path,
     file: h5py.File,
     contexts: Mapping[str, ContextColumn],
-    label: str | None,
+    labels: str | None,
     layer: str | None,
     optional: Collection[str],
     date_format: str | None,
 ) -> Corpus:
     obs, var = file["obs"], file["var"]
     contexts = {name: one for name, one in contexts.items() if one.column in obs or one.column not in optional}
-    if label in optional and label not in obs:
-        label = None
+    if labels in optional and labels not in obs:
+        labels = None
     cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
     content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"], (len(cells), len(genes)))
     values: dict[str, Any] = {}
@@ -150,19 +150,19 @@ def _read(
             kept = np.flatnonzero(codes >= 0)
             ones = np.ones(len(kept), np.int32)
             values[name] = sp.csr_matrix((ones, (kept, codes[kept])), shape=(len(cells), len(names[name])))
-    labels, label_names = None, None
-    if label is not None:
-        labels, label_names = _codes(_column(path, _child(path, obs, label), label, len(cells)))
-        if label in optional and (labels < 0).any():
-            labels, label_names = None, None
-        elif (labels < 0).any():
-            cell = int(np.flatnonzero(labels < 0)[0]) + 1
-            raise ValueError(f"{path}: obs column {label!r} is missing in row {cell}; each document needs a label")
+    group, label_names = None, None
+    if labels is not None:
+        group, label_names = _codes(_column(path, _child(path, obs, labels), labels, len(cells)))
+        if labels in optional and (group < 0).any():
+            group, label_names = None, None
+        elif (group < 0).any():
+            cell = int(np.flatnonzero(group < 0)[0]) + 1
+            raise ValueError(f"{path}: obs column {labels!r} is missing in row {cell}; each document needs a label")
     return Corpus(
         content,
         genes,
         contexts=values,
-        labels=labels,
+        labels=group,
         documents=pd.DataFrame({"id": cells}),
         context_names=names,
         label_names=label_names,

@@ -16,7 +16,7 @@ from mc2core.corpus.matching import in_units, named
 
 #: settings of an import that a corpus stores, by the type of their values
 _COLUMN = (
-    *("text", "bag", "counts", "label", "id", "layer"),
+    *("text", "bag", "counts", "labels", "id", "layer"),
     *("tokeniser", "stop_words", "date_format", "word_counts"),
 )
 _COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "ngrams")

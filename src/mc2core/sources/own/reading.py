@@ -26,14 +26,14 @@ _COLUMNS = (
     *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "ngrams"),
     *("separators", "date_format", "word_counts"),
 )
-_FACTS = ("label", "id", "keep")
+_FACTS = ("labels", "id", "keep")
 _WORDS = ("vocabulary", "min_documents", "max_share", "max_words", "rare")
 TOKENISERS = ("unicode", "a-z")
 #: settings that each form of input takes
 _SETTINGS = {
     _TABLE: (*_COLUMNS, *_FACTS, *_WORDS, "skip_bad"),
     _UCI: ("vocabulary",),
-    _ANNDATA: ("contexts", "label", "layer", "date_format"),
+    _ANNDATA: ("contexts", "labels", "layer", "date_format"),
 }
 #: all of them
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
@@ -52,7 +52,7 @@ def read_own(
         ``skip_bad``: so many bad rows of a table are left out.
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
-        the same form, the file's columns are known too, and only ``label``, ``id`` and ``keep`` may be given; they are
+        the same form, the file's columns are known too, and only ``labels``, ``id`` and ``keep`` may be given; they are
         the earlier ones otherwise, as far as the file has them. Where it does not, columns are given as ever. A
         context that the file lacks is missing in every document.
     bad : takes up the bad rows of a table.
@@ -108,8 +108,8 @@ def _read(
 
     contexts = _contexts(settings.get("contexts", ()))
     if form == _ANNDATA:
-        label, layer, date_format = map(settings.get, ("label", "layer", "date_format"))
-        arguments = path, contexts, label, layer, sorted(optional), date_format
+        labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
+        arguments = path, contexts, labels, layer, sorted(optional), date_format
         annotated.rehearse(*arguments)
         return annotated.read(*arguments), []
     if form == _UCI:
@@ -125,7 +125,7 @@ def _read(
         settings[content[0]],
         content[0],
         contexts,
-        label=settings.get("label"),
+        labels=settings.get("labels"),
         id=settings.get("id"),
         keep=settings.get("keep", ()),
         tokeniser=_tokeniser(settings),
@@ -229,17 +229,17 @@ def _lacking(corpus: Corpus, earlier: Mapping[str, Any]) -> list[Dropped]:
 
     kept = [column for column in (earlier.get("id"), *earlier.get("keep", ())) if column]
     lacking = [Dropped("columns", 1, f"{name!r}, not in the file") for name in kept if name not in corpus.documents]
-    if "label" in earlier and corpus.labels is None:
+    if "labels" in earlier and corpus.labels is None:
         lacking.append(
-            Dropped("columns", 1, f"the label {earlier['label']!r}, not in the file or not in every document")
+            Dropped("columns", 1, f"the labels {earlier['labels']!r}, not in the file or not in every document")
         )
     return lacking
 
 
 def _columns(settings: Mapping[str, Any]) -> set[str]:
-    """Columns of contexts, label, id and kept ones."""
+    """Columns of contexts, labels, id and kept ones."""
     columns = {parse_context(text)[1].column for text in settings.get("contexts", ())}
-    return columns | {settings[name] for name in ("label", "id") if name in settings} | set(settings.get("keep", ()))
+    return columns | {settings[name] for name in ("labels", "id") if name in settings} | set(settings.get("keep", ()))
 
 
 def _contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
