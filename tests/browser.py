@@ -3,23 +3,16 @@
 import contextlib
 import shutil
 
-import pytest
-
-
-def chromium():
-    """Path of the system's Chromium; skips the test where there is none."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium is installed (Debian: apt-get install chromium)")
-    return path
+from needs import BROWSERS
+from playwright import sync_api
 
 
 @contextlib.contextmanager
 def opened(path, width=1300, height=900, scheme="light"):
     """A page of a file, once it is drawn; afterwards, that nothing was said on the console or asked of a network."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
+    chromium = next(filter(None, map(shutil.which, BROWSERS)))
     with sync_api.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
         said, asked = [], []
         page.on("console", lambda message: said.append(f"{message.type}: {message.text}"))

@@ -2,6 +2,7 @@
 
 import os
 
+import needs
 import pytest
 from workflow_calls import copy_checkout
 
@@ -14,6 +15,16 @@ def checkout(tmp_path):
     """A folder with all that a checkout needs to run the workflow."""
     copy_checkout(tmp_path)
     return tmp_path
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before any fixture: what the README's test command does not install is there for the tests that need it alone."""
+    needed = needs.names_of(item)
+    needs.show_only(needed)
+    for name in sorted(needed):
+        if lack := needs.MISSING[name]():
+            pytest.skip(lack)
 
 
 def pytest_collection_modifyitems(items):

@@ -6,14 +6,12 @@ import sys
 import pytest
 from workflow_calls import ROOT, snakemake
 
-from mc2core.compute.standalone import missing
-
 sys.path.append(str(ROOT / "tests" / "cluster"))
 import profiles
 
 
 @pytest.mark.workflow
-@pytest.mark.skipif(missing() is not None, reason=str(missing()))
+@pytest.mark.needs("spark")
 def test_every_rule_of_fits_and_scores_runs_on_slurm(checkout):
     code, output = snakemake(checkout, "-n", *profiles.TARGETS["slurm"], *profiles.PLAN)
     assert code == 0, output

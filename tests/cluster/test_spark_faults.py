@@ -15,10 +15,10 @@ import pytest
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import spark
-from mc2core.compute.standalone import Standalone, missing
+from mc2core.compute.standalone import Standalone
 from mc2core.engines.running.files import fit_corpus
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
 SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
 EPOCHS = 5
 NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"

@@ -5,7 +5,7 @@ import re
 
 import pandas as pd
 import pytest
-from browser import chromium, opened
+from browser import opened
 
 from mc2core.experiments.report.claims import Claim, write_claims
 from mc2core.experiments.report.face import write_face
@@ -89,8 +89,8 @@ def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written)
     assert not (folder / "wrong.html").exists()
 
 
+@pytest.mark.needs("browser")
 def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
-    chromium()
     with opened(written[0] / "index.html", width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         assert page.evaluate("document.querySelector('img').naturalWidth") > 100

@@ -4,11 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from browser import chromium, opened
+from browser import opened
 from explore.fits import HOSTILE, corpus, fastex, gibbs
 
 from mc2core.explore.describe import describe
 from mc2core.explore.found import Found
+
+pytestmark = pytest.mark.needs("browser")
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +21,6 @@ def found():
 
 @pytest.fixture(scope="module")
 def folder(found, tmp_path_factory):
-    chromium()
     folder = tmp_path_factory.mktemp("page") / "out"
     describe(found.model, found.corpus, folder, "Lakes & <b>woods</b>")
     return folder
@@ -103,7 +104,6 @@ def test_search_finds_words_titles_and_names(folder):
 
 
 def test_of_a_large_corpus_search_says_of_how_many_documents(found, tmp_path, monkeypatch):
-    chromium()
     monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
     describe(found.model, found.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
@@ -174,7 +174,6 @@ def test_trends_are_drawn_for_contexts_of_numbers(folder):
 
 
 def test_a_model_without_contexts_or_titles_has_a_page(tmp_path):
-    chromium()
     plain = corpus().with_contexts({})
     plain.labels, plain._documents = None, plain.documents[[]]
     describe(fastex(plain), plain, tmp_path / "out")

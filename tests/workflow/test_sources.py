@@ -2,9 +2,7 @@
 
 import bz2
 import gzip
-import os
 import re
-import shutil
 import subprocess
 
 import numpy as np
@@ -204,11 +202,7 @@ def test_without_bsdtar_a_sentence_names_its_package(tmp_path, monkeypatch):
         rar.unpack(archive, [tmp_path / "BoW_Train_int.dat"])
 
 
-# where CI installs it, this is not skipped but fails if that did not work
-@pytest.mark.skipif(
-    shutil.which("bsdtar") is None and os.environ.get("CI") != "true",
-    reason="bsdtar is not installed (Debian: libarchive-tools)",
-)
+@pytest.mark.needs("bsdtar")
 def test_features_are_unpacked_by_name_whole_or_not_at_all(tmp_path):
     for name in ("BoW_Train_int.dat", "other.dat"):
         (tmp_path / name).write_text(f"{name} 1 2 3\n")

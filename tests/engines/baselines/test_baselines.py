@@ -19,7 +19,7 @@ from mc2core.engines.baselines.kmeans import KMeans
 from mc2core.engines.baselines.lda import LDA
 from mc2core.engines.baselines.nmf import NMF
 from mc2core.engines.baselines.registry import BASELINES, make_baseline
-from mc2core.experiments.plan import LEAVE_MODELS
+from mc2core.experiments.plan import LEAVE_MODELS, ON_SPARK
 from mc2core.model import Model
 from mc2core.model.assignments import Assignments
 
@@ -146,7 +146,9 @@ def test_lda_leaves_scikit_learns_topics_proportions_and_prior():
     assert not model.last.documents_are_clusters
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
+)
 def test_the_same_seed_gives_the_same_bits(name, hdp):
     settings = {"kmeans": {"n_clusters": [3, 7]}, "nmf": {"n_clusters": [3, 7]}, "lda": {"n_topics": 5}}.get(name, {})
     one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))

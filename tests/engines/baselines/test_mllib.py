@@ -5,11 +5,8 @@ import pytest
 
 from mc2core import Corpus
 from mc2core.compute import spark
-from mc2core.compute.standalone import missing
 from mc2core.engines.baselines.mllib import MLlibLDA
 from mc2core.model.scores import evaluate
-
-needs_spark = pytest.mark.skipif(missing() is not None, reason=str(missing()))
 
 
 def two_kinds(n_documents=60):
@@ -18,7 +15,7 @@ def two_kinds(n_documents=60):
     return Corpus(rng.poisson(0.05 + 3.0 * (np.arange(10) // 5 == kind[:, None])), labels=kind)
 
 
-@needs_spark
+@pytest.mark.needs("spark")
 def test_clear_clusters_are_found_and_scored_with_the_prior_that_mllib_learnt():
     corpus = two_kinds()
     method = MLlibLDA(n_topics=2, iterations=8, batch_fraction=0.5, learning_offset=2)

@@ -13,7 +13,6 @@ from mc2core.corpus import shards
 from mc2core.engines import SVI
 from mc2core.families import DirichletCategorical, NormalGamma
 
-needs_spark = pytest.mark.skipif(spark.missing() is not None, reason=str(spark.missing()))
 FAMILIES = {"tag": DirichletCategorical(0.1), "year": NormalGamma()}
 
 
@@ -50,7 +49,7 @@ def same(one, other):
         assert np.array_equal(one[name], other[name], equal_nan=True), name
 
 
-@needs_spark
+@pytest.mark.needs("spark")
 @pytest.mark.parametrize("case", CASES)
 def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
     corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES[case]
@@ -60,7 +59,7 @@ def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
     assert here.trace.drop(columns="seconds").equals(there.trace.drop(columns="seconds"))
 
 
-@needs_spark
+@pytest.mark.needs("spark")
 def test_several_shards_sum_up_to_the_same_figures(local_spark):
     corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES["direct"]
     here = fit(corpus, SVI(**settings), iterations=2, progress=False)
@@ -71,7 +70,7 @@ def test_several_shards_sum_up_to_the_same_figures(local_spark):
     same(there.state.arrays(), again.state.arrays())
 
 
-@needs_spark
+@pytest.mark.needs("spark")
 def test_a_document_without_a_finite_weight_is_named_as_by_the_local_engine(local_spark):
     corpus = corpus_of()
     corpus = corpus.with_contexts({"year": np.where(np.arange(120) == 60, 1e300, corpus.contexts["year"])})
@@ -128,7 +127,7 @@ def test_a_damaged_shard_is_not_opened(tmp_path, how):
         shards.open_shard(made, 1)
 
 
-@needs_spark
+@pytest.mark.needs("spark")
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
     corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own

@@ -1,7 +1,5 @@
 """RAR archives, which bsdtar unpacks: what is done with its answers, by stand-ins for the program and by itself."""
 
-import shutil
-
 import pytest
 
 from mc2core.sources.formats import rar
@@ -36,7 +34,7 @@ def test_a_member_comes_whole(tmp_path, monkeypatch):
     assert (tmp_path / "a.dat").stat().st_size == 3_000_000
 
 
-@pytest.mark.skipif(shutil.which("bsdtar") is None, reason="bsdtar is not installed (Debian: libarchive-tools)")
+@pytest.mark.needs("bsdtar")
 def test_no_passphrase_is_asked_for(tmp_path):
     (tmp_path / "x.rar").write_bytes(ENCRYPTED)
     with pytest.raises(ValueError, match=r"x\.rar gives no BoW_Train_int\.dat: .*passphrase") as caught:
