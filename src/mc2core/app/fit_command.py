@@ -7,9 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-#: the model of a fit by Gibbs sampling, unless one of these settings asks for another
-DEFAULT_MODEL = {"document_concentration": "learn"}
-_OTHER_MODELS = ("kernel", "one_cluster_per_document", "token_contexts")
 #: seconds of compiling from which they are told; kernels that are there already load in fewer
 _COMPILED = 10.0
 
@@ -21,7 +18,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--engine",
-        default="gibbs",
         help="gibbs, svi or fastex (default gibbs; its documents have topic proportions of their own unless --set "
         "names document_concentration (inf is MC2), kernel, one_cluster_per_document or token_contexts)",
     )
@@ -42,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a setting of the engine, such as start_topics=20 or topic_prior=1e-2, or a property of Spark "
         "(spark.master=..., docs/spark.md); may be given again",
     )
-    parser.add_argument("--iterations", type=int, required=True, help="sweeps (gibbs, fastex) or epochs (svi)")
+    parser.add_argument("--iterations", type=int, help="sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)")
     parser.add_argument(
         "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
     )
@@ -57,6 +53,7 @@ def run(options: argparse.Namespace) -> None:
     """Fit, write the files, and say what was found and what to do next."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
+    from mc2core.engines.registry import DEFAULT_ENGINE, with_default_model
     from mc2core.engines.running.files import fit_corpus
     from mc2core.experiments.plan import parse_settings
 
@@ -64,16 +61,15 @@ def run(options: argparse.Namespace) -> None:
     for name, family in contexts.items():
         if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
             corpus = corpus.standardised(name)
-    given = parse_settings(" ".join(options.set), "--set")
-    if options.engine == "gibbs" and not any(given.get(name) for name in _OTHER_MODELS):
-        given = DEFAULT_MODEL | given
+    engine = options.engine or DEFAULT_ENGINE
+    given = with_default_model(engine, parse_settings(" ".join(options.set), "--set"))
     model, written, checkpoint = (options.out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
     if model.is_file() and not checkpoint.is_file():
         print(f"mc2: the model{_length(written)} in {options.out} will be replaced", file=sys.stderr)
     try:
         provenance = fit_corpus(
             corpus,
-            engine=options.engine,
+            engine=engine,
             contexts=contexts,
             settings={name: value for name, value in given.items() if not name.startswith("spark.")},
             spark={name: value for name, value in given.items() if name.startswith("spark.")},
@@ -122,7 +118,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         others = "--seed or start_topics" if "start_topics" in settings else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took, *([said] if said else []), f"model: {_name_of(settings)}"]
-    more = 2 * options.iterations
+    more = 2 * provenance["iterations"]
     lines.append(f"for more iterations: --iterations {more} (starts anew: a finished fit keeps no checkpoint)")
     if settings.get("one_cluster_per_document"):  # no clusters to describe
         return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]

@@ -41,6 +41,8 @@ class Engine(ABC):
     name: ClassVar[str]
     #: whether a model averages over samples of several iterations, or holds the last state only
     keeps_samples: ClassVar[bool]
+    #: sweeps or epochs of a run that names no number of them
+    default_iterations: ClassVar[int]
 
     #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the settings
     finds: Sequence[str] = ("clusters", "topics")
@@ -128,8 +130,12 @@ class Engine(ABC):
 
 
 def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
-    """The three as ints, ``burn_in`` None being half of ``iterations``; ValueError where they leave no sample."""
-    iterations, thin = whole("iterations", iterations), whole("thin", thin)
+    """The three as ints; ValueError where they leave no sample.
+
+    ``iterations`` None is the engine's default, ``burn_in`` None half of ``iterations``.
+    """
+    iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
+    thin = whole("thin", thin)
     burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
     if engine.keeps_samples and burn_in + thin > iterations:
         raise ValueError(

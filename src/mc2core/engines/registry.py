@@ -13,6 +13,18 @@ from mc2core.engines.base import Engine
 #: name in configuration files, and of the engine's module: class in :mod:`mc2core.engines`, loaded when asked for
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
 
+#: the engine of a fit that names none: of ``mc2 fit``, :func:`mc2core.fit` and ``MC2Clusterer``
+DEFAULT_ENGINE = "gibbs"
+#: its model, unless one of these settings asks for another: documents have topic proportions of their own
+_DEFAULT_MODEL = {"document_concentration": "learn"}
+_OTHER_MODELS = ("kernel", "one_cluster_per_document", "token_contexts")
+
+
+def with_default_model(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """``settings`` of engine ``name``, and those of the default model if it is the default engine's."""
+    is_other = name != DEFAULT_ENGINE or any(settings.get(one) for one in _OTHER_MODELS)
+    return dict(settings) if is_other else _DEFAULT_MODEL | dict(settings)
+
 
 def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, Any], threads: int = 1) -> Engine:
     """An engine from plain settings, as a configuration file or a command line holds them.

@@ -55,7 +55,8 @@ def test_in_a_pipeline_it_finds_the_groups():
 def test_it_is_the_fit_of_the_package():
     counts = CountVectorizer().fit_transform(TEXTS)
     one = MC2Clusterer(iterations=6, settings={"start_topics": 3}, random_state=5).fit(counts)
-    other = mc2core.fit(mc2core.Corpus(counts), Gibbs(start_topics=3), iterations=6, seed=5, progress=False).model
+    engine = Gibbs(start_topics=3, document_concentration="learn")
+    other = mc2core.fit(mc2core.Corpus(counts), engine, iterations=6, seed=5, progress=False).model
     assert np.array_equal(one.labels_, other.last.cluster)
     assert np.array_equal(one.components_, other.word_given_topic)
     assert clone(one).get_params() == one.get_params()

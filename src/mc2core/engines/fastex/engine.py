@@ -136,6 +136,7 @@ class FastEx(Engine):
 
     name: ClassVar[str] = "fastex"
     keeps_samples: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 60
 
     def __init__(
         self,

@@ -166,6 +166,7 @@ class Gibbs(Engine):
 
     name: ClassVar[str] = "gibbs"
     keeps_samples: ClassVar[bool] = True
+    default_iterations: ClassVar[int] = 60
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mc2core.corpus import Corpus
-from mc2core.engines.registry import make_engine
+from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.engines.running.loop import fit
 
 
@@ -22,11 +22,12 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     Parameters
     ----------
-    iterations : int, default 60
-        Sweeps (gibbs, fastex) or epochs (svi).
+    iterations : int, optional
+        Sweeps (gibbs, fastex) or epochs (svi); if not given 60, 60 and 10, those of :func:`mc2core.fit`.
     engine : {"gibbs", "svi", "fastex"}, default "gibbs"
     settings : dict, optional
-        Of the engine, by name: ``{"start_topics": 20, "document_concentration": "learn"}``.
+        Of the engine, by name: ``{"start_topics": 20}``. As in ``mc2 fit``, documents have topic proportions of their
+        own by gibbs unless a setting asks for another model: ``{"document_concentration": "inf"}`` is MC2.
     threads : int, default 1
         The result does not depend on it.
     random_state : int, RandomState instance or None, default 0
@@ -50,9 +51,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def __init__(
         self,
-        iterations: int = 60,
+        iterations: int | None = None,
         *,
-        engine: str = "gibbs",
+        engine: str = DEFAULT_ENGINE,
         settings: Mapping[str, Any] | None = None,
         threads: int = 1,
         random_state: Any = 0,
@@ -69,7 +70,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        engine = make_engine(self.engine, dict(self.settings or {}), {}, self.threads)
+        settings = with_default_model(self.engine, self.settings or {})
+        engine = make_engine(self.engine, settings, {}, self.threads)
         self.model_ = fit(corpus, engine, iterations=self.iterations, seed=int(seed), progress=False).model
         self.labels_ = self.model_.last.cluster.astype(np.int64)
         self.n_clusters_ = len(self.model_.cluster_weights)

@@ -21,6 +21,7 @@ from mc2core.base.progress import Bar
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, run_length
+from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.engines.running import checkpoint as checkpoints
 from mc2core.engines.running.found import found
 from mc2core.engines.running.signals import _stop_signals
@@ -196,7 +197,7 @@ def fit(
     corpus: Corpus,
     engine: Engine | None = None,
     *,
-    iterations: int,
+    iterations: int | None = None,
     seed: int = 0,
     burn_in: int | None = None,
     thin: int = 1,
@@ -213,10 +214,12 @@ def fit(
     Parameters
     ----------
     corpus : Corpus
-    engine : Engine
-        Such as :class:`mc2core.engines.Gibbs`; needed.
-    iterations : int
-        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint.
+    engine : Engine, optional
+        ``Gibbs(document_concentration="learn")`` if not given: documents have topic proportions of their own, and
+        contexts of the corpus are not looked at.
+    iterations : int, optional
+        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint;
+        ``engine.default_iterations`` (60, 60 and 10) if not given.
     seed : int
         The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
     burn_in : int, optional
@@ -253,6 +256,8 @@ def fit(
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
         raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
+    if engine is None:
+        engine = make_engine(DEFAULT_ENGINE, with_default_model(DEFAULT_ENGINE, {}), {})
     if not isinstance(engine, Engine):
         raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.engines.Gibbs()")
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)

@@ -113,6 +113,7 @@ class SVI(Engine):
 
     name = "svi"
     keeps_samples: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 10
 
     def __init__(
         self,
