@@ -43,7 +43,7 @@ from mc2core.engines.fastex.components import (
     theta_of,
     word_term,
 )
-from mc2core.experiments.nips2012.times import propose_all
+from mc2core.engines.fastex.hashed.sweep import propose_all
 from mc2core.model.clustering import variation_of_information
 from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 

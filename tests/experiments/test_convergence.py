@@ -12,6 +12,7 @@ from scipy import stats
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.engines import FastEx
+from mc2core.engines.fastex.hashed.sweep import propose_all
 from mc2core.engines.running.files import fit_corpus
 from mc2core.engines.running.loop import fit
 from mc2core.experiments.nips2012 import convergence, table1, table2
@@ -192,7 +193,7 @@ def test_timed_proposals_are_drawn_from_equation_14():
     expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
     proposed, seen = np.zeros(30, np.int32), np.zeros(5)
     for repeat in range(4000):
-        speed.propose_all(streams.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
+        propose_all(streams.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
         seen[proposed[j]] += 1
     assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
     assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4

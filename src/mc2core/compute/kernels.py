@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,19 +12,50 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 
+_PACKAGE = Path(__file__).parents[1]
+#: folders of the package of which no kernel uses anything: after an edit there, stored kernels stay valid
+WITHOUT_KERNELS = ("app", "experiments", "explore")
+
+
+@functools.cache
+def _sources_digest() -> str:
+    """SHA-256 (hex) of the sources of this package that a kernel may be made of, read once a process.
+
+    By contents: files that were copied, unpacked or checked out have other times, or the same for other contents.
+    """
+    total = hashlib.sha256()
+    for path in sorted(_PACKAGE.rglob("*.py")):
+        inside = path.relative_to(_PACKAGE)
+        if inside.parts[0] not in WITHOUT_KERNELS:
+            total.update(str(inside).encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
 
 class SharedCache(FunctionCache):
-    """numba's store of the compiled versions of one function, written to by one process at a time.
+    """numba's store of the compiled versions of one function: stamped with all sources that it may be made of, and
+    written to by one process at a time.
 
-    numba reads the list of versions, chooses a name for the new one and writes the list again. Two processes that store
-    versions for different types at once choose the same name, and a third one then runs one of them for both.
+    numba stamps it with the file of the function alone: after an edit of what the function calls it goes on with the
+    old code. It reads the list of versions, chooses a name for the new one and writes the list again: two processes
+    that store versions for different types at once choose the same name, and a third one then runs one of them for
+    both. Names hold the number of the function's line: files of older sources would stay for ever.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file._source_stamp = (self._cache_file._source_stamp, _sources_digest())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         folder = Path(self.cache_path)
         folder.mkdir(parents=True, exist_ok=True)
-        with open(folder / "kernels.lock", "a") as lock:
+        with open(folder / "kernels.lock", "a+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.seek(0)
+            if lock.read() != _sources_digest():
+                for path in folder.glob("*.nb[ic]"):
+                    path.unlink(missing_ok=True)
+                lock.truncate(0)
+                lock.write(_sources_digest())
             super().save_overload(sig, data)
 
 

@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
 from mc2core.engines.fastex.engine import FIT_PROJECTION_AFTER
-from mc2core.engines.fastex.hashed.moves import workspace
-from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, weigh
+from mc2core.engines.fastex.hashed.sweep import propose_all
 from mc2core.engines.registry import make_engine
 from mc2core.engines.running.loop import fit
 from mc2core.experiments.nips2012.convergence import EXACT, NEIGHBOURS
@@ -24,25 +22,6 @@ from mc2core.sources.simulated.encyclopaedia import Encyclopaedia, simulate
 logger = logging.getLogger(__name__)
 _MORE_SWEEPS = 3
 _Cell = tuple[str, int, dict[str, Any]]  # method, bits, settings
-
-
-@kernel
-def propose_all(key, documents, clusters, constants, proposed):
-    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
-
-    Arguments are attributes of :class:`mc2core.engines.fastex.hashed.state.FastExState`; the document stays in its
-    cluster.
-    """
-    work = workspace(clusters)
-    stream = np.zeros(2, np.uint64)
-    for j in range(proposed.size):
-        streams.seek(stream, key, j)
-        proposal_scores(
-            clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
-            constants.slack, constants.flatness, work.weights, work.blocks,
-        )  # fmt: skip
-        weigh(work.weights, work.blocks)
-        proposed[j] = draw(stream, clusters.n_k.size, work.weights, work.blocks)
 
 
 def _seconds_of_proposals(state: Any, repeats: int) -> float:

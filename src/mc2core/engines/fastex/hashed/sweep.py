@@ -18,6 +18,7 @@ from mc2core.engines.fastex.hashed.moves import (
     choose,
     workspace,
 )
+from mc2core.engines.fastex.hashed.proposal import draw, proposal_scores, weigh
 from mc2core.engines.fastex.sparse_counts import MAX_LOAD
 
 
@@ -28,6 +29,24 @@ class Chain(NamedTuple):
     clusters: Clusters
     projection: Projection
     constants: Constants
+
+
+@kernel
+def propose_all(key, documents, clusters, constants, proposed):
+    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
+
+    The document stays in its cluster.
+    """
+    work = workspace(clusters)
+    stream = np.zeros(2, np.uint64)
+    for j in range(proposed.size):
+        streams.seek(stream, key, j)
+        proposal_scores(
+            clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
+            constants.slack, constants.flatness, work.weights, work.blocks,
+        )  # fmt: skip
+        weigh(work.weights, work.blocks)
+        proposed[j] = draw(stream, clusters.n_k.size, work.weights, work.blocks)
 
 
 @kernel
