@@ -5,25 +5,23 @@ import inspect
 import re
 from pathlib import Path
 
+import grimp
 import pytest
 
 import mc2core
 
 PACKAGE = Path(mc2core.__file__).parent
 ROOT = PACKAGE.parents[1]
-#: packages that may import those of lower floors and what stands in their own folder
-FLOORS = {
-    "base": 1,
-    "compute": 1,
-    "corpus": 2,
-    "families": 3,
-    "sources": 3,
-    "model": 4,
-    "engines": 5,
-    "experiments": 6,
-    "explore": 6,
-    "app": 7,
-}
+#: packages from the top floor to the lowest: each may import those of lower floors and what stands in its own folder
+FLOORS = [
+    {"app"},
+    {"explore", "experiments"},
+    {"engines"},
+    {"model"},
+    {"families", "sources"},
+    {"corpus"},
+    {"base", "compute"},
+]
 #: flat modules: names that users rely on, and nothing of their own
 PUBLIC_MODULES = {"__init__", "__main__", "clustering", "perplexity", "sklearn"}
 LONGEST_FUNCTION = 70
@@ -44,32 +42,17 @@ def name_of(path):
     return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
 
 
-def imports_of(path):
-    """(line, module of this package) of every import, inside functions and for types too."""
-    found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "mc2core":
-            parts = node.module.split(".")
-            found += [(node.lineno, parts[1] if len(parts) > 1 else alias.name) for alias in node.names]
-        elif isinstance(node, ast.Import):
-            found += [(node.lineno, one.name.split(".")[1]) for one in node.names if one.name.startswith("mc2core.")]
-    return found
-
-
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_imports_go_to_a_lower_floor_or_stay_in_their_folder(path):
-    own = path.relative_to(PACKAGE).parts[0]
-    if path.parent == PACKAGE:
-        return
-    for line, other in imports_of(path):
-        assert other == own or (other in FLOORS and FLOORS[other] < FLOORS[own]), (
-            f"{path.relative_to(ROOT)}, line {line}: {own} (floor {FLOORS[own]}) imports {other}"
-        )
+def test_imports_go_to_a_lower_floor_or_stay_in_their_folder():
+    """Those inside functions and for types too."""
+    public = grimp.Layer(*PUBLIC_MODULES - {"__init__"}, independent=False)
+    floors = [public, *(grimp.Layer(*floor) for floor in FLOORS)]
+    imports = grimp.build_graph("mc2core", cache_dir=None)
+    assert not imports.find_illegal_dependencies_for_layers(floors, containers={"mc2core"})
 
 
 def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert folders == set(FLOORS)
+    assert folders == set().union(*FLOORS)
     assert {path.stem for path in PACKAGE.glob("*.py")} == PUBLIC_MODULES
     for name in ("clustering", "perplexity", "sklearn"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))

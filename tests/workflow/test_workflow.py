@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +14,7 @@ from workflow_calls import ROOT, copy_checkout, snakemake
 
 from mc2core.base import storage
 from mc2core.compute.standalone import missing
-from mc2core.experiments import code_digest, plan, schemas
+from mc2core.experiments import code_digest, plan, schemas, targets
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -221,19 +223,37 @@ def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
     assert found[0]["start_topics"] == CONFIG["engines"]["gibbs"]["start_topics"]
 
 
-def test_code_digest_follows_imports_and_nothing_else():
-    assert code_digest.code_digest("mc2core.experiments.report.tables") == code_digest.code_digest(
-        "mc2core.experiments.report.tables"
-    )
-    reached = set(code_digest._imports(code_digest._module_path("mc2core.engines.running.files")))
-    assert {"mc2core.engines.registry", "mc2core.corpus", "mc2core.base.storage"} <= reached
-    assert "mc2core.corpus.corpus" in code_digest._imports(code_digest._module_path("mc2core.corpus"))
-    assert (
-        "mc2core.engines.gibbs.engine" not in reached
-    )  # the registry loads engines by name: a rule adds the one it uses
-    assert code_digest.code_digest("mc2core.engines.running.files") != code_digest.code_digest(
-        "mc2core.engines.running.files", "mc2core.engines.gibbs.engine"
-    )
+def test_code_digest_follows_imports_and_nothing_else(tmp_path):
+    """Digests of the same modules in a copy of the package, one file of it edited after the other."""
+    package = tmp_path / "mc2core"
+    shutil.copytree(Path(code_digest.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+    tables = sorted({target.module for target in targets.registry().values()})
+    others = ["engines.running.files", "engines.gibbs.engine", "engines.fastex.engine", "explore.describe"]
+    modules = [*tables, *(f"mc2core.{name}" for name in others)]
+    code = "import sys; from mc2core.experiments.code_digest import code_digest; print(*map(code_digest, sys.argv[1:]))"
+
+    def digests():
+        command = [sys.executable, "-c", code, *modules]
+        process = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return dict(zip(modules, process.stdout.split(), strict=True))
+
+    def changed_by_an_edit_of(name):
+        before = digests()
+        with (package / name).open("a") as file:
+            file.write("\n")
+        after = digests()
+        return {one.removeprefix("mc2core.") for one in modules if before[one] != after[one]}
+
+    assert changed_by_an_edit_of("experiments/plan.py") == {"experiments.uai2016.table2"}
+    through_catalogue = {f"experiments.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")}
+    by_excel = changed_by_an_edit_of("sources/formats/excel.py")
+    assert by_excel == through_catalogue | {"experiments.nips2012.figure1", "experiments.uai2016.table2"}
+    assert changed_by_an_edit_of("explore/assets/page.css") == {"explore.describe"}
+    assert changed_by_an_edit_of("base/storage.py") >= {"engines.running.files", "engines.gibbs.engine"}
+    diagrams = {"experiments.icml2014.figure1", "experiments.uai2016.figure1", "experiments.uai2016.figure2"}
+    assert changed_by_an_edit_of("experiments/report/diagrams.py") == diagrams  # imported inside a function
+    # the registry loads engines by name: a rule adds the one it uses
+    assert changed_by_an_edit_of("engines/gibbs/engine.py") == {"engines.gibbs.engine"}
     with pytest.raises(ValueError, match=r"'mc2core\.nothing' is not there"):
         code_digest.code_digest("mc2core.nothing")
 

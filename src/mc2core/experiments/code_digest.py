@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import re
 from pathlib import Path
 
-_IMPORT = re.compile(r"^[ ]*(?:from (mc2core[\w.]*) import (\([^)]*\)|[^\n#]*)|import (mc2core[\w.]*))", re.M)
-
-
-_FOR_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ ]+.*\n)+", re.M)
-
+import grimp
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -23,34 +18,25 @@ def code_digest(*modules: str) -> str:
     A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
     Sources are read, not imported. ValueError for a module that is not there.
     """
-    found: dict[str, bytes] = {}
-    ahead = list(modules)
-    while ahead:
-        name = ahead.pop()
-        if name in found:
-            continue
-        path = _module_path(name)
-        if path is None:
+    found = set(modules)
+    for name in modules:
+        if name not in _imports().modules:
             raise ValueError(f"module {name!r} is not there")
-        found[name] = path.read_bytes()
-        found |= {f"{name}/{one.name}": one.read_bytes() for one in path.parent.glob("assets/*")}
-        ahead += _imports(path)
+        found |= _imports().find_upstream_modules(name)
+    sources = {_source(name) for name in found}
+    assets = {asset for path in sources for asset in path.parent.glob("assets/*")}
     total = hashlib.sha256()
-    for name in sorted(found):
-        total.update(name.encode() + b"\0" + found[name] + b"\0")
+    for path in sorted(sources | assets):
+        total.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
 
 
-def _module_path(name: str) -> Path | None:
+def _source(name: str) -> Path:
     path = _PACKAGE.joinpath(*name.split(".")[1:])
-    return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.is_file()), None)
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 @functools.cache
-def _imports(path: Path) -> list[str]:
-    """Modules of this package that a source file imports, at its top or inside a function, but not for types only."""
-    names = []
-    for module, members, plain in _IMPORT.findall(_FOR_TYPES_ONLY.sub("", path.read_text(encoding="utf-8"))):
-        inside = [f"{module}.{member}" for member in re.findall(r"(\w+)(?: as \w+)?", members)]
-        names += [module or plain, *(one for one in inside if module and _module_path(one))]
-    return names
+def _imports() -> grimp.ImportGraph:
+    """What imports what in this package, inside functions too, but not for types only."""
+    return grimp.build_graph("mc2core", exclude_type_checking_imports=True, cache_dir=None)
