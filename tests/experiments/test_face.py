@@ -79,6 +79,16 @@ def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(writt
     assert picture == (folder / "uai2016/uai2016_figure3.png").read_bytes()
 
 
+@pytest.mark.parametrize(("commit", "said"), [("0a1b+changes", "0a1b+changes"), (None, "not known")])
+def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said):
+    folder, entries = written
+    made = {"versions": {"python": "3.x"}, "git_commit": commit}
+    monkeypatch.setattr("mc2core.experiments.report.face.environment", lambda: made)
+    write_face(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
+    page = (folder / "footer.html").read_text(encoding="utf-8")
+    assert f'<p class="soft">Made by python 3.x; commit {said}.</p>' in page
+
+
 def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written):
     folder, entries = written
     claims = pd.read_csv(folder / "claims.csv")

@@ -187,4 +187,4 @@ def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, line
     caption = targets.registry()[name].caption(
         {"n_seeds": 3, "estimators": ESTIMATORS, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
     )
-    assert "NUSWIDE: simulated, 0.2 of the paper's size." in caption
+    assert "NUS-WIDE: simulated, 0.2 of the paper's size." in caption

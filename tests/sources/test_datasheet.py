@@ -86,7 +86,10 @@ def test_the_file(tmp_path):
     assert "| words | 2 |  |  |" in lines
     assert "| pages | - | 7 | ICML14 |" in lines
     assert lines[-7:] == ["## Left out", "", "- 1,234 documents: no text", "", "## Warnings", "", "- file x is cut off"]
-    datasheet.write(path, "Small", "real", corpus())
+    datasheet.write(path, "Small", "own", corpus())
+    table = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    assert table[:3] == ["| quantity | here |", "| --- | --- |", "| documents | 3 |"]
+    assert all(line.count(" | ") == 1 for line in table)
     assert path.read_text().endswith("## Left out\n\nNothing.\n")
 
 

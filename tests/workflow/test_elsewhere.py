@@ -146,7 +146,7 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     table1 = {"n_clusters": [100], "bits": [8]}
     letters = {"iterations": 3, "burn_in": 1, "thin": 1}
     small = {"seeds": 1, "corpora": {"aua": {"scale": 0.0005}}, "nips2012": {"table1": table1}}
-    ours = small | {"datasets": ["aua"], "fit": {"letters": letters, "aua": {"iterations": 1}}}
+    ours = small | {"datasets": ["aua", "labelme"], "fit": {"letters": letters, "aua": {"iterations": 1}}}
     entry = repr(str(there / "workflow/Snakefile"))
     outer(here, MODULE.format(snakefile=entry), {"samples": 3, "mc2": ours})
     results = here / "parts/mc2/results"
@@ -165,6 +165,10 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     page = (results / "report.html").read_text()
     assert "uai2016_figure2.png" in page
     assert "nips2012_table1.html" in page
+    # labelme has no files here
+    said = "Datasets: aua; 1 seed; perplexity by marginal and icml14. Each table and figure says which of its data"
+    assert said in " ".join(page.split())
+    assert "Left out, since their files are not here: labelme." in " ".join(page.split())
     face = (results / "index.html").read_text(encoding="utf-8")
     assert 'href="nips2012/nips2012_table1.csv"' in face
 

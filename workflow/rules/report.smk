@@ -1,5 +1,14 @@
 """Claims, the page of the run, pages of own corpora, and the report."""
 
+# what the page of the run and the report say of its data; the report's first page knows the whole configuration only,
+# which names datasets that were left out, and has other keys where this workflow is a module
+ABOUT = (
+    f"Datasets: {', '.join(CHOSEN)}; {config['seeds']} seed{'s' * (config['seeds'] > 1)}; perplexity by "
+    f"{' and '.join(config['estimators'])}. Each table and figure says which of its data are simulated."
+)
+if LEFT_OUT:
+    ABOUT += f" Left out, since their files are not here: {', '.join(name for name in ASKED if name not in CHOSEN)}."
+
 
 rule claims:
     input:
@@ -19,6 +28,7 @@ rule claims:
     resources:
         **takes(500),
     params:
+        about=ABOUT,
         code=code_digest("mc2core.experiments.report.tables"),
     message:
         "Gathering what the numbers say of the papers' claims"
@@ -67,10 +77,7 @@ rule run_page:
         **takes(500),
     params:
         entries=lambda wildcards: [entry_of(target) for target in POSSIBLE],
-        about=[
-            f"Datasets: {', '.join(CHOSEN)}; {config['seeds']} seeds. Each table and figure says which of its data are "
-            "simulated.",
-        ],
+        about=[ABOUT],
         own={run: f"results/explore/{run}" for run in OWN},
         code=code_digest(
             "mc2core.experiments.report.face", "mc2core.engines.running.found"

@@ -27,6 +27,7 @@ from mc2core.sources.dumps.corpora import Files, Reading
 from mc2core.sources.own import reading as importing
 from mc2core.sources.simulated import encyclopaedia, letters, shapes
 from mc2core.sources.simulated.truth import Truth
+from mc2core.sources.titles import TITLES
 
 Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]
@@ -39,9 +40,8 @@ DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|data
 
 @dataclass(frozen=True)
 class Dataset:
-    """How to get a dataset.
+    """How to get a dataset; its title is that of TITLES.
 
-    title : as figures and tables name it.
     simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
         None where there is nothing to draw.
     read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
@@ -51,7 +51,6 @@ class Dataset:
     given : those of a corpus that is read, by the settings of its reader.
     """
 
-    title: str
     simulate: Simulator | None = None
     read: Reader | None = None
     roles: tuple[str, ...] = ("files",)
@@ -138,46 +137,38 @@ def _drawn(name: str) -> dict[str, str]:
 
 _SHARDS = ("shards",)
 DATASETS: dict[str, Dataset] = {
-    "letters": Dataset("letters", letters.simulate, invented=True, drawn={"number": "number"}),
+    "letters": Dataset(letters.simulate, invented=True, drawn={"number": "number"}),
     "nips": Dataset(
-        "NIPS",
         _shaped("nips"),
         _read_nips,
         drawn=_drawn("nips"),
         given=lambda settings: {"author": "bag", "title": "bag", "year": "number"},
     ),
-    "pnas": Dataset(
-        "PNAS", _shaped("pnas"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pnas"), given=_chosen_contexts
-    ),
+    "pnas": Dataset(_shaped("pnas"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pnas"), given=_chosen_contexts),
     "nuswide": Dataset(
-        "NUS-WIDE", _shaped("nuswide"), _read_nuswide, drawn=_drawn("nuswide"), given=lambda settings: {"tag": "bag"}
+        _shaped("nuswide"), _read_nuswide, drawn=_drawn("nuswide"), given=lambda settings: {"tag": "bag"}
     ),
     "wikipedia": Dataset(
-        "Wikipedia",
         _shaped("wikipedia"),
         corpora.read_wikipedia,
         _SHARDS,
         drawn=_drawn("wikipedia"),
         given=_chosen_contexts,
     ),
-    "pubmed": Dataset(
-        "PubMed", _shaped("pubmed"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pubmed"), given=_chosen_contexts
-    ),
-    "aua": Dataset("AUA", _shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
-    "w100": Dataset("W100", _articles(encyclopaedia.W100), corpora.read_categories, _SHARDS),
-    "w1000": Dataset("W1000", _articles(encyclopaedia.W1000), corpora.read_categories, _SHARDS),
-    "labelme": Dataset("LabelMe", read=_labelled("labelme", lambda path: Reading(labelled_images.read_labelme(path)))),
+    "pubmed": Dataset(_shaped("pubmed"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pubmed"), given=_chosen_contexts),
+    "aua": Dataset(_shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
+    "w100": Dataset(_articles(encyclopaedia.W100), corpora.read_categories, _SHARDS),
+    "w1000": Dataset(_articles(encyclopaedia.W1000), corpora.read_categories, _SHARDS),
+    "labelme": Dataset(read=_labelled("labelme", lambda path: Reading(labelled_images.read_labelme(path)))),
     "uiucsports": Dataset(
-        "UIUC-Sports",
         read=_labelled("uiucsports", lambda tags, info: Reading(*labelled_images.read_sports(tags, info)), n_files=2),
     ),
-    "ohsumed": Dataset("ohsumed", read=_labelled("ohsumed", lambda path: Reading(*labelled_texts.read_ohsumed(path)))),
+    "ohsumed": Dataset(read=_labelled("ohsumed", lambda path: Reading(*labelled_texts.read_ohsumed(path)))),
     "stateunion": Dataset(
-        "State of the Union",
         read=_labelled("stateunion", lambda path: Reading(*labelled_texts.read_addresses(path))),
         given=lambda settings: {"year": "number"},
     ),
-    "mine": Dataset("own corpus", read=_read_own, given=_own_contexts),
+    "mine": Dataset(read=_read_own, given=_own_contexts),
 }
 
 
@@ -238,7 +229,7 @@ def prepare(
     names = _source_names(paths, reading)
     about = {
         "dataset": name,
-        "title": dataset.title,
+        "title": TITLES[name],
         "source": source,
         "invented": dataset.invented,
         "settings": chosen,
@@ -259,7 +250,7 @@ def prepare(
             truth.save(new / "truth.npz")
         datasheet.write(
             new / "datasheet.md",
-            dataset.title,
+            TITLES[name],
             _say_source(about, reading),
             whole,
             reading.dropped,

@@ -120,17 +120,19 @@ def write(
     source : where the data came from: "real, ...", "real excerpt, ...", "simulated, ...".
     dropped : what the reader left out; nothing at all is said as such.
     warnings : what a reader of the figures must know, such as a truncated file that was accepted.
-    paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too.
+    paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too. Nothing: the table has
+        no columns for it.
     notes : how things were counted. files : what was in each file, ``{file: {what: number}}``.
     """
     ours, paper = quantities(corpus), paper or {}
     names = [*ours, *(name for name in paper if name not in ours)]
-    lines = [f"# {title}", "", f"Source: {_cell(source)}", "", "| quantity | here | paper | source in the paper |"]
-    lines.append("|---|---|---|---|")
-    for name in names:
-        printed = paper.get(name)
-        cells = (name, ours.get(name, "-"), printed.count if printed else "", printed.source if printed else "")
-        lines.append("| " + " | ".join(map(_cell, cells)) + " |")
+    table = [["quantity", "here"], ["---", "---"], *([name, ours.get(name, "-")] for name in names)]
+    if paper:
+        printed = [paper.get(name, PaperCount("", "")) for name in names]
+        beside = [("paper", "source in the paper"), ("---", "---"), *((one.count, one.source) for one in printed)]
+        table = [[*row, *more] for row, more in zip(table, beside, strict=True)]
+    lines = [f"# {title}", "", f"Source: {_cell(source)}", ""]
+    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
     lines += ["", "## Left out", ""]
     kept = [one for one in dropped if one.number]
     lines += [f"- {one.number:,} {_cell(one.what)}: {_cell(one.why)}" for one in kept] or ["Nothing."]

@@ -130,7 +130,7 @@ def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypat
         documents = pd.DataFrame({"part": ["train", "test", "train"]})
         return Reading(Corpus(np.eye(3, dtype=int), documents=documents), [Dropped("images", 4, "no tag")])
 
-    monkeypatch.setitem(catalogue.DATASETS, "nuswide", catalogue.Dataset("NUS-WIDE", lambda seed: None, read))
+    monkeypatch.setitem(catalogue.DATASETS, "nuswide", catalogue.Dataset(lambda seed: None, read))
     paper = tmp_path / "paper.csv"
     paper.write_text('dataset,quantity,count,source\nnuswide,train documents,"2,054",ICML14\n')
     catalogue.prepare(

@@ -9,7 +9,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.icml2014.parts.perplexity_rows import NOTES, format_perplexity_table, perplexity_rows
-from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_names, say_sources
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.targets import Built, Files, Options, Target
 
@@ -69,7 +69,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     return (
-        f"Held-out perplexity on {' and '.join(options['corpora']).upper()} (lower is better): ours as mean and sd "
+        f"Held-out perplexity on {say_names(options['corpora'])} (lower is better): ours as mean and sd "
         f"over {options['n_seeds']} seeds beside the paper's figure, with clusters K and topics M in use. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "

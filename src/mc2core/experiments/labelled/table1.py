@@ -13,6 +13,7 @@ from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.report.claims import Claim, no_further_than_seeds
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.titles import TITLES
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -181,13 +182,14 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _caption(options: Options) -> str:
+    names = ", ".join(TITLES[name] for name in options["corpora"])
     return (
-        f"Agreement of clusters with the classes of real corpora ({', '.join(options['corpora'])}), over "
-        f"{options['n_seeds']} seeds: our engines (Gibbs and SVI for MC2, Gibbs also with documents of their own, "
-        "FastEx scoring each of 100 clusters) and the methods that the papers compare with, the clusters they found "
-        "and the CPU seconds they took. K-means, NMF and "
-        "affinity propagation (AP) see tf-idf of the words, which suits them better than counts; K-means, NMF and LDA "
-        "are told the number of classes where the row says so. Of no paper: the verdicts answer questions of ours."
+        f"Agreement of clusters with the classes of real corpora ({names}), over {options['n_seeds']} seeds: our "
+        "engines (Gibbs and SVI for MC2, Gibbs also with documents of their own, FastEx scoring each of 100 clusters) "
+        "and the methods that the papers compare with, the clusters they found and the CPU seconds they took. K-means, "
+        "NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts; K-means, NMF "
+        "and LDA are told the number of classes where the row says so. Of no paper: the verdicts answer questions of "
+        "ours."
     )
 
 

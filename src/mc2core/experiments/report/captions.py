@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from mc2core.sources.titles import TITLES
 
 #: what tables call ``document_concentration="learn"``, a row beside those that the papers have
 OWN_DOCUMENTS = "Documents of their own (ours)"
@@ -13,10 +15,15 @@ ABOUT_OWN_DOCUMENTS = (
 )
 
 
+def say_names(names: Iterable[str]) -> str:
+    """ "NIPS and NUS-WIDE"; ``names`` are those of the plan."""
+    return " and ".join(TITLES[name] for name in names)
+
+
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
     """ "W100: simulated, 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
     scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" else ""
-    return f"{name.upper()}: {corpus['source']}{scale}"
+    return f"{TITLES[name]}: {corpus['source']}{scale}"
 
 
 def say_sources(corpora: Mapping[str, Mapping[str, Any]]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -145,6 +144,5 @@ def _made() -> str:
     """Versions and commit of what wrote the page."""
     known = environment()
     versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
-    return (
-        f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(json.dumps(known["git_commit"]))}.</p>'
-    )
+    commit = known["git_commit"] or "not known"
+    return f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mc2core.experiments.report.captions import say_sources
+from mc2core.experiments.report.captions import say_names, say_sources
 from mc2core.experiments.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity ({options['estimator']}, lower is better) over the seconds of a fit on "
-        f"{' and '.join(options['corpora']).upper()}, with one context (authors, tags): SVI as printed and without "
+        f"{say_names(options['corpora'])}, with one context (authors, tags): SVI as printed and without "
         "tables (ours), for two epochs (dots: their ends), against the collapsed, blocked and interleaved kernels of "
         "the Gibbs sampler. Lines are means over "
         f"{options['n_seeds']} seeds and bands their range, at {options['threads']} thread(s) a fit. A point is the "

@@ -87,10 +87,12 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _caption(options: Options) -> str:
-    spark = options["lack"] or f"on Spark {options['n_shards']} shards, masters {', '.join(options['masters'])}."
+    spark = f"and on Spark {options['n_shards']} shards, masters {', '.join(options['masters'])}."
+    if options["lack"]:
+        spark = f"but not on Spark: {options['lack']}."
     return (
         "Seconds of an epoch of SVI-MC2 by the size of its mini-batches, in one process on one thread and on several, "
-        f"and {spark} The second epoch of a fit is timed. {say_sources(options['corpora'])} Beside it the paper's "
+        f"{spark} The second epoch of a fit is timed. {say_sources(options['corpora'])} Beside it the paper's "
         "hours on 8 nodes, for corpora of a million documents (UAI 2016, section 5.4)."
     )
 

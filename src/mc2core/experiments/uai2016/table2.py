@@ -93,7 +93,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     lda = options["lda"]
-    rival = options["lack"] or "LDA was not fitted."
+    rival = f"LDA was not fitted: {options['lack']}." if options["lack"] else "LDA was not fitted."
     if lda:
         rival = (
             f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once: {lda['iterations']} "
