@@ -261,6 +261,14 @@ def test_upper_bound_fails_no_more_often_than_it_says():
     assert np.mean(np.any(plain < hashed @ parameters.T - 1e-3, axis=1)) > failure  # the plain estimate is no bound
 
 
+def test_correction_of_remark_5():
+    """128 bits, failure probability 1e-4, 10,000 clusters. The printed 0.38 lacks the 2 below ln(k / d)."""
+    corpus, truth = small_corpus(40, 20, seed=5)
+    state = FastExState(corpus, settings_of(bits=128, failure=1e-4, n_clusters=10_000), truth)
+    assert state.constants.slack == pytest.approx(0.2682, abs=1e-4)
+    assert state.constants.slack * np.sqrt(2) == pytest.approx(0.379, abs=1e-3)
+
+
 @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
 @pytest.mark.parametrize("proposal", ["hash", "exact"])
 def test_log_joint_is_that_of_the_model(component, proposal):
