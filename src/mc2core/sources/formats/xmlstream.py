@@ -1,4 +1,7 @@
-"""Records of huge XML files, one after the other: decompressed block by block, parsed without expanding entities.
+"""Records of huge XML files, one after the other: decompressed block by block, parsed by expat.
+
+A document with declarations of its own is refused, so there is no entity to expand, and nothing outside of the file is
+loaded. Names are taken as they are written: a default namespace makes no difference.
 
 Memory is one block plus the wanted fields of one record, however long the file is. What comes before a damage is still
 delivered: the records first, then a :class:`DamagedInput`, which says how many were whole. The caller decides whether a
@@ -11,15 +14,14 @@ import bz2
 import itertools
 import lzma
 import os
-import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from xml.parsers import expat
 
-import numpy as np
-
-from mc2core.sources.formats import sevenzip, xmlscan
+from mc2core.sources.formats import sevenzip
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -29,8 +31,17 @@ MAX_RATIO = 1000
 MAX_RECORD_BYTES = 128 * 2**20
 #: Longest text of one element, and longest tag.
 MAX_FIELD_BYTES = 10 * 2**20
+MAX_LEVELS = 256
 _XML_SPACE = b" \t\r\n"
-_ENCODING = re.compile(rb"\s*(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*[\"']([^\"'>]*)")
+
+
+@dataclass
+class _Element:
+    """What is wanted of an element: its own name as a field ("" for none), its attributes, and elements inside."""
+
+    name: str = ""
+    attributes: dict[str, str] = field(default_factory=dict)
+    children: dict[str, _Element] = field(default_factory=dict)
 
 
 class Fields:
@@ -43,45 +54,16 @@ class Fields:
     """
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self.names = list(names.values())
-        children: list[dict[str, int]] = [{}]
-        attributes: list[dict[str, int]] = [{}]
-        events = [-1]
-        for number, path in enumerate(names):
+        self.root = _Element()
+        for path, name in names.items():
             elements, _, attribute = path.partition("@")
-            node = 0
+            node = self.root
             for element in elements.split("/"):
-                if element not in children[node]:
-                    children[node][element] = len(children)
-                    children.append({})
-                    attributes.append({})
-                    events.append(-1)
-                node = children[node][element]
+                node = node.children.setdefault(element, _Element())
             if attribute:
-                attributes[node][attribute] = number
+                node.attributes[attribute] = name
             else:
-                events[node] = number
-        self.tables = (
-            *_edges(children),
-            *_edges(attributes),
-            np.array(events, dtype=np.int32),
-            np.array([event >= 0 and not inner for event, inner in zip(events, children, strict=True)]),
-        )
-
-
-def _edges(maps: list[dict[str, int]]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """((n + 1,) offsets, hashes of names, values) of each node's map."""
-    ends = np.cumsum([0, *map(len, maps)], dtype=np.int64)
-    hashes = np.array([_hash(name) for one in maps for name in one], dtype=np.uint64)
-    return ends, hashes, np.array([value for one in maps for value in one.values()], dtype=np.int32)
-
-
-def _hash(name: str) -> int:
-    """FNV-1a, as in the kernel."""
-    digest = 14695981039346656037
-    for sign in name.encode():
-        digest = ((digest ^ sign) * 1099511628211) % 2**64
-    return digest
+                node.name = name
 
 
 class DamagedInput(ValueError):
@@ -213,7 +195,7 @@ def _decompressor(path: Path, head: bytes, text: bool) -> Callable[[], Any] | No
     beginning = head[:1024].lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
-    if not text and not beginning.startswith(b"<") and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
+    if not text and not beginning.startswith(b"<"):
         raise DamagedInput(f"{path} is neither gzip, bzip2, xz, 7z nor plain XML; it begins with {head[:8]!r}")
     return None
 
@@ -245,46 +227,40 @@ def records(
         this), another root, and any document with declarations of its own, such as entities.
     """
     path = Path(path)
-    scanner = xmlscan.Scanner(fields.tables)
-    names = fields.names
+    parser = _Parser(path, root, fields)
     count, waiting = 0, 0
     found: list[tuple[str, bytes]] = []
     ends_early = stop is not None and stop < path.stat().st_size
     pieces = itertools.chain(
         [f"<{root}>".encode()] if start > 0 else [],
-        _without_mark(path, blocks(path, start, stop)),
+        blocks(path, start, stop),
         [f"</{root}>".encode()] if ends_early else [],
         [None],
     )
     try:
         for piece in pieces:
-            events, content, error = scanner.feed(piece or b"", is_last=piece is None)
+            complete, error = parser.feed(piece)
             waiting += len(piece or b"")
             # what was complete before an error comes first
-            for number, begin, end in events:
-                if number == xmlscan.ROOT:
-                    _check_root(path, content[begin:end].decode("utf-8", "replace"), root)
-                    continue
-                name = names[number]
+            for name, content in complete:
                 if name not in ends:
-                    found.append((name, content[begin:end]))
+                    found.append((name, content))
                     continue
                 count += name == ends[0]
                 waiting = 0
                 yield name, found
                 found = []
-            reason = f"{xmlscan.REASONS[error]} (byte {scanner.place})" if error else ""
-            if error in xmlscan.HARMFUL:
-                raise DamagedInput(f"{path} has {reason}, which data of this kind never has")
+            if isinstance(error, DamagedInput):
+                raise error
             if error and count == 0:
-                raise DamagedInput(f"{path} is not well-formed XML: {reason}")
+                raise DamagedInput(f"{path} is not well-formed XML: {error}")
             if error:
                 raise DamagedInput(
-                    f"{path} is cut off or damaged after {count} complete records: {reason}", truncated=True
+                    f"{path} is cut off or damaged after {count} complete records: {error}", truncated=True
                 )
             if waiting > MAX_RECORD_BYTES:
                 raise DamagedInput(f"{path} has {waiting} bytes without the end of a <{ends[0]}> after {count} records")
-            if scanner.held > MAX_FIELD_BYTES:
+            if parser.held > MAX_FIELD_BYTES:
                 raise DamagedInput(
                     f"{path} has a text or tag of more than {MAX_FIELD_BYTES} bytes after {count} complete records"
                 )
@@ -294,18 +270,86 @@ def records(
         raise
 
 
-def _without_mark(path: Path, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Drop a byte order mark; refuse what announces itself as another encoding than UTF-8."""
-    is_first = True
-    for piece in filter(None, pieces):
-        if is_first:
-            announced = _ENCODING.match(piece)
-            if announced and announced[1].lower() not in (b"utf-8", b"us-ascii"):
-                raise DamagedInput(f"{path} is encoded as {announced[1].decode('latin-1')[:40]}; UTF-8 is needed")
-            piece, is_first = piece.removeprefix(b"\xef\xbb\xbf"), False
-        yield piece
+class _Parser:
+    """Expat, and the fields that were complete since it was last fed."""
+
+    def __init__(self, path: Path, root: str, fields: Fields) -> None:
+        self._path, self._root, self._wanted = path, root, fields.root
+        self._complete: list[tuple[str, bytes]] = []
+        self._open: list[_Element | None] = []  # None: nothing is wanted of it
+        self._text = bytearray()
+        self._fed = 0
+        self._expat = expat.ParserCreate("UTF-8")
+        self._expat.buffer_text = True
+        self._expat.buffer_size = BLOCK_BYTES
+        self._expat.XmlDeclHandler = self._announce
+        self._expat.StartDoctypeDeclHandler = self._declare
+        self._expat.SkippedEntityHandler = self._skip
+        self._expat.StartElementHandler = self._start
+        self._expat.EndElementHandler = self._end
+
+    @property
+    def held(self) -> int:
+        """Bytes of the text or tag that is still open."""
+        return len(self._text) + self._fed - self._expat.CurrentByteIndex
+
+    def feed(self, piece: bytes | None) -> tuple[list[tuple[str, bytes]], DamagedInput | str]:
+        """Read a piece, None for the end: (the fields that are complete, what is wrong with the document or "")."""
+        wrong: DamagedInput | str = ""
+        try:
+            self._expat.Parse(piece or b"", piece is None)
+        except DamagedInput as error:
+            wrong = error
+        except (expat.ExpatError, _Damage) as error:
+            wrong = str(error) if piece else "the end of the file inside of an element"
+        self._fed += len(piece or b"")
+        complete, self._complete = self._complete, []
+        return complete, wrong
+
+    # Expat stops at once where one of these raises.
+    def _announce(self, version: str, encoding: str | None, standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in ("utf-8", "us-ascii"):
+            raise DamagedInput(f"{self._path} is encoded as {encoding[:40]}; UTF-8 is needed")
+
+    def _declare(self, name: str, system: str | None, public: str | None, has_declarations: bool) -> None:
+        if has_declarations:
+            raise DamagedInput(f"{self._path} has declarations of its own, which data of this kind never has")
+
+    def _skip(self, name: str, is_parameter: bool) -> None:
+        """An entity that a document type elsewhere may define."""
+        raise _Damage(f"undefined entity {name[:40]!r}")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if not self._open:
+            if name != self._root:
+                raise DamagedInput(f"{self._path} has the root element <{name[:40]}>; <{self._root}> is needed")
+            self._open.append(self._wanted)
+            return
+        if len(self._open) == MAX_LEVELS:
+            raise DamagedInput(
+                f"{self._path} has elements more than {MAX_LEVELS} deep, which data of this kind never has"
+            )
+        outer = self._open[-1]
+        element = None if outer is None else outer.children.get(name)
+        self._open.append(element)
+        if element is None:
+            return
+        for attribute, wanted in element.attributes.items():
+            if attribute in attributes:
+                self._complete.append((wanted, attributes[attribute].encode()))
+        if element.name and not element.children:
+            self._expat.CharacterDataHandler = self._add
+
+    def _add(self, text: str) -> None:
+        self._text += text.encode()
+
+    def _end(self, name: str) -> None:
+        element = self._open.pop()
+        if element is not None and element.name:
+            self._complete.append((element.name, bytes(self._text)))
+            self._text.clear()
+            self._expat.CharacterDataHandler = None
 
 
-def _check_root(path: Path, found: str, root: str) -> None:
-    if found != root:
-        raise DamagedInput(f"{path} has the root element <{found[:40]}>; <{root}> is needed")
+class _Damage(ValueError):
+    """What is wrong with a document, without its name."""
