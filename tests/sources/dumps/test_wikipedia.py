@@ -334,7 +334,7 @@ def test_a_cut_compressed_dump_gives_what_is_complete(tmp_path, compress):
 @pytest.mark.parametrize(
     ("compress", "place", "message"),
     [
-        (gzip.compress, -6, "incorrect data check"),
+        (gzip.compress, -6, "CRC check failed"),
         (bz2.compress, 10, "Invalid data stream"),
         (lzma.compress, -45, "Corrupt input data"),
     ],

@@ -1,6 +1,9 @@
 """Fields of XML records: as in the tree of the whole document, wherever it is cut, and what is refused."""
 
+import bz2
+import gzip
 import itertools
+import lzma
 from unittest import mock
 from xml.etree import ElementTree
 
@@ -143,3 +146,24 @@ def test_a_mark_of_byte_order_is_dropped(tmp_path):
     assert list(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"])) == [
         ("x", [("k", b"1"), ("b", b"x"), ("a", b"")])
     ]
+
+
+@pytest.mark.parametrize(
+    ("compress", "rest", "message"),
+    [
+        (gzip.compress, bytes(512), None),
+        (gzip.compress, b"rubbish", "after 7 inflated bytes: Not a gzipped file .*; 1 complete records"),
+        (bz2.compress, b"rubbish", None),
+        (lzma.compress, b"rubbish", None),
+    ],
+)
+def test_bytes_behind_the_last_stream_are_left_alone_where_the_format_has_it_so(tmp_path, compress, rest, message):
+    content = compress(b"<r>") + compress(b"<x/>") + (b"" if message else compress(b"</r>")) + rest
+    (tmp_path / "x.xml").write_bytes(content)
+    if message is None:
+        assert list(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"])) == [("x", [])]
+        return
+    found = []
+    with pytest.raises(xmlstream.DamagedInput, match=message) as caught:
+        found.extend(xmlstream.records(tmp_path / "x.xml", "r", FIELDS, ["x"]))
+    assert (found, caught.value.truncated) == ([("x", [])], True)

@@ -20,12 +20,14 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 MAX_MEMBER_BYTES = 256 * 2**20
 MAX_TOTAL_BYTES = 1024 * 2**20
 MAX_MEMBERS = 100_000
 _TAR_END = 1024
+_INFLATERS: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
+_LONGEST_MAGIC = max(map(len, _INFLATERS))
 
 _DAMAGE = (
     zipfile.BadZipFile,
@@ -170,7 +172,9 @@ def _zip_members(path: Path) -> Iterator[tuple[str, Read | None]]:
 
 
 def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
-    with _decompressed(path) as stream:
+    with path.open("rb") as stream:
+        opener = inflater(stream.read(_LONGEST_MAGIC)) or open
+    with opener(path, "rb") as stream:
         source = _TarInput(stream, path, limit)
         # "r|" reads forward only, so that skipped members pass through _TarInput and count towards the limit
         with tarfile.open(fileobj=cast(IO[bytes], source), mode="r|") as archive:
@@ -189,14 +193,12 @@ def _tar_members(path: Path, limit: int) -> Iterator[tuple[str, Read | None]]:
         source.finish()
 
 
-def _decompressed(path: Path) -> IO[bytes]:
-    if _starts_with(path, b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.open(path))
-    if _starts_with(path, b"BZh"):
-        return cast(IO[bytes], bz2.open(path))
-    if _starts_with(path, b"\xfd7zXZ\0"):
-        return cast(IO[bytes], lzma.open(path))
-    return path.open("rb")
+def inflater(head: bytes) -> Callable[..., Any] | None:
+    """What opens a path or a stream that begins like this (gzip, bzip2, xz) to be read inflated; None for all else."""
+    for magic, opener in _INFLATERS.items():
+        if head.startswith(magic):
+            return opener
+    return None
 
 
 def _starts_with(path: Path, magic: bytes) -> bool:

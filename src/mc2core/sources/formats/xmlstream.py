@@ -10,18 +10,17 @@ part will do.
 
 from __future__ import annotations
 
-import bz2
 import itertools
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO
 from xml.parsers import expat
 
-from mc2core.sources.formats import sevenzip
+from mc2core.sources.formats import archives, sevenzip
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -32,6 +31,7 @@ MAX_RECORD_BYTES = 128 * 2**20
 #: Longest text of one element, and longest tag.
 MAX_FIELD_BYTES = 10 * 2**20
 MAX_LEVELS = 256
+_HEAD_BYTES = 1024
 _XML_SPACE = b" \t\r\n"
 
 
@@ -100,26 +100,40 @@ def blocks(
         raise DamagedInput(f"{path} is empty")
     with path.open("rb") as stream:
         stream.seek(start)
-        left = (size if stop is None else stop) - start
-        head = stream.read(min(BLOCK_BYTES, left))
-        left -= len(head)
+        head = stream.read(_HEAD_BYTES)
+        stream.seek(start)
         if head.startswith(sevenzip.SIGNATURE):
             yield from _unpack(path)
             return
-        make = _decompressor(path, head, text)
+        part = _Part(stream, size if stop is None else stop)
+        inflate = archives.inflater(head)
+        if inflate is None:
+            _check_beginning(path, head, text)
+        given = 0
+        try:
+            inflated = inflate(part) if inflate else part
+            while block := inflated.read1(BLOCK_BYTES):
+                yield block
+                given += len(block)
+                _check_ratio(path, given, stream.tell() - start)
+        except EOFError as error:
+            raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error
+        except (OSError, zlib.error, lzma.LZMAError) as error:
+            raise DamagedInput(
+                f"{path} is damaged after {given} inflated bytes: {' '.join(str(error).split())}", truncated=given > 0
+            ) from error
 
-        def read() -> bytes:
-            nonlocal left
-            block = stream.read(min(BLOCK_BYTES, left))
-            left -= len(block)
-            return block
 
-        if make is None:
-            while head:
-                yield head
-                head = read()
-            return
-        yield from _inflate(path, make, head, read)
+class _Part:
+    """A file from where it stands to ``stop``, as what inflates wants to read it."""
+
+    def __init__(self, stream: IO[bytes], stop: int) -> None:
+        self._stream, self._stop = stream, stop
+
+    def read(self, size: int) -> bytes:
+        return self._stream.read(min(size, self._stop - self._stream.tell()))
+
+    read1 = read
 
 
 def _unpack(path: Path) -> Iterator[bytes]:
@@ -141,63 +155,13 @@ def _check_ratio(path: Path, given: int, taken: int) -> None:
         raise DamagedInput(f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does")
 
 
-def _inflate(path: Path, make: Callable[[], Any], data: bytes, read: Callable[[], bytes]) -> Iterator[bytes]:
-    taken, given = len(data), 0
-    decompressor, fresh = make(), True  # fresh: nothing of the present stream was read yet
-    while True:
-        if not data:
-            data = read()
-            taken += len(data)
-            if not data:
-                break
-        try:
-            block = decompressor.decompress(data, BLOCK_BYTES)
-            fresh, data = False, b""
-            yield block
-            given += len(block)
-            # zlib may hold back output though it has taken all input: a full block means there may be more
-            while not decompressor.eof and (len(block) >= BLOCK_BYTES or not _needs_input(decompressor)):
-                block = decompressor.decompress(_rest(decompressor), BLOCK_BYTES)
-                yield block
-                given += len(block)
-                _check_ratio(path, given, taken)
-        except (OSError, zlib.error, lzma.LZMAError) as error:
-            if given and fresh:
-                return  # trailing bytes that are no stream: gzip and bzip2 ignore them too
-            raise DamagedInput(
-                f"{path} is damaged after {given} inflated bytes: {' '.join(str(error).split())}", truncated=given > 0
-            ) from error
-        if decompressor.eof:
-            data = decompressor.unused_data.lstrip(b"\0")
-            decompressor, fresh = make(), True
-    if not fresh:
-        raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0)
-
-
-def _needs_input(decompressor: Any) -> bool:
-    if hasattr(decompressor, "unconsumed_tail"):
-        return not decompressor.unconsumed_tail
-    return bool(decompressor.needs_input)
-
-
-def _rest(decompressor: Any) -> bytes:
-    return decompressor.unconsumed_tail if hasattr(decompressor, "unconsumed_tail") else b""
-
-
-def _decompressor(path: Path, head: bytes, text: bool) -> Callable[[], Any] | None:
-    """What inflates a file that begins like this; None for plain XML or SQL text."""
-    if head.startswith(b"\x1f\x8b"):
-        return lambda: zlib.decompressobj(wbits=31)
-    if head.startswith(b"BZh"):
-        return bz2.BZ2Decompressor
-    if head.startswith(b"\xfd7zXZ\0"):
-        return lzma.LZMADecompressor
-    beginning = head[:1024].lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
+def _check_beginning(path: Path, head: bytes, text: bool) -> None:
+    """Of a file that is not compressed."""
+    beginning = head.lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
     if not text and not beginning.startswith(b"<"):
         raise DamagedInput(f"{path} is neither gzip, bzip2, xz, 7z nor plain XML; it begins with {head[:8]!r}")
-    return None
 
 
 def records(
