@@ -32,6 +32,7 @@ from .report import Report
 DISK_BYTES = 4 << 20
 PAGE = 4096
 FIT = ["--engine", "fastex", "--set", "n_clusters=3", "--iterations", "3", "--checkpoint-every", "1"]
+REMOVED = ("checkpoint.npz", "trace.tsv", "provenance.json")  # before a fit, which then starts anew
 
 
 def run(seconds: float, seed: int, scratch: Path) -> Report:
@@ -93,7 +94,7 @@ def attempt(seed: int, case: int, scratch: Path, folder: Path) -> Outcome:
         wrong = f"ended with {code} and said {lines[-1:]}"
     elif "Traceback" in said.getvalue():
         wrong = f"said {said.getvalue()}"
-    elif lost := before.keys() - whole.keys() - {"trace.tsv", "provenance.json"}:  # which a fit begins without
+    elif lost := before.keys() - whole.keys() - set(REMOVED):
         wrong = f"lost {sorted(lost)}"
     elif whole != after:
         wrong = f"left {sorted(after.keys() - whole.keys())}"
@@ -137,7 +138,7 @@ def draw_letters(scratch: Path, target: Path, variant: int) -> int:
 
 
 def fit_corpus(scratch: Path, target: Path, variant: int) -> int:
-    for name in ("checkpoint.npz", "trace.tsv", "provenance.json"):
+    for name in REMOVED:
         (target / name).unlink(missing_ok=True)
     return main(["fit", str(scratch / "corpus"), *FIT, "--seed", str(variant), "--out", str(target)])
 

@@ -112,7 +112,7 @@ def fit_aside(scratch: Path, folder: Path, seed: int, said: Path) -> None:
 def differs(folder: Path, expected: list[Path]) -> str:
     """Empty if all files of ``folder`` are those of one of the expected runs, seconds aside."""
     names = sorted(path.name for path in folder.iterdir())
-    if names != ["model.npz", "provenance.json", "trace.tsv"]:
+    if names != ["checkpoint.npz", "model.npz", "provenance.json", "trace.tsv"]:
         return f"the folder holds {names}"
     reasons = []
     for one in expected:

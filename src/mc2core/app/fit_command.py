@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--burn-in", type=int, help="iterations before the first sample (default: half of --iterations)"
     )
-    parser.add_argument("--thin", type=int, default=1, help="iterations between samples (default 1)")
+    parser.add_argument("--thin", type=int, default=1, help="iterations from one sample to the next (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
             provenance=written,
             checkpoint=checkpoint,
             checkpoint_every=options.checkpoint_every,
-            leave_stopped=True,
+            keep_all=True,
         )
     except KeyboardInterrupt:
         stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
@@ -118,8 +118,9 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         others = "--seed or start_topics" if "start_topics" in settings else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took, *([said] if said else []), f"model: {_name_of(settings)}"]
-    more = 2 * provenance["iterations"]
-    lines.append(f"for more iterations: --iterations {more} (starts anew: a finished fit keeps no checkpoint)")
+    lines.append(
+        f"for more iterations: the same command with --iterations {2 * provenance['iterations']} goes on from here"
+    )
     if settings.get("one_cluster_per_document"):  # no clusters to describe
         return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]
     lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")

@@ -137,12 +137,17 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
     iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
     thin = whole("thin", thin)
     burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
-    if engine.keeps_samples and burn_in + thin > iterations:
+    if engine.keeps_samples and n_samples(iterations, burn_in, thin) == 0:
         raise ValueError(
             f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
-            "burn_in + thin must not exceed iterations"
+            "one is kept at each multiple of thin after burn_in"
         )
     return iterations, burn_in, thin
+
+
+def n_samples(iterations: int, burn_in: int, thin: int) -> int:
+    """Samples that a run keeps: one at each multiple of ``thin`` after ``burn_in``, whose place does not hang on it."""
+    return max(0, iterations // thin - burn_in // thin)
 
 
 def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:

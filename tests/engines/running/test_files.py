@@ -1,7 +1,10 @@
-"""A fit as files: contexts that it is to do without."""
+"""A fit as files: contexts that it is to do without, and what goes on from them."""
 
 import numpy as np
+import pandas as pd
+import pytest
 
+from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.engines.running.files import fit_corpus
 from mc2core.model import Model
@@ -28,3 +31,74 @@ def test_contexts_that_are_missing_everywhere_tell_nothing(tmp_path):
         assert about["missing"] == share
         assert np.array_equal(part, nothing) == (share == 1.0)
         assert not np.array_equal(part, known)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    path = tmp_path_factory.mktemp("corpus") / "letters"
+    letters.simulate(0, n_documents=30, n_tokens=10)[0].save(path)
+    return path
+
+
+def files_of(folder):
+    trace = pd.read_csv(folder / "trace.tsv", sep="\t").drop(columns="seconds")
+    provenance = storage.read_json(folder / "provenance.json")
+    return (folder / "model.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "found")]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        [],
+        ["--burn-in", "2", "--thin", "2"],
+        ["--set", "kernel=collapsed", "--context", "number=normal_gamma"],
+        ["--engine", "svi", "--set", "batch_size=7"],
+        ["--engine", "svi", "--set", "document_concentration=learn"],
+        ["--engine", "fastex", "--set", "n_clusters=4"],
+        ["--engine", "fastex", "--set", "n_clusters=4", "--set", "proposal=hash"],
+    ],
+    ids=" ".join,
+)
+def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settings):
+    command = ["fit", str(corpus), *settings]
+    assert main([*command, "--iterations", "5", "--out", str(tmp_path / "parts")]) == 0
+    assert "for more iterations: the same command with --iterations 10 goes on from here" in capsys.readouterr().out
+    for folder in ("parts", "whole"):
+        assert main([*command, "--iterations", "10", "--out", str(tmp_path / folder)]) == 0
+    (model, trace, about), (other, rows, told) = (files_of(tmp_path / folder) for folder in ("parts", "whole"))
+    assert model == other
+    pd.testing.assert_frame_equal(trace, rows)
+    assert about == told
+
+
+def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog):
+    command = ["fit", str(corpus), "--out", str(tmp_path), "--set", "kernel=collapsed"]
+    assert main([*command, "--iterations", "4"]) == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    anew = "; remove it to start anew, or choose another --out (checkpoint= from Python)\n"
+    for other, difference in (
+        (["--iterations", "4", "--seed", "1"], "is the checkpoint of another run: seed is 0 there and 1 here"),
+        (
+            ["--iterations", "9", "--set", "start_topics=3"],
+            "run: settings.start_topics is 50 there and 3 here",
+        ),
+        (["--iterations", "3"], "is at iteration 4, past the 3 asked for"),
+    ):
+        capsys.readouterr()
+        assert main([*command, *other]) == 2
+        said = capsys.readouterr().err
+        assert difference in said
+        assert said.endswith(anew)
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    caplog.clear()
+    with caplog.at_level("INFO"):
+        assert main([*command, "--iterations", "4"]) == 0
+    assert "is at iteration 4 of 4: nothing is left to do" in caplog.text
+    assert (tmp_path / "model.npz").read_bytes() == before["model.npz"]
+    assert (tmp_path / "checkpoint.npz").read_bytes() == before["checkpoint.npz"]
+
+
+def test_a_fit_of_the_workflow_leaves_no_checkpoint(tmp_path):
+    """Its code may be another one when it is run again."""
+    clusters(tmp_path / "fit", {})
+    assert not (tmp_path / "fit/checkpoint").exists()

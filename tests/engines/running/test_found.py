@@ -39,7 +39,8 @@ def test_a_stationary_chain_gets_no_verdict():
 def test_few_iterations(n, over):
     about = found(trace(range(n), [6] * n))
     assert about["over"] == over
-    change = f"; over the last {over} iterations clusters went from {n - 1 - over} to {n - 1}, topics from 6 to 6"
+    last = "iteration" if over == 1 else f"{over} iterations"
+    change = f"; over the last {last} clusters went from {n - 1 - over} to {n - 1}, topics from 6 to 6"
     assert sentence(about) == f"found {n - 1} clusters and 6 topics" + (change if over else "")
 
 

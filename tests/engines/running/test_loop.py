@@ -69,7 +69,7 @@ def joints(result):
 
 def test_samples_are_those_after_burn_in_every_thin():
     result = fit(CORPUS, Walk(), iterations=10, seed=3, burn_in=4, thin=3)
-    assert joints(result) == [result.trace.log_joint[6], result.trace.log_joint[9]]
+    assert joints(result) == [result.trace.log_joint[5], result.trace.log_joint[8]]  # of iterations 6 and 9
     assert list(result.trace.iteration) == list(range(1, 11))
     assert (np.diff(result.trace.seconds) >= 0).all()
 
@@ -208,7 +208,7 @@ def test_threads_do_not_make_another_run(tmp_path):
         ({"engine": Walk(stride=2.0)}, "another run: settings.stride is 1.0 there and 2.0 here"),
         ({"corpus": Corpus(np.ones((3, 3), dtype=int))}, "another run: corpus is '"),
         ({"thin": 2}, "another run: thin is 1 there and 2 here"),
-        ({"iterations": 1, "burn_in": 0}, "another run: burn_in is 1 there and 0 here"),
+        ({"iterations": 1, "burn_in": 0}, "c.npz has no samples of iterations 1 to 1: a burn-in of 1 goes on"),
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
@@ -219,21 +219,74 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
         fit(**(call | change))
 
 
-def test_a_checkpoint_of_another_default_burn_in_says_how_to_go_on(tmp_path):
+@pytest.mark.parametrize("thin", [1, 2, 3])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [{"iterations": 10}, {"iterations": 20}],  # half of them, from 5 to 10
+        [{"iterations": 10}, {"iterations": 11}, {"iterations": 23}],
+        [{"iterations": 10, "burn_in": 4}, {"iterations": 20, "burn_in": 4}],
+        [{"iterations": 10, "burn_in": 4}, {"iterations": 20}],
+        [{"iterations": 10}, {"iterations": 20, "burn_in": 5}],
+        [{"iterations": 6, "burn_in": 2}, {"iterations": 20, "burn_in": 15}],
+    ],
+)
+def test_a_finished_fit_goes_on_to_the_bits_of_one_run(tmp_path, lengths, thin):
+    for length in lengths:
+        parts = fit(CORPUS, Walk(), **length, thin=thin, checkpoint=tmp_path / "c.npz")
+    whole_run = fit(CORPUS, Walk(), **lengths[-1], thin=thin)
+    for name, run in (("parts", parts), ("whole", whole_run)):
+        run.model.save(tmp_path / f"{name}.npz")
+    assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    columns = [run.trace.drop(columns="seconds") for run in (parts, whole_run)]
+    pd.testing.assert_frame_equal(*columns)
+    burn_in, n = lengths[-1].get("burn_in", lengths[-1]["iterations"] // 2), lengths[-1]["iterations"]
+    kept = [whole_run.trace.log_joint[i - 1] for i in range(1, n + 1) if i > burn_in and i % thin == 0]
+    assert joints(parts) == kept
+
+
+def test_samples_that_were_never_kept_are_asked_for_in_vain(tmp_path):
     call = {"corpus": CORPUS, "engine": Walk(), "checkpoint": tmp_path / "c.npz"}
     fit(**call, iterations=6)
+    before = (tmp_path / "c.npz").read_bytes()
     message = (
-        r"c.npz is the checkpoint of another run: burn_in is 3 there and 5 here \(half of iterations unless given: "
-        r"burn_in=3, or --burn-in 3, goes on\); remove it to start anew$"
+        r"c.npz has no samples of iterations 3 to 3: a burn-in of 3 goes on \(burn_in=3, or --burn-in 3; half of the "
+        r"iterations unless given\); remove it to start anew, or choose another --out \(checkpoint= from Python\)$"
     )
     with pytest.raises(ValueError, match=message):
-        fit(**call, iterations=10)
+        fit(**call, iterations=10, burn_in=2)
+    assert (tmp_path / "c.npz").read_bytes() == before
     assert len(fit(**call, iterations=10, burn_in=3).model.samples) == 7
+
+
+def test_a_run_stopped_in_its_burn_in_may_have_a_shorter_one(tmp_path):
+    def stop(iteration, state):
+        if iteration == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        fit(CORPUS, Walk(), iterations=100, callback=stop, checkpoint=tmp_path / "c.npz")
+    at = json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"]  # 4, or 5 where the signal was seen later
+    shorter = fit(CORPUS, Walk(), iterations=20, burn_in=at, checkpoint=tmp_path / "c.npz")
+    assert joints(shorter) == joints(fit(CORPUS, Walk(), iterations=20, burn_in=at))
+
+
+def test_a_finished_run_that_is_asked_for_again_does_nothing(tmp_path, monkeypatch, caplog):
+    call = {"corpus": CORPUS, "engine": Walk(), "iterations": 6, "checkpoint": tmp_path / "c.npz"}
+    first, before = fit(**call), (tmp_path / "c.npz").read_bytes()
+    monkeypatch.setattr(Walk, "step", None)
+    with caplog.at_level("INFO"):
+        again = fit(**call)
+    assert f"{tmp_path}/c.npz is at iteration 6 of 6: nothing is left to do" in caplog.text
+    assert "compiling" not in caplog.text
+    assert joints(again) == joints(first)
+    assert (tmp_path / "c.npz").read_bytes() == before
+    assert again.provenance["seconds"] == first.provenance["seconds"]
 
 
 def test_a_checkpoint_past_the_end_is_refused(tmp_path):
     fit(CORPUS, Walk(), iterations=5, burn_in=0, checkpoint=tmp_path / "c.npz")
-    with pytest.raises(ValueError, match=r"c.npz is at iteration 5, past the 4 asked for"):
+    with pytest.raises(ValueError, match=r"c.npz is at iteration 5, past the 4 asked for; remove it to start anew"):
         fit(CORPUS, Walk(), iterations=4, burn_in=0, checkpoint=tmp_path / "c.npz")
 
 
@@ -340,6 +393,7 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
         ({"iterations": 5, "thin": 0}, "thin is 0; it must be a whole number of at least 1"),
         ({"iterations": 5, "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
         ({"iterations": 5, "burn_in": 5}, "burn_in 5 and thin 1 leave no sample in 5 iterations"),
+        ({"iterations": 5, "burn_in": 3, "thin": 3}, "burn_in 3 and thin 3 leave no sample in 5 iterations"),
         ({"iterations": 5, "checkpoint_every": 0}, "checkpoint_every is 0; it must be a whole number of at least 1"),
         ({"iterations": "many"}, "iterations is 'many'; it must be a number"),
     ],

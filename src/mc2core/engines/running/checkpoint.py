@@ -12,10 +12,13 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
+from mc2core.engines.base import n_samples
 from mc2core.model import Sample
 from mc2core.model.sample import pack_sample, unpack_sample
 
 FORMAT = "mc2core checkpoint 2"
+#: what to do about one of another run
+ANEW = "remove it to start anew, or choose another --out (checkpoint= from Python)"
 
 
 @dataclass
@@ -25,7 +28,8 @@ class Checkpoint:
     Attributes
     ----------
     run : JSON-able
-        What must be the same for the run to go on: engine, settings, seed, corpus digest, burn-in, thinning.
+        What must be the same for the run to go on: engine, settings, seed, corpus digest, thinning; and the burn-in,
+        which may be another one if that leaves all samples after it.
     iteration : int
     seconds, cpu_seconds : float, spent so far by the clock and of processors
     state : named arrays of the engine's state
@@ -75,8 +79,9 @@ def read(
     """The checkpoint at ``path``, or None where there is no file.
 
     ``sizes``: J and V of the corpus; ``defaults``: of the engine's settings, for those that were not there yet when the
-    checkpoint was written. ValueError if the file is damaged, was changed, or belongs to another run than
-    ``run`` (it names the first difference).
+    checkpoint was written. The burn-in becomes that of ``run``, and samples before it are dropped. ValueError if the
+    file is damaged, was changed, lacks samples after the burn-in, or belongs to another run than ``run`` (it names the
+    first difference).
     """
     if not Path(path).exists():
         return None
@@ -89,13 +94,26 @@ def read(
         asked_for = run.get("settings", {})
         known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
         stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
-    difference = first_difference(stored, json.loads(json.dumps(run)))
+    burn_in = {name: run[name] for name in ("burn_in",) if name in run}
+    difference = first_difference(stored | burn_in, json.loads(json.dumps(run)))
     if difference:
-        if difference.startswith("burn_in "):
-            known = stored["burn_in"]
-            difference += f" (half of iterations unless given: burn_in={known}, or --burn-in {known}, goes on)"
-        raise ValueError(f"{path} is the checkpoint of another run: {difference}; remove it to start anew")
+        raise ValueError(f"{path} is the checkpoint of another run: {difference}; {ANEW}")
+    if burn_in:
+        _drop_samples(path, checkpoint, **burn_in)
+    checkpoint.run = dict(run)
     return checkpoint
+
+
+def _drop_samples(path: str | os.PathLike[str], checkpoint: Checkpoint, burn_in: int) -> None:
+    """Leave the samples after another burn-in; ValueError where some of them were never kept."""
+    known, thin = checkpoint.run["burn_in"], checkpoint.run["thin"]
+    without = min(known, checkpoint.iteration)
+    if n_samples(without, burn_in, thin):
+        raise ValueError(
+            f"{path} has no samples of iterations {burn_in + 1} to {without}: a burn-in of {without} goes on "
+            f"(burn_in={without}, or --burn-in {without}; half of the iterations unless given); {ANEW}"
+        )
+    del checkpoint.samples[: n_samples(min(burn_in, checkpoint.iteration), known, thin)]
 
 
 def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> Checkpoint:
@@ -142,7 +160,7 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
     for row in (*trace, *meta["snapshot_times"]):
         if not all(isinstance(value, int | float) for value in row.values()):
             raise ValueError(f"its trace holds {row}; numbers are needed")
-    samples = max(0, iteration - run["burn_in"]) // run["thin"] if "thin" in run else 0
+    samples = n_samples(iteration, run["burn_in"], run["thin"]) if "thin" in run else 0
     if meta["n_samples"] != samples:
         raise ValueError(f"it has {meta['n_samples']} samples, but its run has kept {samples} so far")
 

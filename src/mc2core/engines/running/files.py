@@ -43,19 +43,21 @@ def fit_corpus(
     follow_labels: bool = False,
     missing: float = 0.0,
     spark: Mapping[str, Any] | None = None,
-    leave_stopped: bool = False,
+    keep_all: bool = False,
 ) -> dict[str, Any]:
     """Fit an engine and write model, trace and provenance; returns the provenance.
 
     ``snapshots`` is written too, a model of the samples at ``snapshot_times`` (iterations), if there are any.
 
-    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there.
+    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
+    finished fit again where its code has changed, and must then not go on from what older code made.
     While it runs, a second fit that writes the same model is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
-    With ``leave_stopped``, a run that a signal stops leaves a model and provenance of what there is so far.
+    With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, and a run that a
+    signal stops leaves a model and provenance of what there is so far.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     absent = [name for name in contexts if name not in corpus.contexts]
@@ -84,12 +86,13 @@ def fit_corpus(
             snapshots=snapshot_times,
             progress=progress,
             callback=_distance_to(corpus.labels) if follow_labels else None,
-            on_stop=leave if leave_stopped else None,
+            on_stop=leave if keep_all else None,
         )
         leave(done)
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
-        Path(checkpoint).unlink(missing_ok=True)
+        if not keep_all:
+            Path(checkpoint).unlink(missing_ok=True)
     return done.provenance | ({"missing": missing} if missing else {})
 
 

@@ -64,7 +64,8 @@ def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], ve
     if not changes:
         return first
     told = ", ".join(f"{name} {one}" for name, one in zip(names, [f"{verb} {changes[0]}", *changes[1:]], strict=True))
-    return f"{first}; over the last {about['over']} iterations {told}"
+    over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
+    return f"{first}; over the last {over} {told}"
 
 
 def _range(values: Sequence[int], sign: str = "") -> str:

@@ -20,7 +20,7 @@ from mc2core.base.checks import finite, shown, whole
 from mc2core.base.progress import Bar
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
-from mc2core.engines.base import Engine, State, run_length
+from mc2core.engines.base import Engine, State, n_samples, run_length
 from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.engines.running import checkpoint as checkpoints
 from mc2core.engines.running.found import found
@@ -111,10 +111,9 @@ class _Run:
         done = self.done
         done.iteration = iteration = done.iteration + 1
         done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
-        if self.engine.keeps_samples:
-            after = iteration - done.run["burn_in"]
-            if after > 0 and after % done.run["thin"] == 0:
-                done.samples.append(self.engine.sample(self.corpus, self.state))
+        run = done.run
+        if self.engine.keeps_samples and len(done.samples) < n_samples(iteration, run["burn_in"], run["thin"]):
+            done.samples.append(self.engine.sample(self.corpus, self.state))
         if callback is not None:
             done.trace[-1].update(callback(iteration, self.state) or {})
 
@@ -155,7 +154,9 @@ def _stored(
     sizes = {"J": corpus.n_documents, "V": corpus.n_words}
     stored = checkpoints.read(path, asked, sizes, engine.defaults())
     if stored is not None and stored.iteration > iterations:
-        raise ValueError(f"{path} is at iteration {stored.iteration}, past the {iterations} asked for")
+        raise ValueError(
+            f"{path} is at iteration {stored.iteration}, past the {iterations} asked for; {checkpoints.ANEW}"
+        )
     return stored
 
 
@@ -178,7 +179,6 @@ def _begin(
             state, done = engine.restore(corpus, stored.state), stored
         except ValueError as error:
             raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
-        logger.info("going on from iteration %d of %s", stored.iteration, path)
     run = _Run(corpus, engine, state, done, ahead, path, time.perf_counter())
     if done.snapshot_times:
         run.ahead = [moment for moment in ahead if moment > run.now]
@@ -223,18 +223,18 @@ def fit(
     seed : int
         The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
     burn_in : int, optional
-        Iterations before the first sample is kept; half of ``iterations`` if not given, so that other ``iterations``
-        change it: a checkpoint goes on with more of them where its burn-in is named. Engines that keep no samples have
-        none.
+        Iterations before the first sample is kept; half of ``iterations`` if not given. Where a checkpoint goes on
+        with a later burn-in, samples before it are dropped. Engines that keep no samples have none.
     thin : int
-        Keep every thin-th sample after burn-in.
+        Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
     callback : function (iteration, state), optional
         Called after every step; its time is not counted. It must not change the state. Numbers it returns by name
         (or None) join the trace's row: every time the same names.
     checkpoint : path, optional
-        Where the run can go on from: read if the file exists, written every ``checkpoint_every`` iterations, at
-        the end, where the last one is a minute old (in the middle of an iteration too, if the engine does it in parts),
-        and when the process is asked to stop (SIGINT, SIGTERM), which it does after the part it is at.
+        Where the run can go on from, for more ``iterations`` too and with the bits of one run of them: read if the
+        file exists, written every ``checkpoint_every`` iterations, at the end, where the last one is a minute old (in
+        the middle of an iteration too, if the engine does it in parts), and when the process is asked to stop (SIGINT,
+        SIGTERM), which it does after the part it is at.
     trace : path, optional
         Tab-separated trace, a row written as each iteration ends.
     snapshots : numbers from 0 to ``iterations``, optional
@@ -270,12 +270,17 @@ def fit(
     stored = _stored(checkpoint, engine, asked, corpus, iterations)
     if progress is None:
         progress = sys.stderr.isatty()
-    notice = f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ..."
-    if progress:
-        Bar.write(notice, sys.stderr)
-    else:
-        logger.info(notice)
-    compile_seconds = _warm(engine, corpus)
+    if stored is not None:
+        rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
+        logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
+    compile_seconds = 0.0
+    if stored is None or stored.iteration < iterations:
+        notice = f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ..."
+        if progress:
+            Bar.write(notice, sys.stderr)
+        else:
+            logger.info(notice)
+        compile_seconds = _warm(engine, corpus)
 
     run = _begin(corpus, engine, asked, stored, checkpoint)
     done = run.done
