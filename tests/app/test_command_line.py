@@ -356,7 +356,7 @@ def test_contexts_that_a_fit_leaves_out_are_named_at_its_start(fitted, tmp_path,
     year = ["--context", "year=normal_gamma"]
     for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
         caplog.clear()
-        assert main([*command, *context, "--out", str(tmp_path / "x")]) == 0
+        assert main([*command, *context, "--out", str(tmp_path / str(len(ignored)))]) == 0
         said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
         assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]
 
