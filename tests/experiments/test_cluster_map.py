@@ -18,23 +18,13 @@ from mc2core.experiments import targets
 from mc2core.experiments.icml2014.parts import cluster_map
 
 
-def sized(*sizes):
-    """A model whose clusters have these sizes."""
-    return SimpleNamespace(last=SimpleNamespace(cluster=np.repeat(np.arange(len(sizes)), sizes)))
+def test_clusters_of_five_documents_are_usable_and_the_largest_come_first():
+    model = SimpleNamespace(last=SimpleNamespace(cluster=np.repeat(np.arange(5), [5, 8, 20, 1, 8])))
+    assert cluster_map.largest_clusters(model).tolist() == [2, 1, 4, 0]
 
 
-def test_the_fit_with_most_clusters_of_five_documents_is_drawn():
-    models = [sized(30, 4, 9, 4, 4, 4), sized(5, 8, 20, 1), sized(6, 7, 8)]
-    model, largest = cluster_map.choose(models, 2)
-    assert model is models[1]  # three, and before the other one with three
-    assert largest.tolist() == [2, 1]
-    message = r"figure6\.n_clusters is 7, but no fit has more than 3 clusters of at least 5 documents"
-    with pytest.raises(ValueError, match=message):
-        cluster_map.choose(models, 7)
-
-
-def line(cluster, x):
-    return pd.DataFrame({"cluster": cluster, "x": np.array(x, float), "y": 0.0})
+def line(cluster, x, seed=0):
+    return pd.DataFrame({"cluster": cluster, "x": np.array(x, float), "y": 0.0, "seed": seed, "drawn": seed == 0})
 
 
 def test_neighbours_on_the_map_are_counted_by_hand():
@@ -43,16 +33,25 @@ def test_neighbours_on_the_map_are_counted_by_hand():
     alike = cluster_map.neighbours_alike(table)
     # nearest of 3.0 are 4.5 and 1.0; of 10 are 11.5 and 13.5; of 4.5 are 3.0 and 1.0
     assert alike.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0]
-    claim = cluster_map.judge(table, "X")
-    assert (claim.text, claim.holds) == ("2 clusters separated", False)
+    claim = cluster_map.judge_separation(table, "X")
+    assert (claim.text, claim.verdict) == ("2 clusters separated", "cannot be told")  # one fit
     assert claim.numbers == (
         "79% of nearest neighbours on the map are in the same cluster, 90% wanted; from 75% to 83% by cluster, "
-        "51% by chance"
+        "51% by chance: share 0.79 (one of the fits only, no interval)"
     )
-    apart = line(np.repeat([1, 2], 12), np.concatenate([np.arange(12), 100 + np.arange(12)]))
-    assert cluster_map.judge(apart, "X").holds
     # all on one point: a document is none of its own neighbours
     assert cluster_map.neighbours_alike(line([1, 2, 1, 2], [0.0] * 4)).isin([0.0, 1.0]).all()
+
+
+def test_separation_is_judged_over_the_maps_of_all_fits():
+    clusters = np.repeat([1, 2], 12)
+    apart = [line(clusters, np.concatenate([np.arange(12), 100 + np.arange(12)]), seed) for seed in (0, 1)]
+    together = [line(clusters, np.arange(24) * 7 % 24, seed) for seed in (0, 1)]
+    claim = cluster_map.judge_separation(pd.concat(apart), "X")
+    assert claim.verdict == "holds"
+    assert claim.numbers.endswith(": share 1.00 (95% 1.00 to 1.00, 2 fits)")
+    assert cluster_map.judge_separation(pd.concat(together), "X").verdict == "does not hold"
+    assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "cannot be told"
 
 
 @pytest.fixture(scope="module")
@@ -85,8 +84,20 @@ def test_the_map_holds_the_documents_of_the_largest_clusters(groups):
     counts = np.hstack([corpus.content.toarray(), corpus.contexts["tag"].toarray()])[:50]
     tfidf = TfidfTransformer().fit_transform(counts).toarray()
     assert trustworthiness(tfidf, table[["x", "y"]], n_neighbors=8) > 0.8
-    claim = cluster_map.judge(cluster_map.describe(corpus, [model], n_clusters=3), "made up")
-    assert (claim.verdict, claim.text) == ("holds", "3 clusters separated")
+    assert table["drawn"].all()
+
+
+def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(groups):
+    corpus, model = groups
+    fewer = np.minimum(model.last.cluster, 1)
+    other, strays = (
+        replace(model, samples=[replace(model.last, cluster=one)], provenance={**model.provenance, "seed": seed})
+        for seed, one in ((7, fewer), (8, np.zeros_like(fewer)))
+    )
+    table = cluster_map.describe(corpus, [strays, other, model], n_clusters=2)
+    assert table.groupby("seed", sort=False)["drawn"].all().to_dict() == {7: False, 0: True}
+    claim = cluster_map.judge_separation(table, "made up")
+    assert (claim.verdict, claim.text, claim.favours) == ("holds", "2 clusters separated", "MC2")
 
 
 def test_both_colourings_are_drawn(groups):
@@ -123,13 +134,13 @@ def test_what_cannot_be_mapped_is_refused_in_one_sentence(groups):
 def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
     corpus, model = groups
     corpus.save(tmp_path / "corpus/train")
-    about = {"title": "NUS-WIDE", "source": "simulated", "documents": 62, "invented": False}
+    about = {"dataset": "nuswide", "title": "NUS-WIDE", "source": "simulated", "documents": 62, "drawn_from": "MC2"}
     storage.write_json(tmp_path / "corpus/source.json", about)
     model.save(tmp_path / "model.npz")
     files = {"corpora": [tmp_path / "corpus"], "models": [tmp_path / "model.npz"]}
     options = {"figure6": {"n_clusters": 3}, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
-    targets.make("icml2014_figure6", files, options, tmp_path / "f")
+    targets.make("icml2014_figure6", files, options, {"nuswide": "simulated"}, tmp_path / "f")
     assert len(pd.read_csv(tmp_path / "f.csv")) == 60
-    assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["holds"]
+    assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["says nothing here"]
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
     assert "The images of the 3 largest clusters" in targets.registry()["icml2014_figure6"].caption(options)

@@ -1,22 +1,25 @@
 """The page of a run: verdicts, tables, figures, captions and links, on made-up files."""
 
 import base64
+import html
 import re
 
 import pandas as pd
 import pytest
 from browser import opened
 
-from mc2core.experiments.report.claims import Claim, write_claims
+from mc2core.experiments.report.claims import RULE, Claim, write_claims
 from mc2core.experiments.report.face import write_face
 from mc2core.experiments.report.style import new_figure, write_figure
 from mc2core.experiments.report.tables import write_table
 
 CLAIMS = [
-    Claim("NIPS", "ours <b>below</b> theirs", True, "1 against 2"),
-    Claim("NIPS", "second", False, "3 against 2"),
-    Claim("NIPS", "third", False, ""),
-    Claim("PNAS", "fourth", None, ""),
+    Claim("NIPS", "ours <b>below</b> theirs", "holds", "1 against 2", data="real"),
+    Claim("NIPS", "second", "does not hold", "3 against 2", data="real"),
+    Claim("NIPS", "third", "does not hold", "", data="real"),
+    Claim("PNAS", "fourth", "not computed", "", data="simulated (MC2)"),
+    Claim("PNAS", "fifth", "cannot be told", "", data="simulated (MC2)"),
+    Claim("PNAS", "sixth", "says nothing here", "", data="simulated (MC2)"),
 ]
 
 
@@ -56,9 +59,16 @@ def written(tmp_path):
 def test_every_verdict_stands_on_top_with_its_numbers(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
     top = text[: text.index("Table one")]
-    assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', top) == ["1 holds", "2 do not hold", "1 not computed"]
+    assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', top) == [
+        "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
+    ]  # fmt: skip
     rows = re.findall(r'<tr data-verdict="([\w ]+)">(.*?)</tr>', top)
-    assert [verdict for verdict, _ in rows] == ["holds", "does not hold", "does not hold", "not computed"]
+    assert [verdict for verdict, _ in rows] == [
+        "holds", "does not hold", "does not hold", "cannot be told", "not computed", "says nothing here",
+    ]  # fmt: skip
+    assert "<td>NIPS</td><td>real</td>" in rows[0][1]
+    assert "<td>PNAS</td><td>simulated (MC2)</td>" in rows[-1][1]
+    assert html.escape(RULE) in top
     assert "ours &lt;b&gt;below&lt;/b&gt; theirs" in rows[0][1]
     assert "1 against 2" in rows[0][1]
     assert all('<a href="#icml2014_table1">' in row for _, row in rows)
@@ -107,4 +117,4 @@ def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
         page.click("button[data-verdict='does not hold']")
         assert page.locator("#claims tbody tr:visible").count() == 2
         page.click("button[data-verdict='does not hold']")
-        assert page.locator("#claims tbody tr:visible").count() == 4
+        assert page.locator("#claims tbody tr:visible").count() == 6

@@ -55,19 +55,22 @@ def test_how_near_a_topic_is():
 
 def test_the_claim_is_judged_by_most_fits_of_lda_and_of_hdp():
     both, one, none = Made(mixed((M, N), (I, T))), Made(mixed((M, N))), Made(LETTERS)
-    claim = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both, both, none], "HDP": [both, both, one]})
-    assert claim.holds
+    claim = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 9 + [none], "HDP": [both] * 9 + [one]})
+    assert claim.verdict == "holds"
     assert claim.numbers == (
         "M/N: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
-        "LDA mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00), "
-        "HDP mixed up in 3 of 3 fits (nearest topic at 0.00); "
+        "LDA mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00), "
+        "HDP mixed up in 10 of 10 fits (nearest topic at 0.00); "
         "I/T: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
-        "LDA mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00), "
-        "HDP mixed up in 2, apart in 1 of 3 fits (nearest topic at 0.00)"
+        "LDA mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00), "
+        "HDP mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00): "
+        "M/N mixed up by LDA in 9 of 10 fits (95% 55% to 100%)"
     )
-    assert letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both], "HDP": [one]}).holds is False
+    few = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 3, "HDP": [both] * 3})
+    assert few.verdict == "cannot be told"
+    assert letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 6, "HDP": [one] * 6}).verdict == "does not hold"
     missing = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both]})
-    assert (missing.holds, missing.numbers) == (None, "no fit of HDP")
+    assert (missing.verdict, missing.numbers) == ("not computed", "no fit of HDP")
 
 
 def test_large_clusters_have_three_in_a_hundred_documents():

@@ -18,10 +18,10 @@ from mc2core.experiments.targets import Built, Target
 def _build(files, options):
     import pandas as pd
 
-    from mc2core.experiments.report.claims import Claim
+    from mc2core.experiments.report.claims import judge, mean_of
 
     table = pd.DataFrame({"seeds": [options["seeds"]], "files": [len(files)]})
-    return Built(table, claims=[Claim("none", "there is a row", len(table) == 1, "1 row")])
+    return Built(table, claims=[judge("letters", "there are rows", [mean_of("rows", [1, 1], above=0, digits=0)])])
 
 
 TARGET = Target(
@@ -30,6 +30,7 @@ TARGET = Target(
     build=_build,
     caption=lambda options: f"Of {options['seeds']} seeds.",
     options=lambda plan, name: {"seeds": plan.config["seeds"]},
+    draws=("letters",),
     has_claims=True,
 )
 '''
@@ -73,4 +74,5 @@ def test_a_new_module_is_a_target_of_the_workflow_and_nothing_else_is_touched(ch
     folder = checkout / "results/icml2014"
     assert pd.read_csv(folder / "icml2014_table9.csv").to_dict("list") == {"seeds": [2], "files": [0]}
     assert "A table that no paper has" in (folder / "icml2014_table9.html").read_text()
-    assert pd.read_csv(folder / "icml2014_table9_claims.csv")["verdict"].tolist() == ["holds"]
+    claims = pd.read_csv(folder / "icml2014_table9_claims.csv")
+    assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated as in the paper (MC2)", "holds"]]

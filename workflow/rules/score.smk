@@ -98,6 +98,7 @@ rule nips2012_times:
     params:
         settings=config["engines"]["fastex"],
         grid=config["nips2012"]["table1"],
+        n_seeds=config["seeds"],
         code=code_digest(
             "mc2core.experiments.nips2012.times", "mc2core.engines.fastex.engine"
         ),

@@ -82,6 +82,7 @@ for target in targets.registry().values():
             name=target.name,
             title=target.title,
             options=partial(lambda one, wildcards: one.options(PLAN, one.name), target),
+            sources=target.sources(PLAN),
             caption=partial(
                 lambda one, wildcards: one.caption(one.options(PLAN, one.name)), target
             ),

@@ -5,15 +5,16 @@ from pathlib import Path
 import pandas as pd
 
 from mc2core.base.logs import job
+from mc2core.experiments.report.claims import COLUMNS, RULE
 from mc2core.experiments.report.tables import write_table
 
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        none = pd.DataFrame(columns=["target", "dataset", "claim", "verdict", "numbers"])
+        none = pd.DataFrame(columns=["target", *COLUMNS])
         claims = pd.concat([none, *(pd.read_csv(path) for path in snakemake.input)])
         title = "What our numbers say of the papers' claims"
-        write_table(Path(snakemake.output.csv).with_suffix(""), claims, claims, title)
+        write_table(Path(snakemake.output.csv).with_suffix(""), claims, claims, title, [RULE])
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -7,7 +7,8 @@ from mc2core.experiments.nips2012.times import time_documents
 
 def main(snakemake):
     with job(snakemake.log[0]):
-        times = time_documents(snakemake.params.settings, **snakemake.params.grid)
+        params = snakemake.params
+        times = time_documents(params.settings, **params.grid, n_seeds=params.n_seeds)
         with storage.replacing(snakemake.output[0]) as stream:
             times.to_csv(stream, index=False)
 

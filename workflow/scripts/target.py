@@ -10,7 +10,8 @@ def main(snakemake):
     with job(snakemake.log[0]):
         files = {name: [one] if isinstance(one, str) else list(one) for name, one in snakemake.input.items()}
         stem = Path(snakemake.output.csv).with_suffix("")
-        targets.make(snakemake.params.name, files, snakemake.params.options, stem)
+        params = snakemake.params
+        targets.make(params.name, files, params.options, params.sources, stem)
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

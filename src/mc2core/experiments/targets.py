@@ -73,6 +73,7 @@ class Target:
     caption : ``caption(options)``: reStructuredText for the report
     inputs : name in ``files``: kind of file (:data:`mc2core.experiments.inputs.KINDS`)
     datasets : any one of them is enough; none: the target needs no data of the plan
+    draws : what it draws itself, whatever the plan says, of :data:`mc2core.sources.origins.ORIGINS`
     options : ``options(plan, name)``: what ``build`` and ``caption`` need to know of the plan, as JSON-able values
     notes : lines below a table
     has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it becomes the input "paper"
@@ -87,6 +88,7 @@ class Target:
     caption: Callable[[Options], str]
     inputs: Mapping[str, str] = field(default_factory=dict)
     datasets: tuple[str, ...] = ()
+    draws: tuple[str, ...] = ()
     options: Callable[[Plan, str], dict[str, Any]] = no_options
     notes: tuple[str, ...] = ()
     has_paper: bool = False
@@ -114,6 +116,11 @@ class Target:
         """Where it is defined."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
+    def sources(self, plan: Plan) -> dict[str, str]:
+        """{dataset: its source} of the data that its claims may be on."""
+        chosen = {name: entry["source"] for name, entry in plan.corpora_of(self.datasets).items()}
+        return chosen | dict.fromkeys(self.draws, "simulated")
+
     def outputs(self, folder: str = "results") -> dict[str, str]:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
         stem = f"{folder}/{self.paper}/{self.name}"
@@ -137,17 +144,23 @@ def registry() -> dict[str, Target]:
     return found
 
 
-def make(name: str, files: Files, options: Options, stem: str | os.PathLike[str]) -> None:
-    """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv."""
-    from mc2core.experiments.report.claims import write_claims
+def make(name: str, files: Files, options: Options, sources: Mapping[str, str], stem: str | os.PathLike[str]) -> None:
+    """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
+
+    sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
+    """
+    from mc2core.experiments.report.claims import on_data, write_claims
+    from mc2core.sources.origins import ORIGINS, data_of
 
     target, stem = registry()[name], Path(stem)
     built = target.build(files, options)
+    data = {ORIGINS[dataset].title: data_of(dataset, source) for dataset, source in sources.items()}
+    claims = on_data(built.claims, data)
     if target.is_table:
         from mc2core.experiments.report.tables import write_table
 
         shown = built.data if built.shown is None else built.shown
-        write_table(stem, built.data, shown, target.title, target.notes, built.claims)
+        write_table(stem, built.data, shown, target.title, target.notes, claims)
     else:
         from mc2core.experiments.report.style import write_figure
 
@@ -155,4 +168,4 @@ def make(name: str, files: Files, options: Options, stem: str | os.PathLike[str]
             raise ValueError(f"{name} is a figure, but its module draws none")
         write_figure(built.figure, built.data, stem)
     if target.has_claims:
-        write_claims(stem.with_name(f"{stem.name}_claims.csv"), name, built.claims)
+        write_claims(stem.with_name(f"{stem.name}_claims.csv"), name, claims)

@@ -24,10 +24,10 @@ from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.dumps import corpora
 from mc2core.sources.dumps.corpora import Files, Reading
+from mc2core.sources.origins import ORIGINS
 from mc2core.sources.own import reading as importing
 from mc2core.sources.simulated import encyclopaedia, letters, shapes
 from mc2core.sources.simulated.truth import Truth
-from mc2core.sources.titles import TITLES
 
 Simulator = Callable[..., tuple[Corpus, Truth | None]]
 Reader = Callable[..., Reading]
@@ -40,13 +40,12 @@ DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|data
 
 @dataclass(frozen=True)
 class Dataset:
-    """How to get a dataset; its title is that of TITLES.
+    """How to get a dataset; its title and what it is drawn from stand in ORIGINS.
 
     simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
         None where there is nothing to draw.
     read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
     roles : of ``files``, those that must be there. Shards are made by the workflow only.
-    invented : the paper itself draws this data, so that "simulated" is no restriction.
     drawn : contexts of a simulated corpus: ``{name: "number" or "bag"}``.
     given : those of a corpus that is read, by the settings of its reader.
     """
@@ -54,7 +53,6 @@ class Dataset:
     simulate: Simulator | None = None
     read: Reader | None = None
     roles: tuple[str, ...] = ("files",)
-    invented: bool = False
     drawn: Mapping[str, str] = field(default_factory=dict)
     given: Callable[[Mapping[str, Any]], dict[str, str]] = lambda settings: {}
 
@@ -137,7 +135,7 @@ def _drawn(name: str) -> dict[str, str]:
 
 _SHARDS = ("shards",)
 DATASETS: dict[str, Dataset] = {
-    "letters": Dataset(letters.simulate, invented=True, drawn={"number": "number"}),
+    "letters": Dataset(letters.simulate, drawn={"number": "number"}),
     "nips": Dataset(
         _shaped("nips"),
         _read_nips,
@@ -229,9 +227,9 @@ def prepare(
     names = _source_names(paths, reading)
     about = {
         "dataset": name,
-        "title": TITLES[name],
+        "title": ORIGINS[name].title,
         "source": source,
-        "invented": dataset.invented,
+        "drawn_from": ORIGINS[name].model if source == "simulated" else None,
         "settings": chosen,
         "seed": seed,
         "documents": whole.n_documents,
@@ -250,7 +248,7 @@ def prepare(
             truth.save(new / "truth.npz")
         datasheet.write(
             new / "datasheet.md",
-            TITLES[name],
+            ORIGINS[name].title,
             _say_source(about, reading),
             whole,
             reading.dropped,
@@ -318,12 +316,12 @@ def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corp
 
 
 def describe(about: Mapping[str, Any]) -> str:
-    """What a picture or table must say of its data: "simulated data, NIPS-shaped, 870 documents" ("" if nothing)."""
+    """What a picture must say of its data, "" if nothing: "simulated data (MC2), NIPS-shaped, 870 documents"."""
     if about["source"] == "real excerpt":
         return f"excerpt of the real data, {about['title']}, {about['documents']:,} documents"
-    if about["invented"] or about["source"] != "simulated":
+    if about["source"] != "simulated" or ORIGINS[about["dataset"]].by_paper:
         return ""
-    return f"simulated data, {about['title']}-shaped, {about['documents']:,} documents"
+    return f"simulated data ({about['drawn_from']}), {about['title']}-shaped, {about['documents']:,} documents"
 
 
 def _dataset(name: str) -> Dataset:

@@ -148,7 +148,10 @@ def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypat
 def test_every_dataset_can_be_simulated(tmp_path, name):
     about = catalogue.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
     assert about["documents"] >= 20
-    assert f"Source: simulated data, {about['title']}-shaped" in (tmp_path / name / "datasheet.md").read_text()
+    assert (
+        f"Source: simulated data ({about['drawn_from']}), {about['title']}-shaped"
+        in (tmp_path / name / "datasheet.md").read_text()
+    )
 
 
 def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
@@ -161,7 +164,7 @@ def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
 
 
 def test_an_excerpt_says_so():
-    about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227, "invented": False}
+    about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227}
     assert catalogue.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
     assert catalogue.describe(about | {"source": "real"}) == catalogue.describe(about | {"source": "own"}) == ""
 

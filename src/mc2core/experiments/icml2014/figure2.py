@@ -24,7 +24,7 @@ def _build(files: Files, options: Options) -> Built:
     truth = Truth.load(folder / "truth.npz")
     firsts = {method: fits[0] for method, fits in models.items()}
     figure, drawn = letters.draw(Corpus.load(folder / "train"), truth, firsts, n_seeds)
-    claims = [*letters.judge(truth, models["MC2"], options["sweeps"]), letters.judge_pairs(truth, models)]
+    claims = [*letters.judge_recovery(truth, models["MC2"], options["sweeps"]), letters.judge_pairs(truth, models)]
     return Built(drawn, figure=figure, claims=claims)
 
 

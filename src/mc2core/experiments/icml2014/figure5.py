@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -15,8 +16,9 @@ def _build(files: Files, options: Options) -> Built:
     from mc2core.base import storage
     from mc2core.experiments.report import agreement
 
-    points = agreement.summarise([storage.read_json(path) for path in files["scores"]])
-    return Built(points, figure=agreement.draw(points), claims=agreement.claims(points, "NUS-WIDE"))
+    scores = [storage.read_json(path) for path in files["scores"]]
+    points = agreement.summarise(scores)
+    return Built(points, figure=agreement.draw(points), claims=agreement.claims(scores, scores[0]["title"]))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -32,8 +34,8 @@ def _caption(options: Options) -> str:
         "between images' topic proportions. With tags: they stand beside the visual words as further columns; K-means, "
         "NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. Purity rises with "
         "the number of clusters, whatever they are, and the Rand index mostly counts pairs that are apart in both. "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} Paper: ICML 2014, figure 5, where MC2 with tags is "
-        "best in all four."
+        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
+        "is best in all four."
     )
 
 

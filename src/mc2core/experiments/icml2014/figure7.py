@@ -15,8 +15,9 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.experiments.icml2014.parts import sizes
 
-    points = sizes.summarise(pd.concat([pd.read_csv(path) for path in files["sizes"]]))
-    return Built(points, figure=sizes.draw(points), claims=sizes.judge(points))
+    rows = pd.concat([pd.read_csv(path) for path in files["sizes"]])
+    points = sizes.summarise(rows)
+    return Built(points, figure=sizes.draw(points), claims=sizes.judge_gains(rows))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

@@ -8,46 +8,57 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2core.base import storage
-from mc2core.experiments.icml2014.parts.perplexity_rows import NOTES, format_perplexity_table, perplexity_rows
+from mc2core.experiments.icml2014.parts.perplexity_rows import (
+    NOTES,
+    format_perplexity_table,
+    perplexities,
+    perplexity_rows,
+)
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_names, say_sources
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
+
+_TIME = "words+timestamp"
 
 
 def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Claim]]:
     """ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
-    table = perplexity_rows(scores, paper, estimators)
-    return table, [one for dataset in table["dataset"].unique() for one in _claims(dataset, table)]
+    fits = perplexities(scores, estimators)
+    claims = [one for dataset in fits for one in _claims(dataset, fits[dataset])]
+    return perplexity_rows(scores, paper, estimators), claims
 
 
-def _claims(dataset: str, table: pd.DataFrame) -> list[Claim]:
-    here = table[table["dataset"] == dataset].set_index(["method", "features"])
-    rows, sds = here["perplexity"].dropna(), here["perplexity_sd"]
-    mc2 = rows.loc["MC2"] if "MC2" in rows.index.get_level_values(0) else pd.Series(dtype=float)
-    judged = []
-    numbers = ", ".join(f"{features} {value:,.1f}" for features, value in mc2.items())
-    if "words+timestamp" in mc2.index and len(mc2) > 1:
-        others = mc2.drop("words+timestamp")
-        lead = others.min() - mc2["words+timestamp"]
-        sd = sds.loc["MC2"][["words+timestamp", others.idxmin()]].max()
-        numbers += no_further_than_seeds(lead, sd, "seeds", digits=1)
-        judged.append(Claim(dataset, "timestamp best", bool(lead > 0), numbers))
+def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Claim]:
+    by_method: dict[str, dict[str, pd.Series]] = {"HDP": {}, "npTOT": {}, "MC2": {}}
+    for (method, features), values in fits.items():
+        by_method.setdefault(method, {})[features] = values
+    mc2 = by_method["MC2"]
+    numbers = ", ".join(f"{features} {values.mean():,.1f}" for features, values in mc2.items())
+    others = [one for one in mc2 if one != _TIME]
+    if _TIME in mc2 and others:
+        leads = [difference(mc2[_TIME], mc2[one], below=0, digits=1, name=f"less {one}") for one in others]
+        judged = [judge(dataset, "timestamp best", leads, numbers, favours=MC2)]
     else:
-        judged.append(Claim(dataset, "timestamp best", None, numbers))
+        judged = [not_computed(dataset, "timestamp best", numbers)]
     for worse, better in (("HDP", "npTOT"), ("npTOT", "MC2")):
-        one = rows.loc[worse].min() if worse in rows.index.get_level_values(0) else None
-        others = rows.loc[better].max() if better in rows.index.get_level_values(0) else None
         text = f"any MC2 below {worse}" if better == "MC2" else f"{better} below {worse}"
-        absent = [name for name, value in ((worse, one), (better, others)) if value is None]
-        if one is None or others is None:
-            judged.append(Claim(dataset, text, None, f"no fit of {' and '.join(absent)}"))
-        else:
-            judged.append(Claim(dataset, text, bool(others < one), f"{others:,.1f} against {one:,.1f}"))
+        if absent := [name for name in (worse, better) if not by_method[name]]:
+            judged.append(not_computed(dataset, text, f"no fit of {' and '.join(absent)}"))
+            continue
+        low, high = by_method[better], by_method[worse]
+        leads = [
+            difference(low[one], high[other], below=0, digits=1, name=f"{better} {one} less {worse}")
+            for one in low
+            for other in high
+        ]
+        means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
+        judged.append(judge(dataset, text, leads, f"{means[0]:,.1f} against {means[1]:,.1f}", favours=better))
     return judged
 
 
@@ -73,8 +84,7 @@ def _caption(options: Options) -> str:
         f"over {options['n_seeds']} seeds beside the paper's figure, with clusters K and topics M in use. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} On simulated data the levels mean nothing beside the "
-        "paper's; the order of the rows may. Paper: ICML 2014, table 1."
+        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
     )
 
 

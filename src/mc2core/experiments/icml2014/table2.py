@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from mc2core.base import storage
-from mc2core.experiments.icml2014.parts.perplexity_rows import NOTES, format_perplexity_table, perplexity_rows
+from mc2core.experiments.icml2014.parts.perplexity_rows import (
+    NOTES,
+    format_perplexity_table,
+    perplexities,
+    perplexity_rows,
+)
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -25,23 +32,21 @@ def perplexity_table(
     scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
 ) -> tuple[pd.DataFrame, list[Claim]]:
     """ICML14 table 2: the rows of :func:`perplexity_rows`, and its claim."""
+    fits = perplexities(scores, estimators, FEATURES)
     table = perplexity_rows(scores, paper, estimators, FEATURES)
-    return table, [_claim(dataset, table[table["dataset"] == dataset]) for dataset in table["dataset"].unique()]
+    return table, [_claim(dataset, fits[dataset]) for dataset in fits]
 
 
-def _claim(dataset: str, table: pd.DataFrame) -> Claim:
+def _claim(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Claim:
     text = " < ".join(ORDER.values())
-    here = table.dropna(subset="perplexity").set_index(["method", "features"])
-    if absent := [name for key, name in ORDER.items() if key not in here.index]:
-        return Claim(dataset, text, None, f"no fit of {' and '.join(absent)}")
-    rows = here.loc[list(ORDER)]
-    values, sds = rows["perplexity"].to_numpy(), rows["perplexity_sd"]
-    numbers = []
-    for place, (name, value) in enumerate(zip(ORDER.values(), values, strict=True)):
-        # each beside the one before it
-        close = no_further_than_seeds(value - values[place - 1], sds[place - 1 : place + 1].max(), "seeds", digits=1)
-        numbers.append(f"{name} {value:,.1f}{close if place else ''}")
-    return Claim(dataset, text, bool((values[:-1] < values[1:]).all()), ", ".join(numbers))
+    if absent := [name for key, name in ORDER.items() if key not in fits]:
+        return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
+    numbers = ", ".join(f"{name} {fits[key].mean():,.1f}" for key, name in ORDER.items())
+    leads = [
+        difference(fits[low], fits[high], below=0, digits=1, name=f"{ORDER[low]} less {ORDER[high]}")
+        for low, high in pairwise(ORDER)
+    ]
+    return judge(dataset, text, leads, numbers, favours=MC2)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
@@ -67,8 +72,7 @@ def _caption(options: Options) -> str:
         "training images are the context of their clusters. Tags of held-out images are not read. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
         "images have topic proportions of their own (HDP). "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} On simulated data the levels mean nothing beside the "
-        "paper's; the order of the rows may. Paper: ICML 2014, table 2."
+        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 2."
     )
 
 

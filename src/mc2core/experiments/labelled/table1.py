@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
-from mc2core.experiments.report.tables import mean_and_sd, number, spread
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
+from mc2core.experiments.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
-from mc2core.sources.titles import TITLES
+from mc2core.sources.origins import MC2, ORIGINS
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -65,6 +65,23 @@ def agreement_table(
     ValueError
         A fit whose corpus has no labels.
     """
+    rows = _measured(scores, classes, uses)
+    keys = ["dataset", "documents", "classes", "method", "contexts"]
+    table = []
+    for key, here in rows.groupby(keys, sort=False):
+        row = dict(zip(keys, key, strict=True)) | {
+            "clusterings": len(here),
+            "not_converged": int(here["not_converged"].sum()),
+        }
+        for name in ("clusters", *MEASURES, "cpu_seconds"):
+            row |= mean_and_sd(here[name], name)
+        table.append(row)
+    ordered = pd.DataFrame(table)
+    return ordered.sort_values("dataset", key=lambda column: column.map(list(classes).index), kind="stable")
+
+
+def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each clustering that is shown, of the arguments of :func:`agreement_table`."""
     from mc2core.experiments.report.agreement import solutions_with_agreement
 
     seconds = {(fit["run"], fit["seed"]): fit["cpu_seconds"] for fit in scores}
@@ -81,6 +98,7 @@ def agreement_table(
                 "classes": classes[fit["title"]],
                 "method": fit["method"],
                 "contexts": "+".join(fit["contexts"]),
+                "seed": fit["seed"],
                 "not_converged": not fit["converged"].get(one.get("solution"), True),
                 "clusters": one["clusters"],
                 "cpu_seconds": spent / len(found),
@@ -88,51 +106,47 @@ def agreement_table(
             }
             for one in found
         ]
-    keys = ["dataset", "documents", "classes", "method", "contexts"]
-    table = []
-    for key, here in pd.DataFrame(rows).groupby(keys, sort=False):
-        row = dict(zip(keys, key, strict=True)) | {
-            "clusterings": len(here),
-            "not_converged": int(here["not_converged"].sum()),
+    return pd.DataFrame(rows)
+
+
+def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
+    """Ours, no paper's: whether MC2 and documents of their own reach K-means that is told K, and what contexts add.
+
+    Of the arguments of :func:`agreement_table`.
+    """
+    rows, judged = _measured(scores, classes, uses), []
+    for dataset in [title for title in classes if title in set(rows["dataset"])]:
+        here: dict[Any, pd.DataFrame] = {
+            key: one.groupby("seed")[list(MEASURES)].mean()
+            for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
-        for name in ("clusters", *MEASURES, "cpu_seconds"):
-            row |= mean_and_sd(here[name], name)
-        table.append(row)
-    ordered = pd.DataFrame(table)
-    return ordered.sort_values("dataset", key=lambda column: column.map(list(classes).index), kind="stable")
-
-
-def claims(table: pd.DataFrame) -> list[Claim]:
-    """Ours, no paper's: whether MC2 and documents of their own reach K-means that is told K, and what contexts add."""
-    judged = []
-    for dataset in dict.fromkeys(table["dataset"]):
-        here = table[table["dataset"] == dataset].set_index(["method", "contexts"])
-        for method, measure in product([one for one in _OURS if (one, "") in here.index], ("nmi", "ari")):
+        for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
             text = f"ours: {MEASURES[measure]} of {method} at least that of K-means told K"
             judged.append(_compared(dataset, text, here, measure, (method, ""), (_RIVAL, "")))
         judged += [
             _compared(
                 dataset, f"ours: NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, "")
             )
-            for method, contexts in here.index
+            for method, contexts in here
             if contexts
         ]
     return judged
 
 
 def _compared(
-    dataset: str, text: str, here: pd.DataFrame, measure: str, one: tuple[str, str], other: tuple[str, str]
+    dataset: str,
+    text: str,
+    here: Mapping[Any, pd.DataFrame],
+    measure: str,
+    one: tuple[str, str],
+    other: tuple[str, str],
 ) -> Claim:
     for method, contexts in (one, other):
-        if (method, contexts) not in here.index:
-            return Claim(dataset, text, None, f"no fit of {method}{' with ' + contexts if contexts else ''}")
-    first: Any = here.loc[one]
-    second: Any = here.loc[other]
-    lead = first[measure] - second[measure]
-    sd = np.nanmax([first[f"{measure}_sd"], second[f"{measure}_sd"], 0.0])
-    numbers = f"{spread(first, measure, 3)} against {spread(second, measure, 3)}"
-    holds = lead > 0 if one[0] == other[0] else lead >= 0
-    return Claim(dataset, text, bool(holds), numbers + no_further_than_seeds(lead, sd, "seeds", 3))
+        if (method, contexts) not in here:
+            return not_computed(dataset, text, f"no fit of {method}{' with ' + contexts if contexts else ''}")
+    first, second = here[one][measure], here[other][measure]
+    numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)}"
+    return judge(dataset, text, [difference(first, second, above=0, digits=3)], numbers, favours=MC2)
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -168,8 +182,9 @@ def _build(files: Files, options: Options) -> Built:
         if not isinstance(labels, np.ndarray):
             raise ValueError(f"{title} has no classes: each document of its corpus needs one label")
         classes[title] = len(np.unique(labels))
-    table = agreement_table([storage.read_json(path) for path in files["scores"]], classes, options["uses"])
-    return Built(table, shown=shown(table), claims=claims(table))
+    of = [storage.read_json(path) for path in files["scores"]], classes, options["uses"]
+    table = agreement_table(*of)
+    return Built(table, shown=shown(table), claims=claims(*of))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -182,7 +197,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _caption(options: Options) -> str:
-    names = ", ".join(TITLES[name] for name in options["corpora"])
+    names = ", ".join(ORIGINS[name].title for name in options["corpora"])
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), over {options['n_seeds']} seeds: our "
         "engines (Gibbs and SVI for MC2, Gibbs also with documents of their own, FastEx scoring each of 100 clusters) "

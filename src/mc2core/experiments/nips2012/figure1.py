@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mc2core.experiments.nips2012.convergence import JUDGED, SOONER, compare, judge, judge_bits, longest, read_curves
+from mc2core.experiments.nips2012.convergence import (
+    JUDGED,
+    SOONER,
+    compare,
+    judge_bits,
+    judge_method,
+    longest,
+    read_curves,
+)
 from mc2core.experiments.report.captions import say_source
 from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.targets import Built, Files, Options, Target
@@ -18,7 +26,7 @@ if TYPE_CHECKING:
 def figure_claims(curves: pd.DataFrame) -> list[Claim]:
     """What NIPS12 says of its figure 1, held against the curves of one dataset."""
     fits, dataset = compare(curves), curves["dataset"].iloc[0]
-    judged = [one for method in JUDGED for one in judge(longest(fits), dataset, method, SOONER)]
+    judged = [one for method in JUDGED for one in judge_method(longest(fits), dataset, method, SOONER)]
     return [*judged, judge_bits(fits, dataset)]
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mc2core.experiments.nips2012.convergence import BASELINE, HASHED, JUDGED, compare, judge, read_curves
+from mc2core.experiments.nips2012.convergence import BASELINE, HASHED, JUDGED, compare, judge_method, read_curves
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
@@ -54,7 +54,7 @@ def speedup_table(curves: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFra
         one
         for dataset, method in fits[["dataset", "method"]].drop_duplicates().itertuples(index=False)
         if method in JUDGED and _printed(paper, dataset)
-        for one in judge(fits, dataset, method, _printed(paper, dataset)["speedup"])
+        for one in judge_method(fits, dataset, method, _printed(paper, dataset)["speedup"])
     ]
     return pd.DataFrame(rows), claims
 

@@ -45,13 +45,15 @@ def time_documents(
     n_words: int,
     sweeps: int,
     more_clusters: Sequence[int] = (),
+    n_seeds: int = 1,
 ) -> pd.DataFrame:
     """Time every K with every length of signature, and beside them neighbour proposals and exact scoring.
 
     ``settings`` of the engine hold for all cells, but for those that the grid sets. ``sweeps`` of each chain, at least
     5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
-    with three sweeps over as many documents or twice as many as clusters, whichever is more. Returns the columns
-    part, method, clusters, bits (0 where nothing is hashed) and microseconds_per_document.
+    with three sweeps over as many documents or twice as many as clusters, whichever is more. Where there is hashing,
+    which claims are about, a chain is timed for each of ``n_seeds``. Returns the columns part, method, clusters, bits
+    (0 where nothing is hashed), seed and microseconds_per_document.
     """
     rows = []
     hashed: list[_Cell] = [("FastEx", b, {"proposal": "hash", "bits": b}) for b in bits]
@@ -65,14 +67,15 @@ def time_documents(
         corpus = simulate(Encyclopaedia(k, size, n_words), seed=0)
         for method, b, own in cells:
             engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
-            done = fit(corpus, engine, iterations=iterations, seed=0, progress=False)
-            seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
-            fits = FIT_PROJECTION_AFTER if b else ()
-            parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
-            if b:
-                parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
-            for part, seconds in parts.items():
-                rows.append((part, method, k, b, seconds / size * 1e6))
-                logger.info("K = %d, %s, %d bits, %s: %.2f microseconds a document", k, method, b, part, rows[-1][-1])
-    table = pd.DataFrame(rows, columns=["part", "method", "clusters", "bits", "microseconds_per_document"])
+            for seed in range(n_seeds if b else 1):
+                done = fit(corpus, engine, iterations=iterations, seed=seed, progress=False)
+                seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
+                fits = FIT_PROJECTION_AFTER if b else ()
+                parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
+                if b:
+                    parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
+                for part, seconds in parts.items():
+                    rows.append((part, method, k, b, seed, seconds / size * 1e6))
+                    logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-1])
+    table = pd.DataFrame(rows, columns=["part", "method", "clusters", "bits", "seed", "microseconds_per_document"])
     return table.sort_values("part", kind="stable", ignore_index=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mc2core.sources.titles import TITLES
+from mc2core.sources.origins import ORIGINS, data_of
 
 #: what tables call ``document_concentration="learn"``, a row beside those that the papers have
 OWN_DOCUMENTS = "Documents of their own (ours)"
@@ -17,15 +17,18 @@ ABOUT_OWN_DOCUMENTS = (
 
 def say_names(names: Iterable[str]) -> str:
     """ "NIPS and NUS-WIDE"; ``names`` are those of the plan."""
-    return " and ".join(TITLES[name] for name in names)
+    return " and ".join(ORIGINS[name].title for name in names)
 
 
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
-    """ "W100: simulated, 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
-    scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" else ""
-    return f"{TITLES[name]}: {corpus['source']}{scale}"
+    """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
+    scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" and "scale" in corpus else ""
+    return f"{ORIGINS[name].title}: {data_of(name, corpus['source']).label}{scale}"
 
 
-def say_sources(corpora: Mapping[str, Mapping[str, Any]]) -> str:
-    """A sentence for each corpus."""
-    return " ".join(f"{say_source(name, corpus)}." for name, corpus in corpora.items())
+def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
+    """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
+    said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
+    if favoured and any(data_of(name, corpus["source"]).owner == favoured for name, corpus in corpora.items()):
+        said.append(f"Data drawn from {favoured} say nothing of claims in favour of {favoured}.")
+    return " ".join(said)

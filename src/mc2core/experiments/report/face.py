@@ -15,7 +15,7 @@ import pandas as pd
 
 from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
-from mc2core.experiments.report.claims import VERDICTS
+from mc2core.experiments.report.claims import RULE, VERDICTS
 from mc2core.experiments.targets import PAPERS
 
 _TABLES = re.compile(r"(<table>.*)</body>", re.S)
@@ -36,7 +36,7 @@ def write_face(
     entries : for each table and figure: ``name``, ``paper`` (of PAPERS), ``title``, ``caption`` (reStructuredText),
         ``files`` (paths by suffix, the shown one first), ``runs`` (sentences on the fits behind it, what each found
         among them)
-    claims : columns target, dataset, claim, verdict, numbers
+    claims : columns target and those of :data:`mc2core.experiments.report.claims.COLUMNS`
     about : sentences on the run, below the heading
     own : title of each page of an own corpus: its path, and a sentence on what the fit found
 
@@ -84,17 +84,20 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
         for row in claims[claims["verdict"] == verdict].fillna("").itertuples():
             name = html.escape(str(row.target))
             where = f'<a href="#{name}">{name}</a>' if row.target in known else name
-            cells = "".join(f"<td>{html.escape(str(one))}</td>" for one in (row.dataset, row.claim, row.numbers))
+            cells = "".join(
+                f"<td>{html.escape(str(one))}</td>" for one in (row.dataset, row.data, row.claim, row.numbers)
+            )
             mark = f'<td><span class="verdict">{verdict}</span></td>'
             rows.append(f'<tr data-verdict="{verdict}">{mark}<td>{where}</td>{cells}</tr>')
     table = (
-        '<div class="scroll"><table id="claims"><thead><tr><th>verdict</th><th>table or figure</th><th>data</th>'
-        f"<th>claim</th><th>our numbers</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        '<div class="scroll"><table id="claims"><thead><tr><th>verdict</th><th>table or figure</th><th>dataset</th>'
+        f"<th>data</th><th>claim</th><th>our numbers</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
     empty = "<p>No table or figure of this run has claims.</p>"
     return (
         f'<section><h2>What the numbers say of the papers\' claims</h2><p class="row">{buttons}</p>'
-        f'{table if rows else empty}<p class="soft">As data: <a href="claims.csv">csv</a></p></section>'
+        f'{table if rows else empty}<p class="soft">{html.escape(RULE)}</p>'
+        '<p class="soft">As data: <a href="claims.csv">csv</a></p></section>'
     )
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from mc2core.base import storage
-from mc2core.experiments.report.claims import Claim, claims_table
+from mc2core.experiments.report.claims import RULE, Claim, claims_table
 
 
 def number(value: Any, digits: int = 0) -> str:
@@ -45,9 +45,13 @@ def write_table(
     notes: Sequence[str] = (),
     claims: Sequence[Claim] = (),
 ) -> None:
-    """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all."""
+    """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all.
+
+    Claims come with a note on how they are judged.
+    """
     stem = Path(stem)
     tables = [shown, claims_table(claims)] if claims else [shown]
+    notes = [*notes, RULE] if claims else notes
 
     def rendered(style: str) -> str:
         return "\n\n".join(

@@ -18,7 +18,7 @@ def _build(files: Files, options: Options) -> Built:
 
     rows = pd.concat([pd.read_csv(path) for path in files["curves"]]).fillna({"source": ""})
     points = curves_figure.summarise(rows)
-    claims = [one for dataset in dict.fromkeys(points["dataset"]) for one in curves_figure.claims(points, dataset)]
+    claims = [one for dataset in dict.fromkeys(points["dataset"]) for one in curves_figure.claims(rows, dataset)]
     return Built(points, figure=curves_figure.draw(points), claims=claims)
 
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2core.compute.standalone import missing
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.claims import Claim, judge, mean_of, not_computed
 from mc2core.experiments.report.tables import number
 from mc2core.experiments.targets import Built, Files, Options, Target
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _THREADS = "threads"
 
 
-def judge(rows: pd.DataFrame, paper: pd.DataFrame, lack: str | None) -> list[Claim]:
+def judge_nodes(rows: pd.DataFrame, paper: pd.DataFrame, lack: str | None) -> list[Claim]:
     """The paper's speed-ups of several nodes over one, by the size of mini-batches, and ours on as many workers as ran.
 
     Parameters
@@ -37,12 +37,16 @@ def judge(rows: pd.DataFrame, paper: pd.DataFrame, lack: str | None) -> list[Cla
         seconds = here.groupby("workers")["seconds"].mean()
         if lack or 1 not in seconds.index or len(seconds) < 2:
             numbers = lack or "no cluster of one worker and of several was timed"
-            claims.append(Claim(rows["dataset"].iloc[0], text, None, numbers))
+            claims.append(not_computed(rows["dataset"].iloc[0], text, numbers))
             continue
         workers = int(max(seconds.index))
         speedup = float(seconds.loc[1] / seconds.loc[workers])
-        holds = speedup >= wanted if workers == nodes else None
-        claims.append(Claim(rows["dataset"].iloc[0], text, holds, f"{speedup:.2f} times on {workers} workers"))
+        numbers = f"{speedup:.2f} times on {workers} workers"
+        if workers != nodes:
+            claims.append(not_computed(rows["dataset"].iloc[0], text, numbers))
+            continue
+        ratio = mean_of("speed-up", [speedup], above=wanted, digits=2, over="timings")
+        claims.append(judge(rows["dataset"].iloc[0], text, [ratio], numbers))
     return claims
 
 
@@ -78,7 +82,7 @@ def format_table(rows: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
     rows, paper = pd.concat([pd.read_csv(path) for path in files["epochs"]]), pd.read_csv(files["paper"][0])
-    return Built(rows, shown=format_table(rows, paper), claims=judge(rows, paper, options["lack"]))
+    return Built(rows, shown=format_table(rows, paper), claims=judge_nodes(rows, paper, options["lack"]))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

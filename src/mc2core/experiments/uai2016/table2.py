@@ -10,11 +10,12 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.compute.standalone import missing
-from mc2core.experiments.icml2014.parts.perplexity_rows import format_perplexity_table, perplexity_rows
+from mc2core.experiments.icml2014.parts.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
 from mc2core.experiments.plan import ON_SPARK
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -45,31 +46,30 @@ def perplexity_table(
     features = np.where(paper["context_available_percent"] == 100, paper["context"].map(_PRINTED), WORDS)
     table = perplexity_rows(scores, paper.assign(features=features), estimators, FEATURES)
     claims: list[Claim] = []
-    for dataset in table["dataset"].unique():
-        claims += _claims(dataset, table[table["dataset"] == dataset], lack)
+    for dataset, fits in perplexities(scores, estimators, FEATURES).items():
+        contexts = sorted(set(_PRINTED.values()) & set(table.loc[table["dataset"] == dataset, "features"]))
+        claims += _claims(dataset, fits, contexts, lack)
     return table, claims
 
 
-def _claims(dataset: str, table: pd.DataFrame, lack: str | None) -> list[Claim]:
+def _claims(
+    dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], lack: str | None
+) -> list[Claim]:
     """That the context lowers SVI-MC2's perplexity, and that LDA's is higher than without it."""
-    here = table.dropna(subset="perplexity").set_index(["method", "features"])
-    contexts = sorted(set(_PRINTED.values()) & set(table["features"]))
-    judged = [_ordered(dataset, f"{SVI}: {name} < {WORDS}", here, (SVI, name), (SVI, WORDS)) for name in contexts]
+    judged = [_ordered(dataset, f"{SVI}: {name} < {WORDS}", fits, (SVI, name), (SVI, WORDS)) for name in contexts]
     against = f"{SVI}, {WORDS} < {LDA}"
     if lack:
-        return [*judged, Claim(dataset, against, None, lack)]
-    return [*judged, _ordered(dataset, against, here, (SVI, WORDS), (LDA, WORDS))]
+        return [*judged, not_computed(dataset, against, lack)]
+    return [*judged, _ordered(dataset, against, fits, (SVI, WORDS), (LDA, WORDS))]
 
 
-def _ordered(dataset: str, text: str, here: pd.DataFrame, low: tuple[str, str], high: tuple[str, str]) -> Claim:
-    if absent := [", ".join(key) for key in (low, high) if key not in here.index]:
-        return Claim(dataset, text, None, f"no fit of {' and '.join(absent)}")
-    first: Any = here.loc[low]
-    second: Any = here.loc[high]
-    lead = second["perplexity"] - first["perplexity"]
-    sd = np.nanmax([first["perplexity_sd"], second["perplexity_sd"], 0.0])
-    numbers = f"{first['perplexity']:,.1f} against {second['perplexity']:,.1f}"
-    return Claim(dataset, text, bool(lead > 0), numbers + no_further_than_seeds(lead, sd, "seeds", 1))
+def _ordered(
+    dataset: str, text: str, fits: Mapping[tuple[str, str], pd.Series], low: tuple[str, str], high: tuple[str, str]
+) -> Claim:
+    if absent := [", ".join(key) for key in (low, high) if key not in fits]:
+        return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
+    numbers = f"{fits[low].mean():,.1f} against {fits[high].mean():,.1f}"
+    return judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=MC2)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
@@ -103,9 +103,8 @@ def _caption(options: Options) -> str:
     return (
         "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
         f"context and without, as mean and sd over {options['n_seeds']} seeds, beside the paper's figures. Contexts of "
-        f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'])} On "
-        "simulated data the levels mean nothing beside the paper's; the order of the rows may. Paper: UAI 2016, "
-        "table 2."
+        f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
     )
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
-from mc2core.experiments.report.tables import mean_and_sd, number, spread
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
+from mc2core.experiments.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -41,20 +41,19 @@ def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(table)
 
 
-def judge(table: pd.DataFrame, dataset: str) -> list[Claim]:
-    """Whether eNMI, averaged over the mini-batches, is higher with few contexts than with none."""
-    epochs = table.drop_duplicates(KEY).set_index(KEY)
+def judge_contexts(rows: pd.DataFrame, dataset: str) -> list[Claim]:
+    """Whether eNMI, averaged over the mini-batches of a fit, is higher with few contexts than with none."""
+    epochs = rows.groupby([KEY, "seed"])["enmi"].mean()
+    shares = [*epochs.index.unique(KEY)]
     claims = []
-    for share in [one for one in epochs.index if one > 0] or [1]:
+    for share in [one for one in shares if one > 0] or [1]:
         text = f"eNMI of mini-batches higher with {share:.0f}% of contexts than with none"
-        if not {0, share} <= set(epochs.index):
-            claims.append(Claim(dataset, text, None, "no fits with and without them"))
+        if not {0, share} <= set(shares):
+            claims.append(not_computed(dataset, text, "no fits with and without them"))
             continue
-        few: Any = epochs.loc[share]
-        none: Any = epochs.loc[0]
-        lead, sd = few["epoch"] - none["epoch"], np.nanmax([few["epoch_sd"], none["epoch_sd"], 0.0])
-        numbers = f"{spread(few, 'epoch', 3)} against {spread(none, 'epoch', 3)}"
-        claims.append(Claim(dataset, text, bool(lead > 0), numbers + no_further_than_seeds(lead, sd, "seeds", 3)))
+        few, none = epochs[share], epochs[0]
+        numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
+        claims.append(judge(dataset, text, [difference(few, none, above=0, digits=3)], numbers, favours=MC2))
     return claims
 
 
@@ -76,9 +75,10 @@ def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
-    table = by_batch(pd.concat([pd.read_csv(path) for path in files["batches"]]))
+    rows = pd.concat([pd.read_csv(path) for path in files["batches"]])
+    table = by_batch(rows)
     paper = pd.read_csv(files["paper"][0])
-    return Built(table, shown=format_table(table, paper), claims=judge(table, "PubMed"))
+    return Built(table, shown=format_table(table, paper), claims=judge_contexts(rows, "PubMed"))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _caption(options: Options) -> str:
         "Extended NMI (1 is perfect) of the posteriors q(z) of each mini-batch, under the globals that it is visited "
         "with, and the MeSH headings of its documents, as SVI-MC2 passes once over PubMed: with the headings of 1% of "
         f"the documents as their context, and without any. Mean and sd over {options['n_seeds']} seeds; the CSV has "
-        f"every mini-batch. {say_sources(options['corpora'])} Paper: UAI 2016, table 3."
+        f"every mini-batch. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
     )
 
 

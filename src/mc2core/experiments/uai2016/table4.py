@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.icml2014.table3 import KEY as MISSING_PERCENT
-from mc2core.experiments.icml2014.table3 import agreement_table, format_table
+from mc2core.experiments.icml2014.table3 import agreement_table, by_share, format_table
 from mc2core.experiments.report.agreement import MEASURES
 from mc2core.experiments.report.captions import say_sources
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
-from mc2core.experiments.report.tables import spread
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
+from mc2core.experiments.report.tables import mean_sd
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -33,31 +33,29 @@ def table_of(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.Dat
     return table.sort_values(KEY, ignore_index=True)
 
 
-def judge(table: pd.DataFrame) -> list[Claim]:
+def judge_contexts(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
     """For each measure, whether it is higher with contexts, few or all of them, than with none."""
-    fitted = table[table["seeds"] > 0].set_index(KEY)
     claims = []
     for name, label in MEASURES.items():
-        for share in [one for one in table[KEY] if one > 0]:
+        values = by_share(scores, name)
+        fitted = {100 - missing: values[missing] for missing in values.columns.to_numpy(float)}
+        for share in sorted({*fitted, *paper[KEY].astype(float)} - {0}):
             text = f"{label} higher with {share:.0f}% of contexts than with none"
-            if not {0.0, share} <= set(fitted.index):
-                claims.append(Claim(table["dataset"][0], text, None, "no fits with and without them"))
+            if not {0, share} <= set(fitted):
+                claims.append(not_computed(scores[0]["title"], text, "no fits with and without them"))
                 continue
-            few: Any = fitted.loc[share]
-            none: Any = fitted.loc[0.0]
-            lead = few[name] - none[name]
-            sd = np.nanmax([few[f"{name}_sd"], none[f"{name}_sd"], 0.0])
-            numbers = f"{spread(few, name, 3)} against {spread(none, name, 3)}"
-            numbers += no_further_than_seeds(lead, sd, "seeds", 3)
-            claims.append(Claim(table["dataset"][0], text, bool(lead > 0), numbers))
+            few, none = fitted[share], fitted[0]
+            numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
+            lead = difference(few, none, above=0, digits=3)
+            claims.append(judge(scores[0]["title"], text, [lead], numbers, favours=MC2))
     return claims
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
 def _build(files: Files, options: Options) -> Built:
-    table = table_of([storage.read_json(path) for path in files["scores"]], pd.read_csv(files["paper"][0]))
-    shown = format_table(table, "contexts", KEY)
-    return Built(table, shown=shown, claims=judge(table))
+    scores, paper = [storage.read_json(path) for path in files["scores"]], pd.read_csv(files["paper"][0])
+    table = table_of(scores, paper)
+    return Built(table, shown=format_table(table, "contexts", KEY), claims=judge_contexts(scores, paper))
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -70,8 +68,8 @@ def _caption(options: Options) -> str:
         "have their context, the other products they use: mean and sd over "
         f"{options['n_seeds']} seeds beside the paper's figures. Which users keep it is drawn with the seed of the "
         "fit. "
-        f"{say_sources(options['corpora'])} AUA is not public: simulated, the classes are the clusters that the users "
-        "were drawn from. Paper: UAI 2016, table 4."
+        f"{say_sources(options['corpora'], MC2)} AUA is not public: simulated, the classes are the clusters that the "
+        "users were drawn from. Paper: UAI 2016, table 4."
     )
 
 

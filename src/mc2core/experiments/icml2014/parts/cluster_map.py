@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from mc2core.corpus import Corpus
 from mc2core.engines.baselines.base import features, one_thread, random_state
 from mc2core.experiments.report import style
-from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.claims import Claim, judge, mean_of
 from mc2core.model import Model
+from mc2core.sources.origins import MC2
 
 #: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
 LEAST_DOCUMENTS = 5
@@ -23,55 +24,56 @@ SEPARATED = 0.9
 _PERPLEXITY = 30.0
 
 
-def choose(models: Sequence[Model], n_clusters: int) -> tuple[Model, np.ndarray]:
-    """The fit with the most clusters of at least LEAST_DOCUMENTS documents (of equals the first), in its last sample,
-    and the numbers of its largest clusters, (n_clusters,) int, largest first.
-
-    ValueError where it has fewer than ``n_clusters`` of them.
-    """
-    sizes = [np.bincount(model.last.cluster) for model in models]
-    usable = [int((one >= LEAST_DOCUMENTS).sum()) for one in sizes]
-    best = int(np.argmax(usable))
-    if usable[best] < n_clusters:
-        raise ValueError(
-            f"figure6.n_clusters is {n_clusters}, but no fit has more than {usable[best]} clusters of at least "
-            f"{LEAST_DOCUMENTS} documents"
-        )
-    return models[best], np.argsort(-sizes[best], kind="stable")[:n_clusters]
+def largest_clusters(model: Model) -> np.ndarray:
+    """Clusters of at least LEAST_DOCUMENTS documents in the last sample, (n,) int, largest first."""
+    sizes = np.bincount(model.last.cluster)
+    return np.argsort(-sizes, kind="stable")[: int((sizes >= LEAST_DOCUMENTS).sum())]
 
 
 def describe(corpus: Corpus, models: Sequence[Model], n_clusters: int = 7) -> pd.DataFrame:
-    """A row for each document of the largest clusters: document, seed (of the fit), cluster (1 is the largest), class,
-    x, y.
+    """A row for each document of the largest clusters of each fit that has as many of at least LEAST_DOCUMENTS
+    documents in its last sample: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
 
     Documents are their words and the counts of all contexts side by side, as tf-idf of length 1
     (:func:`mc2core.engines.baselines.base.features`): the data, not what the model made of them. x and y are t-SNE's
-    (van der Maaten and Hinton, 2008) with perplexity 30, or a third of the documents if that is less.
+    (van der Maaten and Hinton, 2008) with perplexity 30, or a third of the documents if that is less. ``drawn`` marks
+    the fit with the most such clusters, of equals the first.
 
     Raises
     ------
     ValueError
-        The corpus is not the one that was fitted or has no label for each document; too few clusters.
+        The corpus is not the one that was fitted or has no label for each document; no fit has enough clusters.
     """
     for model in models:
         model.check_fitted(corpus)
     if not isinstance(corpus.labels, np.ndarray):
         raise ValueError("the classes cannot be shown: each document of the corpus needs one label")
-    model, largest = choose(models, n_clusters)
-    rank = {cluster: place + 1 for place, cluster in enumerate(largest)}
-    rows = np.flatnonzero(np.isin(model.last.cluster, largest))
+    usable = [largest_clusters(model) for model in models]
+    best = int(np.argmax([len(one) for one in usable]))
+    if len(usable[best]) < n_clusters:
+        raise ValueError(
+            f"figure6.n_clusters is {n_clusters}, but no fit has more than {len(usable[best])} clusters of at least "
+            f"{LEAST_DOCUMENTS} documents"
+        )
     names = corpus.label_names or [f"class {number + 1}" for number in range(int(corpus.labels.max()) + 1)]
-    x, y = _plane(features(corpus.subset(rows), "tfidf", "t-SNE").toarray()).T
-    return pd.DataFrame(
-        {
+    parts = []
+    for model, found in zip(models, usable, strict=True):
+        if len(found) < n_clusters:
+            continue
+        rank = {cluster: place + 1 for place, cluster in enumerate(found[:n_clusters])}
+        rows = np.flatnonzero(np.isin(model.last.cluster, found[:n_clusters]))
+        x, y = _plane(features(corpus.subset(rows), "tfidf", "t-SNE").toarray()).T
+        part = {
             "document": rows,
             "seed": model.provenance.get("seed"),
             "cluster": [rank[cluster] for cluster in model.last.cluster[rows]],
             "class": [names[label] for label in corpus.labels[rows]],
             "x": x,
             "y": y,
+            "drawn": model is models[best],
         }
-    )
+        parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
 
 
 def _plane(table: np.ndarray) -> np.ndarray:
@@ -99,22 +101,27 @@ def neighbours_alike(table: pd.DataFrame) -> pd.Series:
     return pd.Series((values[others] == values[:, None]).mean(axis=1), index=table.index)
 
 
-def judge(table: pd.DataFrame, dataset: str) -> Claim:
-    """Clusters are separated where on average SEPARATED of a document's nearest neighbours are of its cluster."""
-    share = neighbours_alike(table)
-    by_cluster = share.groupby(table["cluster"]).mean()
-    chance = float((table["cluster"].value_counts(normalize=True) ** 2).sum())
-    return Claim(
+def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
+    """Clusters are separated where on average SEPARATED of a document's nearest neighbours are of its cluster, over
+    the maps of all fits.
+    """
+    means = {seed: neighbours_alike(one).mean() for seed, one in table.groupby("seed")}
+    drawn = table[table["drawn"]]
+    by_cluster = neighbours_alike(drawn).groupby(drawn["cluster"]).mean()
+    chance = float((drawn["cluster"].value_counts(normalize=True) ** 2).sum())
+    return judge(
         dataset,
         f"{len(by_cluster)} clusters separated",
-        bool(share.mean() >= SEPARATED),
-        f"{share.mean():.0%} of nearest neighbours on the map are in the same cluster, {SEPARATED:.0%} wanted; from "
-        f"{by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance",
+        [mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")],
+        f"{means[drawn['seed'].iloc[0]]:.0%} of nearest neighbours on the map are in the same cluster, {SEPARATED:.0%} "
+        f"wanted; from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance",
+        favours=MC2,
     )
 
 
 def draw(table: pd.DataFrame, source: str) -> Figure:
-    """The map twice, coloured by cluster and by class."""
+    """The map of the fit that is drawn twice, coloured by cluster and by class."""
+    table = table[table["drawn"]]
     figure = style.new_figure(7.4, 4.9)
     left, right = figure.subplots(1, 2)
     sizes = table["cluster"].value_counts()

@@ -14,9 +14,10 @@ from scipy import stats
 from mc2core.corpus import Corpus
 from mc2core.experiments.icml2014.parts.recovery import FOUND_WITHIN, match_topics
 from mc2core.experiments.report import style
-from mc2core.experiments.report.claims import Claim
+from mc2core.experiments.report.claims import Claim, judge, not_computed, share_of
 from mc2core.families import NormalGamma
 from mc2core.model import Model
+from mc2core.sources.origins import MC2
 from mc2core.sources.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
 from mc2core.sources.simulated.truth import Truth
 
@@ -191,8 +192,8 @@ def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
     text = "LDA and HDP mix up M and N, I and T"
     absent = [method for method in ("LDA", "HDP") if not models.get(method)]
     if absent:
-        return Claim("letters", text, None, f"no fit of {' and '.join(absent)}")
-    holds, numbers = True, []
+        return not_computed("letters", text, f"no fit of {' and '.join(absent)}")
+    shares, numbers = [], []
     for pair in PAIRS:
         parts = []
         for method, fits in models.items():
@@ -202,12 +203,15 @@ def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
             parts.append(
                 f"{method} {counts} of {len(fits)} fits (nearest topic at {min(near for _, near in ends):.2f})"
             )
-            holds = holds and (method not in ("LDA", "HDP") or found.count("mixed up") > len(fits) / 2)
+            if method in ("LDA", "HDP"):
+                shares.append(
+                    share_of(f"{'/'.join(pair)} mixed up by {method} in", [end == "mixed up" for end in found])
+                )
         numbers.append(f"{'/'.join(pair)}: {', '.join(parts)}")
-    return Claim("letters", text, holds, "; ".join(numbers))
+    return judge("letters", text, shares, "; ".join(numbers), favours=MC2)
 
 
-def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
+def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
     """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters."""
     n_clusters = len(truth.cluster_weights)
     clusters, large = zip(*(sizes(model) for model in models), strict=True)
@@ -216,17 +220,19 @@ def judge(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
     ]
     n_letters = len(truth.word_given_topic)
     return [
-        Claim(
+        judge(
             "letters",
             f"{sweeps} sweeps recover K = {n_clusters}",
-            clusters.count(n_clusters) > len(models) / 2,
-            f"{clusters.count(n_clusters)} of {len(models)} fits; K {', '.join(map(str, clusters))}; clusters with at "
-            f"least {LARGE:.0%} of the documents {', '.join(map(str, large))}",
+            [share_of(f"K = {n_clusters} in", [one == n_clusters for one in clusters])],
+            f"K {', '.join(map(str, clusters))}; clusters with at least {LARGE:.0%} of the documents "
+            f"{', '.join(map(str, large))}",
+            favours=MC2,
         ),
-        Claim(
+        judge(
             "letters",
             f"{sweeps} sweeps recover all {n_letters} letters",
-            found.count(n_letters) > len(models) / 2,
+            [share_of(f"{n_letters} letters in", [one == n_letters for one in found])],
             f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
+            favours=MC2,
         ),
     ]

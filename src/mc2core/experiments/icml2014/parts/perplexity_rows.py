@@ -40,11 +40,11 @@ def perplexity_rows(
 
     Parameters
     ----------
-    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``contexts``, ``perplexity``
-        (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``, ``topics``,
-        ``seconds``, ``threads``.
+    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``seed``, ``contexts``,
+        ``perplexity`` (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``,
+        ``topics``, ``seconds``, ``threads``.
     paper : columns method, features, dataset, perplexity as printed, and clusters, topics where they are.
-    estimators : of the plan. Column ``perplexity``, by which claims are judged, is of the first one or what stands for
+    estimators : of the plan. Column ``perplexity`` is of the first one or what stands for
         it in a row, which column ``estimator`` names; the others are columns of their own.
     features : the paper's names of them, by the contexts of a fit, sorted.
 
@@ -67,11 +67,27 @@ def perplexity_rows(
     return pd.DataFrame(rows)
 
 
+def perplexities(
+    scores: Sequence[Mapping[str, Any]],
+    estimators: Sequence[str],
+    features: Mapping[tuple[str, ...], str] = FEATURES,
+) -> dict[str, dict[tuple[str, str], pd.Series]]:
+    """What claims are judged by: ``{dataset: {(method, features): perplexity by seed}}``, of the arguments of
+    :func:`perplexity_rows`. Fits without one are left out.
+    """
+    flat = pd.DataFrame([_flat(one, estimators, features) for one in scores]).dropna(subset="perplexity")
+    found: dict[str, dict[tuple[str, str], pd.Series]] = {one["title"]: {} for one in scores}
+    for key, fits in flat.groupby(["dataset", "method", "features"], sort=False):
+        dataset, method, seen = (str(one) for one in key)
+        found[dataset][method, seen] = fits.set_index("seed")["perplexity"]
+    return found
+
+
 def _flat(
     score: Mapping[str, Any], estimators: Sequence[str], features: Mapping[tuple[str, ...], str]
 ) -> dict[str, Any]:
     contexts = tuple(sorted(score["contexts"]))
-    names = ("source", "documents", "method", "clusters", "topics", "seconds", "threads", "estimator")
+    names = ("source", "documents", "method", "seed", "clusters", "topics", "seconds", "threads", "estimator")
     return {
         "dataset": score["title"],
         "features": features.get(contexts, "+".join(("words", *contexts))),

@@ -7,7 +7,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mc2core.experiments.report import style
-from mc2core.experiments.report.claims import Claim, no_further_than_seeds
+from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
+from mc2core.sources.origins import MC2
 
 _AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
 _OTHER = {"n_tokens": "n_documents", "n_documents": "n_tokens"}
@@ -55,21 +56,22 @@ def draw(points: pd.DataFrame) -> Figure:
     return figure
 
 
-def judge(points: pd.DataFrame) -> list[Claim]:
+def judge_gains(rows: pd.DataFrame) -> list[Claim]:
     """The paper's claim on each axis; not computed where there is one size only.
 
-    Context helps most where there is least: its gain in mean NMI at the smallest size exceeds that at the largest.
+    Context helps most where there is least: its gain in NMI at the smallest size exceeds that at the largest, paired by
+    the repeat.
     """
     claims = []
     for axis, label in _AXES.items():
-        table = points[points["axis"] == axis].pivot(index=axis, columns="with_context").sort_index()
-        gain = (table["nmi"][True] - table["nmi"][False]).to_numpy()
-        sizes = table.index.to_numpy()
-        sd = table["nmi_sd"].iloc[[0, -1]].to_numpy().max()
-        numbers = f"gain in NMI {gain[0]:+.3f} at {sizes[0]}, {gain[-1]:+.3f} at {sizes[-1]}"
-        text, holds = f"context helps most where {label.removeprefix('number of ')} are few", None
-        if len(sizes) > 1:
-            numbers += no_further_than_seeds(gain[0] - gain[-1], sd, "repeats", digits=3)
-            holds = bool(gain[0] > gain[-1])
-        claims.append(Claim("letters", text, holds, numbers))
+        text = f"context helps most where {label.removeprefix('number of ')} are few"
+        table = rows[rows["axis"] == axis].pivot(index="repeat", columns=[axis, "with_context"], values="nmi")
+        few, many = (end(table.columns.unique(axis)) for end in (min, max))
+        gain = {size: table[size][True] - table[size][False] for size in (few, many)}
+        numbers = f"gain in NMI {gain[few].mean():+.3f} at {few}, {gain[many].mean():+.3f} at {many}"
+        if few == many:
+            claims.append(not_computed("letters", text, numbers))
+            continue
+        lead = difference(gain[few], gain[many], above=0, digits=3, over="repeats")
+        claims.append(judge("letters", text, [lead], numbers, favours=MC2))
     return claims
