@@ -82,14 +82,17 @@ def candidates(schema):
 #: what Python has a number for and plans a word, "inf"
 IN_PYTHON_ALONE = {"document_concentration": math.inf}
 #: what a setting needs beside it
-BESIDE = {"token_contexts": {"kernel": "collapsed", "one_cluster_per_document": True}}
+BESIDE = {
+    "token_contexts": {"kernel": "collapsed", "one_cluster_per_document": True},
+    "global_step": {"n_tables": 2},
+}
 
 
 @pytest.mark.parametrize(("engine", "setting"), SETTINGS)
 def test_the_schema_refuses_what_the_constructor_refuses(engine, setting):
     schema = SCHEMA[engine]["properties"][setting]
     beside, seen = BESIDE.get(setting, {}), set()
-    contexts = {"year": {"family": "normal_gamma"}} if beside else {}
+    contexts = {"year": {"family": "normal_gamma"}} if setting == "token_contexts" else {}
     for value in candidates(schema):
         refused = refusal(make, engine, {setting: value} | beside, contexts)
         by_schema = refusal(schemas.check_values, {setting: value}, SCHEMA[engine], "plan")

@@ -119,6 +119,8 @@ def draw_case(seed: int, number: int) -> Case:
             "schedule": pick("default", "paper"),
             "initialisation": pick("seeded", "gibbs", "random"),
         }
+        if settings["n_tables"] and settings["batch_size"]:
+            settings["global_step"] = pick("sequential", "joint")
         if settings["n_tables"] is None and rng.random() < 0.5:
             settings["document_concentration"] = pick("learn", positive())
     if kind == "unusable":

@@ -12,6 +12,7 @@ from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 from mc2core.engines.running.loop import fit
 from mc2core.engines.svi import local
 from mc2core.engines.svi.state import Concentrations, divergence, step_concentrations
+from mc2core.engines.svi.sticks import stick_posterior
 from mc2core.engines.svi.tables import statistics
 from mc2core.engines.svi.tables.state import topic_shares
 from mc2core.engines.svi.tables.step import step_tables, step_topics
@@ -183,6 +184,31 @@ def test_context_gradient(at_a_point):
             ]
         )
         np.testing.assert_allclose(numeric[k], fisher @ (target.natural[k] - state.natural[k]), rtol=1e-4, atol=1e-6)
+
+
+def test_a_joint_step_follows_all_natural_gradients_from_one_point():
+    """UAI16, Algorithm 1: a mini-batch that is the whole corpus, at rate 1, takes each global to its target."""
+    corpus = small_corpus(2)
+    ends = {}
+    for global_step in ("joint", "sequential"):
+        engine = engine_of(
+            learn_concentrations=False, batch_size=corpus.n_documents, delay=0.0, global_step=global_step
+        )
+        state = engine.init(corpus, 2)
+        state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
+        n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)[2:]
+        expected, known = state.expectations(), engine.concentrations(state)
+        at_start = expected.table_topic.sum(axis=(0, 1))
+        engine.step(corpus, state, 2, 1)
+        ends[global_step] = state, topic_words, stick_posterior(at_start, known.mean[2])
+        np.testing.assert_allclose(state.table_topic, expected.log_topic + log_likelihood, rtol=1e-10)
+        np.testing.assert_allclose(state.table_sticks, stick_posterior(n_kt, known.mean[1]), rtol=1e-10)
+    state, topic_words, topic_sticks = ends["joint"]
+    np.testing.assert_allclose(state.topic_words, topic_words, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(state.topic_sticks, topic_sticks, rtol=1e-10)
+    state, topic_words, topic_sticks = ends["sequential"]
+    assert np.abs(state.topic_words - topic_words).max() > 0.1
+    assert np.abs(state.topic_sticks - topic_sticks).max() > 0.01
 
 
 def test_concentrations_are_where_their_gradient_is_zero():

@@ -44,6 +44,7 @@ SCHEDULES = {"default": (64.0, 0.7), "paper": (1.0, 0.8)}
 #: delay of the default schedule where documents have proportions of their own: more of the start is to be learnt anew
 OWN_DELAY = 8.0
 INITIALISATIONS = ("seeded", "gibbs", "random")
+GLOBAL_STEPS = ("sequential", "joint")
 # parts of an epoch, at most
 _PARTS = 32
 # a batch of fewer numbers, distinct words by topics and clusters, is done before its blocks have gone to other threads
@@ -69,6 +70,9 @@ class SVI(Engine):
         document_concentration "auto" is a 32nd of the corpus, 20 to 400: an epoch of fewer steps hardly leaves its start.
     schedule : {"default", "paper"}, default "default"
         Rates (t + delay)**-forgetting of mini-batches t = 1, 2, ...; paper is delay 1, forgetting 0.8.
+    global_step : {"sequential", "joint"}, default "sequential"
+        With tables: whether topics follow the tables' new topics, or all globals step at once from where they were
+        (UAI16, Algorithm 1), which may lower the ELBO of a full batch. Joint needs n_tables and a batch_size.
     delay : float in [0, inf) or None, default None
         rho, in place of the schedule's. With a document_concentration the default schedule's is 8.
     forgetting : float in (0.5, 1] or None, default None
@@ -123,6 +127,7 @@ class SVI(Engine):
         n_topics: int | None = None,
         batch_size: int | str | None = "auto",
         schedule: str = "default",
+        global_step: str = "sequential",
         delay: float | None = None,
         forgetting: float | None = None,
         contexts: Mapping[str, Any] | None = None,
@@ -144,6 +149,12 @@ class SVI(Engine):
             raise ValueError(f"batch_size is {batch_size!r}; it must be a whole number, 'auto' or None")
         self.batch_size = batch_size if batch_size in (None, "auto") else whole("batch_size", batch_size)
         self.schedule = choice("schedule", schedule, SCHEDULES)
+        self.global_step = choice("global_step", global_step, GLOBAL_STEPS)
+        if self.global_step == "joint" and (self.n_tables is None or self.batch_size is None):
+            raise ValueError(
+                "global_step is 'joint', which needs n_tables and mini-batches; "
+                f"n_tables is {n_tables}, batch_size {batch_size}"
+            )
         self.document_concentration = omega_of(document_concentration)
         has_own = self.document_concentration != "inf"
         if has_own and self.n_tables is not None:

@@ -37,7 +37,8 @@ class TablePart(GlobalPart):
     """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks. The global step has two halves.
 
     Sticks, tables and contexts come first and then, given the tables' new topics, the topics. q(c_kt) and q(psi_m)
-    enter each other's targets, so moving both at once could lower the ELBO even with the whole corpus and rate 1.
+    enter each other's targets, so moving both at once, as the engine's ``global_step`` "joint" does, could lower the
+    ELBO even with the whole corpus and rate 1.
     """
 
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
@@ -112,7 +113,8 @@ class TablePart(GlobalPart):
         step_tables(
             state, expected, concentrations, documents, batch.columns, sums.n_kt, sums.log_likelihood, scale, rate
         )
-        _, table_topic = topic_shares(state.table_topic)
+        is_joint = self.engine.global_step == "joint"
+        table_topic = expected.table_topic if is_joint else topic_shares(state.table_topic)[1]
         topic_words = statistics.topic_statistics(likelihoods, mass, table_topic, pool)
         step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
         return BatchSums(documents, sums, batch.words, topic_words)
