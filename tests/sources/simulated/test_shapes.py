@@ -259,6 +259,69 @@ def test_blocks_do_not_repeat_each_other(monkeypatch):
     assert (counts.sum(axis=1) == 100).all()
 
 
+# -- the law that is none of the compared models' ------------------------------------------------------------------
+def test_correlated_words_are_bursty_as_an_urn_is(monkeypatch):
+    """With one topic, two tokens of a document are the same word with probability (1 + u q) / (1 + u), u the urn's mass
+    and q that of two independent draws (Dirichlet compound multinomial)."""
+    monkeypatch.setattr(shapes, "_URN", 20.0)
+    p = np.array([[0.1, 0.2, 0.3, 0.4]])
+    n, length = 6000, 30
+    zeros = np.zeros(n, dtype=int)
+    counts, share = shapes._draw_correlated(zeros, np.full(n, length), np.ones((1, 1)), p, 3)
+    counts = counts.toarray()
+    assert (counts.sum(axis=1) == length).all()
+    assert share.tolist() == [[1.0]]
+    assert counts.mean(axis=0) / length == pytest.approx(p[0], abs=0.01)
+    q = (p**2).sum()
+    pairs = (counts * (counts - 1)).sum(axis=1) / (length * (length - 1))
+    assert pairs.mean() == pytest.approx((1 + 20 * q) / 21, abs=5 * pairs.std() / np.sqrt(n))
+    assert counts.var(axis=0) == pytest.approx(length * (p * (1 - p))[0] * (length + 20) / 21, rel=0.1)  # DCM's
+
+
+def test_correlated_documents_have_proportions_of_their_own_that_vary_together():
+    """One word a topic, no repeats: counts tell the proportions, whose logarithms have the factors' covariance."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shapes, "_URN", 1e12)
+        n, m = 400, 4
+        cluster, lengths = np.arange(n) % 2, np.full(n, 5000)
+        tau = np.array([[0.7, 0.1, 0.1, 0.1], [0.1, 0.1, 0.1, 0.7]])
+        counts, _ = shapes._draw_correlated(cluster, lengths, tau, np.eye(m), 5)
+        loadings = 0.3 * streams.generator(5, "simulated factors").standard_normal((m, 10))
+    logs = np.log(counts.toarray() + 0.5)
+    logs -= logs.mean(axis=1, keepdims=True)
+    within = np.concatenate([logs[cluster == k] - logs[cluster == k].mean(axis=0) for k in range(2)])
+    centring = np.eye(m) - 1 / m
+    expected = centring @ (loadings @ loadings.T + np.eye(m)) @ centring
+    assert np.cov(within.T) == pytest.approx(expected, abs=0.35)  # 5 standard errors of a variance near 1.3
+    centres = np.log(tau + 0.01 / m)
+    ahead = logs[cluster == 0].mean(axis=0) - logs[cluster == 1].mean(axis=0)
+    assert ahead == pytest.approx(centring @ (centres[0] - centres[1]), abs=0.6)
+
+
+def test_correlated_corpora_are_as_bursty_as_nips():
+    """Real NIPS has 0.41 distinct words a token; MC2's law 0.66."""
+    shape = replace(SHAPES["nips"], n_documents=200)
+    share = {law: simulate(shape, 0, law=law)[0] for law in shapes.LAWS}
+    distinct = {law: corpus.content.nnz / corpus.n_tokens for law, corpus in share.items()}
+    assert 0.36 < distinct["correlated"] < 0.45 < 0.6 < distinct["mc2"]
+    assert (share["mc2"].labels == share["correlated"].labels).all()
+    assert (share["mc2"].contexts["year"] == share["correlated"].contexts["year"]).all()
+
+
+def test_correlated_blocks_do_not_hang_on_each_other(monkeypatch):
+    lengths = np.random.default_rng(0).integers(0, 60, 50)
+    monkeypatch.setattr(shapes, "_BLOCK_TOKENS", 300)
+    p = np.full((1, 1000), 0.001)
+    counts, _ = shapes._draw_correlated(np.zeros(50, dtype=int), lengths, np.ones((1, 1)), p, 7)
+    assert np.asarray(counts.sum(axis=1)).ravel().tolist() == lengths.tolist()
+    assert len(np.unique(counts[lengths > 20].toarray(), axis=0)) == (lengths > 20).sum()
+
+
+def test_another_law_is_refused():
+    with pytest.raises(ValueError, match="law is 'lda'; it must be one of mc2, correlated"):
+        simulate(SHAPES["nips"], 0, law="lda")
+
+
 def test_a_seed_is_a_corpus():
     one, truth = simulate(SHAPES["nips"], seed=8, scale=0.05)
     same, same_truth = simulate(SHAPES["nips"], seed=8, scale=0.05)
