@@ -92,27 +92,33 @@ def test_a_claim_holds_where_all_its_statistics_do_and_prints_the_one_that_decid
 def test_data_drawn_from_the_model_that_a_claim_favours_say_nothing():
     held = judge("NIPS", "MC2 below HDP", [mean_of("x", [-1.0, -1.1], below=0, digits=1)], favours="MC2")
     assert held.verdict == "holds"
-    for source, label, verdict in (
-        ("simulated", "simulated (MC2)", "says nothing here"),
-        ("real", "real", "holds"),
-        ("real excerpt", "real excerpt", "holds"),
+    bursty = "simulated (correlated topics, bursty words)"
+    for corpus, label, verdict in (
+        ({"source": "simulated"}, "simulated (MC2)", "says nothing here"),
+        ({"source": "simulated", "drawn_from": "mc2"}, "simulated (MC2)", "says nothing here"),
+        ({"source": "simulated", "drawn_from": "correlated"}, bursty, "holds"),
+        ({"source": "real", "drawn_from": "mc2"}, "real", "holds"),
+        ({"source": "real excerpt"}, "real excerpt", "holds"),
     ):
-        (found,) = on_data([held], {"NIPS": data_of("nips", source)})
+        (found,) = on_data([held], {"NIPS": data_of("nips", corpus)})
         assert (found.data, found.verdict) == (label, verdict)
         assert found.numbers.endswith(held.numbers)
-    (found,) = on_data([held], {"NIPS": data_of("nips", "simulated")})
+    (found,) = on_data([held], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
     assert found.numbers.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
     # data of another model, a claim on two forms of one model, and what was not computed
     mixture = Data("simulated (mixture of multinomials)", "mixture of multinomials")
     assert on_data([held], {"NIPS": mixture})[0].verdict == "holds"
     neutral = judge("NIPS", "SVI reaches Gibbs", [mean_of("x", [-1.0, -1.1], below=0, digits=1)])
     absent = not_computed("NIPS", "MC2 below HDP", "no fit of HDP")
-    verdicts = [one.verdict for one in on_data([neutral, absent], {"NIPS": data_of("nips", "simulated")})]
+    verdicts = [
+        one.verdict
+        for one in on_data([neutral, absent], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
+    ]
     assert verdicts == ["holds", "not computed"]
 
 
 def test_claims_on_data_that_the_paper_draws_itself_are_judged():
-    assert data_of("letters", "simulated") == Data("simulated as in the paper (MC2)", "")
+    assert data_of("letters", {"source": "simulated"}) == Data("simulated as in the paper (MC2)", "")
 
 
 def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused():
@@ -128,6 +134,9 @@ def test_every_dataset_has_a_name_and_each_simulator_a_model(tmp_path):
     about = prepare("aua", tmp_path / "aua", source="simulated", settings={"scale": 0.0005})
     assert (about["title"], about["drawn_from"]) == ("AUA", "MC2")
     assert "simulated data (MC2), AUA-shaped" in (tmp_path / "aua/datasheet.md").read_text()
+    settings = {"scale": 0.0005, "drawn_from": "correlated"}
+    about = prepare("aua", tmp_path / "other", source="simulated", settings=settings)
+    assert about["drawn_from"] == "correlated topics, bursty words"
 
 
 def test_captions_say_from_which_model_data_were_drawn():

@@ -116,10 +116,12 @@ class Target:
         """Where it is defined."""
         return f"{__package__}.{self.name.replace('_', '.', 1)}"
 
-    def sources(self, plan: Plan) -> dict[str, str]:
-        """{dataset: its source} of the data that its claims may be on."""
-        chosen = {name: entry["source"] for name, entry in plan.corpora_of(self.datasets).items()}
-        return chosen | dict.fromkeys(self.draws, "simulated")
+    def sources(self, plan: Plan) -> dict[str, dict[str, str]]:
+        """What the plan says of the data that its claims may be on: ``source`` and ``drawn_from`` by dataset."""
+        said = ("source", "drawn_from")
+        chosen = plan.corpora_of(self.datasets).items()
+        known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
+        return known | {name: {"source": "simulated"} for name in self.draws}
 
     def outputs(self, folder: str = "results") -> dict[str, str]:
         """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
@@ -144,7 +146,9 @@ def registry() -> dict[str, Target]:
     return found
 
 
-def make(name: str, files: Files, options: Options, sources: Mapping[str, str], stem: str | os.PathLike[str]) -> None:
+def make(
+    name: str, files: Files, options: Options, sources: Mapping[str, Mapping[str, Any]], stem: str | os.PathLike[str]
+) -> None:
     """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
 
     sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
@@ -154,7 +158,7 @@ def make(name: str, files: Files, options: Options, sources: Mapping[str, str], 
 
     target, stem = registry()[name], Path(stem)
     built = target.build(files, options)
-    data = {ORIGINS[dataset].title: data_of(dataset, source) for dataset, source in sources.items()}
+    data = {ORIGINS[dataset].title: data_of(dataset, corpus) for dataset, corpus in sources.items()}
     claims = on_data(built.claims, data)
     if target.is_table:
         from mc2core.experiments.report.tables import write_table

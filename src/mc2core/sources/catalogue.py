@@ -24,7 +24,7 @@ from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.dumps import corpora
 from mc2core.sources.dumps.corpora import Files, Reading
-from mc2core.sources.origins import ORIGINS
+from mc2core.sources.origins import ORIGINS, model_of
 from mc2core.sources.own import reading as importing
 from mc2core.sources.simulated import encyclopaedia, letters, shapes
 from mc2core.sources.simulated.truth import Truth
@@ -58,8 +58,8 @@ class Dataset:
 
 
 def _shaped(name: str) -> Simulator:
-    def simulate(seed: int, scale: float = 1.0) -> tuple[Corpus, Truth]:
-        return shapes.simulate(shapes.SHAPES[name], seed, scale)
+    def simulate(seed: int, scale: float = 1.0, drawn_from: str = "mc2") -> tuple[Corpus, Truth]:
+        return shapes.simulate(shapes.SHAPES[name], seed, scale, drawn_from)
 
     return simulate
 
@@ -229,7 +229,7 @@ def prepare(
         "dataset": name,
         "title": ORIGINS[name].title,
         "source": source,
-        "drawn_from": ORIGINS[name].model if source == "simulated" else None,
+        "drawn_from": model_of(name, chosen) if source == "simulated" else None,
         "settings": chosen,
         "seed": seed,
         "documents": whole.n_documents,

@@ -5,9 +5,13 @@ Light to load: every job of a workflow reads it, and few need the readers and si
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-MC2, MIXTURE = "MC2", "mixture of multinomials"
+MC2, MIXTURE, CORRELATED = "MC2", "mixture of multinomials", "correlated topics, bursty words"
+#: what the setting ``drawn_from`` of a simulated corpus names (:data:`mc2core.sources.simulated.shapes.LAWS`)
+LAWS = {"mc2": MC2, "correlated": CORRELATED}
 
 
 @dataclass(frozen=True)
@@ -15,7 +19,7 @@ class Origin:
     """A dataset's name, and its simulator's model.
 
     title : as figures and tables name it.
-    model : what its simulator draws from; "" where there is nothing to draw.
+    model : what its simulator draws from where the plan does not say; "" where there is nothing to draw.
     by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
     """
 
@@ -57,10 +61,19 @@ ORIGINS = {
 }
 
 
-def data_of(dataset: str, source: str) -> Data:
-    """What a dataset (of ORIGINS) with a ``source`` (of :data:`mc2core.sources.catalogue.SOURCES`) is."""
-    origin = ORIGINS[dataset]
-    if source != "simulated":
-        return Data(source)
-    how = "simulated as in the paper" if origin.by_paper else "simulated"
-    return Data(f"{how} ({origin.model})", "" if origin.by_paper else origin.model)
+def model_of(dataset: str, corpus: Mapping[str, Any]) -> str:
+    """What a simulated corpus is drawn from; ``corpus`` is its entry in the plan."""
+    return LAWS[corpus["drawn_from"]] if "drawn_from" in corpus else ORIGINS[dataset].model
+
+
+def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
+    """What a dataset (of ORIGINS) is.
+
+    corpus : its entry in the plan: ``source`` (of :data:`mc2core.sources.catalogue.SOURCES`) and, if it can be drawn in
+        several ways, ``drawn_from``.
+    """
+    if corpus["source"] != "simulated":
+        return Data(corpus["source"])
+    is_by_paper, model = ORIGINS[dataset].by_paper, model_of(dataset, corpus)
+    how = "simulated as in the paper" if is_by_paper else "simulated"
+    return Data(f"{how} ({model})", "" if is_by_paper else model)

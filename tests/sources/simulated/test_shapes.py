@@ -11,6 +11,7 @@ from scipy import stats
 
 from mc2core.compute import streams
 from mc2core.model import clustering
+from mc2core.sources.origins import LAWS
 from mc2core.sources.simulated import letters, shapes
 from mc2core.sources.simulated.names import author_names, pseudo_words
 from mc2core.sources.simulated.shapes import SHAPES, WholeNumber, draw_counts, simulate
@@ -301,7 +302,7 @@ def test_correlated_documents_have_proportions_of_their_own_that_vary_together()
 def test_correlated_corpora_are_as_bursty_as_nips():
     """Real NIPS has 0.41 distinct words a token; MC2's law 0.66."""
     shape = replace(SHAPES["nips"], n_documents=200)
-    share = {law: simulate(shape, 0, law=law)[0] for law in shapes.LAWS}
+    share = {law: simulate(shape, 0, drawn_from=law)[0] for law in LAWS}
     distinct = {law: corpus.content.nnz / corpus.n_tokens for law, corpus in share.items()}
     assert 0.36 < distinct["correlated"] < 0.45 < 0.6 < distinct["mc2"]
     assert (share["mc2"].labels == share["correlated"].labels).all()
@@ -318,8 +319,8 @@ def test_correlated_blocks_do_not_hang_on_each_other(monkeypatch):
 
 
 def test_another_law_is_refused():
-    with pytest.raises(ValueError, match="law is 'lda'; it must be one of mc2, correlated"):
-        simulate(SHAPES["nips"], 0, law="lda")
+    with pytest.raises(ValueError, match="drawn_from is 'lda'; allowed: mc2, correlated"):
+        simulate(SHAPES["nips"], 0, drawn_from="lda")
 
 
 def test_a_seed_is_a_corpus():

@@ -23,12 +23,12 @@ def say_names(names: Iterable[str]) -> str:
 def say_source(name: str, corpus: Mapping[str, Any]) -> str:
     """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
     scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" and "scale" in corpus else ""
-    return f"{ORIGINS[name].title}: {data_of(name, corpus['source']).label}{scale}"
+    return f"{ORIGINS[name].title}: {data_of(name, corpus).label}{scale}"
 
 
 def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
     """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
     said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
-    if favoured and any(data_of(name, corpus["source"]).owner == favoured for name, corpus in corpora.items()):
+    if favoured and any(data_of(name, corpus).owner == favoured for name, corpus in corpora.items()):
         said.append(f"Data drawn from {favoured} say nothing of claims in favour of {favoured}.")
     return " ".join(said)

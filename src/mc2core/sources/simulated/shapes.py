@@ -23,8 +23,10 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import ndtr, ndtri, softmax
 
+from mc2core.base.checks import choice
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
+from mc2core.sources.origins import LAWS
 from mc2core.sources.simulated.names import author_names, pseudo_words
 from mc2core.sources.simulated.truth import Truth
 
@@ -32,7 +34,6 @@ _BLOCK_TOKENS = 1 << 20
 # Zipf's law in Mandelbrot's form, fitted by eye to the real NIPS counts, where stop words are out: the commonest word
 # has 0.9 % of all tokens and the unigram distribution a perplexity of 2,907 (of 13,649 words)
 _ZIPF_EXPONENT, _ZIPF_SHIFT = 1.15, 0.004
-LAWS = ("mc2", "correlated")
 # Of the law "correlated". The urn is chosen on the real NIPS counts: a document there has 0.41 distinct words a token,
 # here 0.40 (by MC2's law 0.66); two of its tokens are the same word with probability 0.0057, here 0.0029 (0.0011).
 _FACTORS, _FACTOR_SD, _OWN_SD, _LEAST_SHARE, _URN = 10, 0.3, 1.0, 0.01, 600.0
@@ -128,15 +129,14 @@ class Shape:
         )
 
 
-def simulate(shape: Shape, seed: int, scale: float = 1.0, law: str = "mc2") -> tuple[Corpus, Truth]:
-    """Draw a corpus of ``shape.scaled(scale)`` by one of LAWS, with its true clusters as labels.
+def simulate(shape: Shape, seed: int, scale: float = 1.0, drawn_from: str = "mc2") -> tuple[Corpus, Truth]:
+    """Draw a corpus of ``shape.scaled(scale)`` by the law ``drawn_from`` (of LAWS), with its true clusters as labels.
 
     The same shape, seed, scale and law give the same corpus. Under "correlated" the truth's ``topic_given_cluster`` is
     the mean of the documents' proportions. Memory: the corpus and 60 bytes for each of about a million tokens drawn
     at a time. ValueError for a negative seed, a scale that is not above 0, or another law.
     """
-    if law not in LAWS:
-        raise ValueError(f"law is {law!r}; it must be one of {', '.join(LAWS)}")
+    choice("drawn_from", drawn_from, LAWS)
     shape = shape.scaled(scale) if scale != 1.0 else shape
     rng = streams.generator(seed, "simulated globals")
     cluster_weights = _sticks(shape.group_concentration, shape.n_clusters, rng)
@@ -146,7 +146,7 @@ def simulate(shape: Shape, seed: int, scale: float = 1.0, law: str = "mc2") -> t
     cluster = rng.choice(shape.n_clusters, size=shape.n_documents, p=cluster_weights)
     mean = rng.gamma(shape.length_shape, (shape.mean_tokens - 1) / shape.length_shape, shape.n_documents)
     lengths = 1 + rng.poisson(mean)
-    if law == "mc2":
+    if drawn_from == "mc2":
         content = draw_counts(cluster, lengths, topic_given_cluster, word_given_topic, seed, "simulated words")
     else:
         content, topic_given_cluster = _draw_correlated(cluster, lengths, topic_given_cluster, word_given_topic, seed)
