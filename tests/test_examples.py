@@ -31,13 +31,13 @@ def test_python_examples_run(checkout, capsys, name):
     examples = blocks(name, "python")
     for example in examples:
         exec(compile(example, name, "exec"), scope)
-    assert len(examples) == {"README.md": 1, "docs/own_data.md": 3}[name]
+    assert len(examples) == {"README.md": 1, "docs/own_data.md": 4}[name]
     assert "ferry" in capsys.readouterr().out
 
 
 def test_the_guides_commands_run(checkout, capsys):
     commands = [line for block in blocks("docs/own_data.md", "sh") for line in block.splitlines()]
-    assert len(commands) == 3
+    assert len(commands) == 5
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     assert "counted as '(rare)'" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mc2core.sources.own.reading import LAYOUT, TOKENISERS, notes_of, read_own
+from mc2core.sources.own.reading import LAYOUT, notes_of, read_own
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -21,8 +21,8 @@ twice. The .txt files of a folder are documents with the columns text, file and 
 Words of running text are runs of letters, marks and digits of any script, with apostrophes inside. Chinese, Japanese
 and Thai, which have no spaces, become pairs of characters: for words, cut them yourself and import a bag.
 UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
-obs. --like leaves out, and counts, the words and values that the earlier import does not have; --labels, --id and
---keep are its own where the file has them, unless they are given."""
+obs. --like leaves out, and counts, the words and values that the earlier import does not have. Columns are its own, as
+far as the file has them, unless they are given: --context NAME=COLUMN names the column of a context anew."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +72,7 @@ def _add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--min-letters", type=int, metavar="N", help="of a word in running text (default 2)")
     parser.add_argument("--ngrams", type=int, metavar="N", help="count up to N words in a row as one more (default 1)")
     parser.add_argument(
-        "--tokeniser", choices=TOKENISERS, help="a-z: the papers' words, without accents (default unicode)"
+        "--tokeniser", choices=("unicode", "a-z"), help="a-z: the papers' words, without accents (default unicode)"
     )
     parser.add_argument(
         "--word-counts", choices=("raw", "presence", "log"), help="once a document, or 1 + floor(log2 n) times"
@@ -86,7 +86,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         dest="separators",
         action="append",
         metavar="[COLUMN=]SIGN",
-        help="between the names of a bag (default ;); may be given again",
+        help="between the names of a bag (default ;; none: a text is one name); may be given again",
     )
     parser.add_argument(
         "--rare",

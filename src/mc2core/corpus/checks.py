@@ -12,6 +12,11 @@ import scipy.sparse as sp
 from mc2core.corpus.files import Context
 
 
+def placeholders(n_words: int) -> list[str]:
+    """What stands for words that were not named; no names, wherever names are compared."""
+    return [f"w{word}" for word in range(n_words)]
+
+
 def whole_counts(matrix: Any, name: str, rows: int | None = None) -> sp.csr_matrix:
     """Check a matrix of counts and return it as canonical CSR (int32 counts, sorted, no stored zeros).
 

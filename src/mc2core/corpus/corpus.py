@@ -16,7 +16,15 @@ from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.corpus import saving
 from mc2core.corpus.building import frames
-from mc2core.corpus.checks import check_context, check_documents, check_labels, check_names, count_labels, whole_counts
+from mc2core.corpus.checks import (
+    check_context,
+    check_documents,
+    check_labels,
+    check_names,
+    count_labels,
+    placeholders,
+    whole_counts,
+)
 from mc2core.corpus.files import (
     Context,
     check_files,
@@ -29,11 +37,6 @@ from mc2core.corpus.files import (
     read_names,
 )
 from mc2core.corpus.sparse import take_rows
-
-
-def placeholders(n_words: int) -> list[str]:
-    """What stands for words that were not named; no names, wherever names are compared."""
-    return [f"w{word}" for word in range(n_words)]
 
 
 def _take(context: Context, rows: np.ndarray) -> Context:
@@ -63,8 +66,8 @@ class Corpus:
     Attributes
     ----------
     imported : dict or None
-        Form and settings of the import that read the documents (:func:`mc2core.sources.own.reading.read_own`), for
-        later ones.
+        Form and settings of the import that read the documents (:mod:`mc2core.corpus.building.settings`), for later
+        ones: ``mc2 import``, :meth:`from_texts`, :meth:`from_dataframe`.
 
     Raises
     ------
@@ -129,9 +132,12 @@ class Corpus:
             ``tokenise``, ``stop_words``, ``min_letters``, ``ngrams``: of
             :class:`mc2core.corpus.building.tokens.Tokeniser`; ``vocabulary`` (the words, in order), or
             ``min_documents``, ``max_share``, ``max_words`` (which are kept); ``word_counts`` ("raw", "presence" or
-            "log"); ``documents`` (a DataFrame of J rows).
+            "log"); ``documents`` (a DataFrame of J rows); ``like`` (a Model or a Corpus): the texts as those of it,
+            in its words, made as there, and in the columns, kinds and units of its contexts. What it does not have is
+            left out, counted and logged as a warning; a context that is not given is missing in every document. A
+            matrix of counts is taken to have its columns.
 
-        ValueError names each document that cannot be read, counted from 0.
+        ValueError names each document that cannot be read, counted from 0, or what contradicts ``like``.
         """
         return frames.from_texts(cls, texts, contexts, labels, **settings)
 
@@ -146,9 +152,10 @@ class Corpus:
             ``contexts``: columns, or ``{name: column}``, each of numbers, of dates (text is a name: ``pd.to_datetime``
             makes it a date), or of names or lists of names;
             ``labels``, ``id``: columns; ``keep``: columns beside the documents; ``separator``: sign between the names
-            of a text, which is one name otherwise; and those of :meth:`from_texts` on words.
+            of a text, which is one name otherwise; and those of :meth:`from_texts` on words. ``like``: as there; the
+            columns are those that it was read from (:meth:`from_dataframe`, ``mc2 import``), where no others are given.
 
-        ValueError names each row that cannot be read, by its index.
+        ValueError names each row that cannot be read, by its index, or what contradicts ``like``.
         """
         return frames.from_dataframe(cls, frame, text, **settings)
 

@@ -9,12 +9,15 @@ import functools
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus import Corpus
-from mc2core.corpus.corpus import placeholders
+from mc2core.corpus.checks import placeholders
+
+if TYPE_CHECKING:
+    from mc2core.corpus import Corpus
 
 logger = logging.getLogger(__name__)
 #: differences that a message shows

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from mc2core.base import storage
 from mc2core.base.checks import nearest
 from mc2core.corpus import Corpus, parts
+from mc2core.corpus.building.settings import parse_contexts
 from mc2core.corpus.files import CORPUS_FILES
 from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
@@ -124,7 +125,7 @@ def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _own_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
-    columns = dict(importing.parse_context(text) for text in settings["contexts"] or ())
+    columns = parse_contexts(settings["contexts"] or ())
     return {name: "number" if column.kind in ("number", "date") else "bag" for name, column in columns.items()}
 
 

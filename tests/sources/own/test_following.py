@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from mc2core import Corpus, Model, fit
 from mc2core.app.cli import main
+from mc2core.corpus.following import conform, pattern_of
 from mc2core.engines import Gibbs
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.sources.own.following import conform, pattern_of
 from mc2core.sources.own.reading import read_own
 
 ROWS = [
@@ -104,7 +104,7 @@ def test_new_documents_are_read_in_the_columns_of_the_earlier_ones(tmp_path, lik
         (3, "tokens", f"of a word unknown to {what}"),
         (2, "values of who", f"unknown to {what}"),
         (3, "counts of who", f"of a value unknown to {what}"),
-        (1, "columns", "the labels 'kind', not in the file or not in every document"),
+        (1, "columns", "the labels 'kind', not among those given or not in every document"),
     ]
 
 
@@ -149,11 +149,11 @@ def test_columns_that_the_file_lacks(tmp_path, like, suffix):
     assert corpus.contexts["who"].shape == (2, 4)
     assert len(corpus.documents.columns) == 0
     assert sorted((one.what, one.why) for one in dropped[2:]) == [
-        ("columns", "'key', not in the file"),
-        ("columns", "'title', not in the file"),
-        ("columns", "the labels 'kind', not in the file or not in every document"),
-        ("contexts", "who, which the file does not have: missing in every document"),
-        ("contexts", "year, which the file does not have: missing in every document"),
+        ("columns", "'key', not among those given"),
+        ("columns", "'title', not among those given"),
+        ("columns", "the labels 'kind', not among those given or not in every document"),
+        ("contexts", "who, which was not given: missing in every document"),
+        ("contexts", "year, which was not given: missing in every document"),
     ]
     with pytest.raises(ValueError, match="title"):
         read_own(path, {"keep": ["title"]}, like)
@@ -174,21 +174,78 @@ def test_labels_and_facts_may_be_other_ones(tmp_path, like):
 
 
 @pytest.mark.parametrize(
-    "given_",
+    ("given_", "message"),
     [
-        {"text": "body"},
-        {"bag": "body"},
-        {"contexts": ["who:bag"]},
-        {"min_letters": 3},
-        {"vocabulary": "v.txt"},
-        {"max_words": 5},
-        {"min_documents": 2},
+        ({"vocabulary": "v.txt"}, "'vocabulary' cannot be given: the {} that is followed has decided it"),
+        ({"max_words": 5}, "'max_words' cannot be given: the {} that is followed has decided it"),
+        ({"min_documents": 2}, "'min_documents' cannot be given: the {} that is followed has decided it"),
+        ({"rare": ["who=2"]}, "'rare' cannot be given: the {} that is followed has decided it"),
+        ({"min_letters": 3}, "'min_letters' is 3, but the {} that is followed has 2"),
+        ({"tokeniser": "a-z"}, "'tokeniser' is 'a-z', but the {} that is followed has 'unicode'"),
+        ({"word_counts": "log"}, "'word_counts' is 'log', but the {} that is followed has 'raw'"),
+        ({"contexts": ["author=who"]}, "context 'author' is none of those of the {}: who, year"),
+        ({"contexts": ["author=who:bag"]}, "context 'author' is none of those of the {}: who, year"),
+        ({"contexts": ["who=Year:number"]}, "context 'who' is read as numbers, but the {} has names there"),
     ],
 )
-def test_what_is_decided_cannot_be_given(tmp_path, like, given_):
-    message = rf"^{next(iter(given_))!r} cannot be given: the (model|corpus) that is followed has decided it$"
-    with pytest.raises(ValueError, match=message):
+def test_what_contradicts_the_earlier_documents_is_refused(tmp_path, like, given_, message):
+    message = message.format("model" if isinstance(like, Model) else "corpus")
+    with pytest.raises(ValueError, match=rf"^{message}$"):
         read_own(write(tmp_path / "new.csv", NEW), given_, like)
+
+
+#: columns of NEW as another file calls them
+OTHER = {"key": "number", "body": "abstract", "Year": "when", "who": "writers: all", "title": "title"}
+
+
+@pytest.mark.parametrize(
+    "contexts", [["year=when", "who=writers: all:bag"], ["who=writers: all:bag", "year=when:date"]]
+)
+def test_columns_may_be_named_anew(tmp_path, like, contexts):
+    """What they hold stays: words, kinds and units are the model's."""
+    renamed = [{OTHER[name]: value for name, value in row.items()} for row in NEW]
+    given_ = {"text": "abstract", "contexts": contexts, "id": "number", "min_letters": 2, "word_counts": "raw"}
+    corpus, dropped = read_own(write(tmp_path / "new.csv", renamed), given_, like)
+    same, as_before = read_own(write(tmp_path / "same.csv", NEW), {}, like)
+    assert corpus.digest == same.digest
+    assert dropped == as_before
+    assert corpus.units == same.units
+    assert corpus.documents.to_dict("list") == {"number": ["n0", "n1"], "title": ["N0", "N1"]}
+    # what came of it is followed by its new names
+    assert read_own(tmp_path / "new.csv", {}, corpus)[0].digest == same.digest
+
+
+def test_a_column_that_is_named_anew_must_be_there(tmp_path, like):
+    with pytest.raises(ValueError, match="writer"):
+        read_own(write(tmp_path / "new.csv", NEW), {"contexts": ["who=writer"]}, like)
+
+
+def test_words_that_are_cut_already_serve_a_model_of_text(tmp_path, like):
+    cut = [row | {"body": row["body"].replace(" ", ";")} for row in NEW]
+    corpus, _ = read_own(write(tmp_path / "new.csv", cut), {"bag": "body"}, like)
+    assert corpus.content.toarray().tolist() == [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+
+
+def test_separators_go_with_their_columns(tmp_path):
+    """A sign between the names of a column is that of the context's, whatever its column, and of no other."""
+    rows = [{"t": "ferry sail", "who": "ann|bob", "tags": "a,b"}, {"t": "sail", "who": "bob", "tags": "b"}]
+    settings_ = {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=|", "tags=,"]}
+    like, _ = read_own(write(tmp_path / "a.csv", rows), settings_)
+    new = write(tmp_path / "new.csv", [{"t": "ferry", "by": "bob|ann", "tags": "b"}])
+    corpus, _ = read_own(new, {"contexts": ["who=by"]}, like)
+    assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
+    other = write(tmp_path / "other.csv", [{"t": "ferry", "by": "bob/ann", "tags": "b"}])
+    corpus, _ = read_own(other, {"contexts": ["who=by"], "separators": ["by=/"]}, like)
+    assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
+    engine = Gibbs(contexts={"tags": DirichletCategorical()}, start_topics=2)
+    model = fit(like, engine, iterations=2, seed=0, progress=False).model
+    assert read_own(new, {}, model)[0].contexts["tags"].toarray().tolist() == [[0, 1]]
+
+
+def test_a_text_with_separators_in_it_may_be_one_name(tmp_path):
+    path = write(tmp_path / "a.csv", [{"t": "ferry", "who": "ann; bob", "tags": "a;b"}])
+    corpus, _ = read_own(path, {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=none"]})
+    assert corpus.context_names == {"who": ["ann; bob"], "tags": ["a", "b"]}
 
 
 def test_of_a_model_the_contexts_are_those_it_was_fitted_with(tmp_path, earlier):
@@ -234,8 +291,8 @@ def test_annotated_data(tmp_path):
     assert [(one.number, one.what) for one in dropped] == [
         (1, "words"), (7, "tokens"), (1, "contexts"), (1, "contexts"), (1, "columns")
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="'layer' cannot be given"):
-        read_own(other, {"layer": "counts"}, like)
+    with pytest.raises(ValueError, match="no 'count'; did you mean 'counts'"):
+        read_own(other, {"layer": "count"}, like)
 
 
 def test_what_was_not_imported_is_followed_where_columns_are_given(tmp_path):
@@ -313,9 +370,9 @@ def test_columns_are_rearranged_as_by_hand(rows, wanted):
     known = {name for row in rows for name in row if name in wanted}
     if not known and corpus.n_tokens:
         with pytest.raises(ValueError, match=re.escape(f"among the {len(wanted)} words")):
-            conform(corpus, pattern_of(like))
+            conform(Corpus, corpus, pattern_of(like))
         return
-    found, dropped = conform(corpus, pattern_of(like))
+    found, dropped = conform(Corpus, corpus, pattern_of(like))
     assert found.content.toarray().tolist() == [[row.get(name, 0) for name in wanted] for row in rows]
     lost = [(name, count) for row in rows for name, count in row.items() if name not in wanted]
     numbers = {one.what: one.number for one in dropped}

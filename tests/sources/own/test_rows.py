@@ -186,9 +186,9 @@ def test_russian_dates_separators_and_rare_values_on_the_command_line(tmp_path, 
     assert Corpus.load(tmp_path / "n").n_documents == 1
 
 
-def test_an_import_from_before_other_scripts_is_followed_with_the_letters_a_to_z(tmp_path):
-    old = Corpus([[1, 1, 1]], ["eric", "stra", "tree"])
-    old.imported = {"form": "a table", "settings": {"text": "t", "min_letters": 3}}
+def test_a_corpus_of_the_letters_a_to_z_is_followed_with_them(tmp_path):
+    (tmp_path / "old.jsonl").write_text(json.dumps({"t": "eric stra tree"}) + "\n")
+    old, _ = read_own(tmp_path / "old.jsonl", {"text": "t", "tokeniser": "a-z"})
     (tmp_path / "new.jsonl").write_text(json.dumps({"t": "Éric, Straße, TREE's tree of"}) + "\n")
     corpus, _ = read_own(tmp_path / "new.jsonl", {}, old)
     assert corpus.content.toarray().tolist() == [[1, 1, 2]]

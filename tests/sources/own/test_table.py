@@ -274,7 +274,7 @@ def test_other_files_and_layouts_are_refused(tmp_path):
         VocabularyRule(max_words=0)
     with pytest.raises(ValueError, match="min_letters is 0; it must be a whole number of at least 1"):
         Tokeniser(min_letters=0)
-    with pytest.raises(ValueError, match="a fixed vocabulary and a rule for one exclude each other"):
+    with pytest.raises(ValueError, match="a given vocabulary is kept as it is"):
         read_table(tmp_path / "a.jsonl", Layout("t"), ["x"], VocabularyRule())
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import MIRROR
 
+from mc2core.corpus.building.letters import words_of
 from mc2core.sources.formats import xmlstream
 from mc2core.sources.text import wikitext, wordcount
-from mc2core.sources.text import words as text
 from mc2core.sources.text.namespaces import Namespaces
 
 FOLDER = MIRROR / "wikipedia"
@@ -23,7 +23,7 @@ needs_mirror = pytest.mark.skipif(
 
 
 def words(markup):
-    return text.words_of(wikitext.plain_text(markup.encode())[0].decode(), 1, ())
+    return words_of(wikitext.plain_text(markup.encode())[0].decode(), 1, ())
 
 
 # -- mark-up -------------------------------------------------------------------------------------------------
@@ -135,8 +135,8 @@ def test_words_agree_with_mwparserfromhell():
         for node in [*nodes, *code.filter_tags(matches=lambda tag: str(tag.tag) in hidden)]:
             if code.contains(node):
                 code.remove(node)
-        expected = Counter(text.words_of(re.sub(r"https?://\S+|__[A-Z]+__", " ", code.strip_code()), 3, ()))
-        found = Counter(text.words_of(wikitext.plain_text(body.encode())[0].decode(), 3, ()))
+        expected = Counter(words_of(re.sub(r"https?://\S+|__[A-Z]+__", " ", code.strip_code()), 3, ()))
+        found = Counter(words_of(wikitext.plain_text(body.encode())[0].decode(), 3, ()))
         both, ours, theirs = both + (found & expected).total(), ours + found.total(), theirs + expected.total()
     assert theirs > 5000
     assert both > 0.99 * ours
@@ -155,7 +155,7 @@ def counted(texts, min_letters=3):
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.text("aAbB é́ﬁ-"), max_size=5), st.integers(1, 4))
 def test_compiled_words_are_those_of_the_plain_function(texts, min_letters):
-    expected = [dict(Counter(text.words_of(one, min_letters, ()))) for one in texts]
+    expected = [dict(Counter(words_of(one, min_letters, ()))) for one in texts]
     assert counted(texts, min_letters) == expected
 
 
@@ -171,7 +171,7 @@ def test_words_are_told_apart_however_many_and_long():
 
 def test_every_character_folds_as_in_the_plain_function():
     every = "".join(f"ab{chr(code)}cd " for code in range(0x21000) if not 0xD800 <= code < 0xE000)
-    assert counted([every], 1) == [dict(Counter(text.words_of(every, 1, ())))]
+    assert counted([every], 1) == [dict(Counter(words_of(every, 1, ())))]
     beyond = "".join(map(chr, range(0x20000, 0x110000)))
     assert not re.search("[a-z]", unicodedata.normalize("NFKD", beyond.lower()))
     assert counted([f"ab{chr(0x20000)}cd{chr(0x10FFFF)}e"], 1) == [{"ab": 1, "cd": 1, "e": 1}]

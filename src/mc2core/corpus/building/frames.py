@@ -6,6 +6,7 @@ A corpus offers these functions as its own, so its class, ``make``, is handed to
 from __future__ import annotations
 
 import datetime
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,13 +15,38 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
+from mc2core.corpus import following
 from mc2core.corpus.building.cells import is_missing
-from mc2core.corpus.building.columns import ContextColumn, Layout
-from mc2core.corpus.building.counts import VocabularyRule
+from mc2core.corpus.building.columns import NUMBERS, ContextColumn, Layout
+from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.rows import Make, corpus_of_rows
-from mc2core.corpus.building.tokens import Tokenise, Tokeniser
+from mc2core.corpus.building.settings import (
+    FUNCTION,
+    NONE,
+    TABLE,
+    TEXTS,
+    WORDS,
+    complete,
+    layout_of,
+    rule_of,
+    stored,
+    tokeniser_of,
+)
+from mc2core.corpus.building.tokens import Tokenise
 
-_TEXT, _LABEL = "texts", "labels"
+logger = logging.getLogger(__name__)
+
+_TEXT, _LABELS = "texts", "labels"
+_OF_WORDS = (
+    "vocabulary",
+    "stop_words",
+    "min_letters",
+    "ngrams",
+    "min_documents",
+    "max_share",
+    "max_words",
+    "word_counts",
+)
 
 
 def from_texts(
@@ -30,85 +56,45 @@ def from_texts(
     labels: Sequence[Any] | None = None,
     *,
     documents: pd.DataFrame | None = None,
-    vocabulary: Sequence[str] | None = None,
+    like: Any = None,
     tokenise: Tokenise | None = None,
-    stop_words: Any = "default",
-    min_letters: int | None = None,
-    ngrams: int = 1,
-    min_documents: int = 1,
-    max_share: float = 1.0,
-    max_words: int | None = None,
-    word_counts: str = "raw",
+    **words: Any,
 ) -> Any:
     """See :meth:`mc2core.Corpus.from_texts`."""
     if isinstance(texts, str):
         raise ValueError("texts is one text; a list of texts, one a document, is needed")
+    pattern, given = _pattern(like), _given(tokenise, words)
+    settings = complete(given if pattern is None else following.follow(pattern, TEXTS, given)[0])
     columns: dict[str, Any] = {_TEXT: list(texts)}
     layout_contexts: dict[str, ContextColumn] = {}
-    given: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for name, values in (contexts or {}).items():
         if sp.issparse(values) or (isinstance(values, np.ndarray) and values.ndim == 2):
-            given[name] = values  # counts, checked by Corpus
+            counts[name] = values  # checked by Corpus
             continue
         columns[f"contexts[{name!r}]"] = listed = list(values)
-        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(listed))
+        layout_contexts[name] = ContextColumn(f"contexts[{name!r}]", _kind_of(name, listed, pattern))
     if labels is not None:
-        columns[_LABEL] = list(labels)
+        columns[_LABELS] = list(labels)
     n_documents = len(columns[_TEXT])
     for name, listed in columns.items():
         if len(listed) != n_documents:
             raise ValueError(f"{name} has {len(listed)} entries, but there are {n_documents} texts")
-    rule = _rule(vocabulary, min_documents, max_share, max_words)
     layout = Layout(
         _TEXT,
         contexts=layout_contexts,
-        labels=None if labels is None else _LABEL,
-        tokeniser=Tokeniser(tokenise, stop_words=stop_words, min_letters=min_letters, ngrams=ngrams),
+        labels=None if labels is None else _LABELS,
+        tokeniser=tokeniser_of(settings, tokenise),
         separators={"": None},
-        word_counts=word_counts,
+        word_counts=settings["word_counts"],
     )
     rows = zip(*(columns[name] for name in layout.columns), strict=True)
     placed = ((f"index {place}", row) for place, row in enumerate(rows))
-    corpus, _ = corpus_of_rows(make, "texts", placed, layout, vocabulary, rule)
-    return _complete(make, corpus, given, contexts or {}, documents)
-
-
-def _rule(
-    vocabulary: Sequence[str] | None, min_documents: int, max_share: float, max_words: int | None
-) -> VocabularyRule | None:
-    rule = VocabularyRule(min_documents, max_words, max_share)
-    if vocabulary is None:
-        return rule
-    if rule != VocabularyRule():
-        raise ValueError("a given vocabulary is kept as it is: min_documents, max_share and max_words are for none")
-    return None
-
-
-def _kind_of(values: Sequence[Any]) -> str:
-    """ "number", "date" or "bag": what the values that are there are."""
-    present = [value for value in values if not is_missing(value)]
-    if present and all(isinstance(value, datetime.date | np.datetime64) for value in present):
-        return "date"
-    if all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present):
-        return "number"
-    return "bag"
-
-
-def _complete(
-    make: Make, corpus: Any, given: Mapping[str, Any], order: Iterable[str], documents: pd.DataFrame | None
-) -> Any:
-    """The corpus with contexts that are counts already, in their place, and the table of documents."""
-    if not given and documents is None:
-        return corpus
-    return make(
-        corpus.content,
-        corpus.vocabulary,
-        {name: given[name] if name in given else corpus.contexts[name] for name in order},
-        corpus.labels,
-        documents,
-        context_names=corpus.context_names,
-        label_names=corpus.label_names,
-    )
+    corpus, dropped = corpus_of_rows(make, "texts", placed, layout, settings.get("vocabulary"), rule_of(settings))
+    if counts or documents is not None:
+        corpus = _with_counts(make, corpus, counts, contexts or {}, documents, pattern)
+    corpus.imported = stored(TEXTS, {name: settings[name] for name in WORDS})
+    return corpus if pattern is None else _like(make, corpus, pattern, dropped)
 
 
 def from_dataframe(
@@ -122,43 +108,107 @@ def from_dataframe(
     id: str | None = None,
     keep: Sequence[str] = (),
     separator: str | None = None,
-    vocabulary: Sequence[str] | None = None,
+    like: Any = None,
     tokenise: Tokenise | None = None,
-    stop_words: Any = "default",
-    min_letters: int | None = None,
-    ngrams: int = 1,
-    min_documents: int = 1,
-    max_share: float = 1.0,
-    max_words: int | None = None,
-    word_counts: str = "raw",
+    **words: Any,
 ) -> Any:
     """See :meth:`mc2core.Corpus.from_dataframe`."""
     if not isinstance(frame, pd.DataFrame):
         raise ValueError(f"frame is {type(frame).__name__}; a pandas DataFrame is needed")
-    content = [(kind, column) for kind, column in (("text", text), ("bag", bag)) if column is not None]
-    if len(content) != 1:
-        raise ValueError("give the column of the words, either as 'text' or as 'bag'")
     for name, several in (("contexts", contexts), ("keep", keep)):
         if isinstance(several, str):
             raise ValueError(f"{name} is {several!r}; a list of columns is needed: [{several!r}]")
-    columns = {}
-    for name, column in contexts.items() if isinstance(contexts, Mapping) else ((one, one) for one in contexts):
-        columns[name] = ContextColumn(column, _kind_of(_cells(frame, column)))
-    layout = Layout(
-        content[0][1],
-        content[0][0],
-        columns,
-        labels=labels,
-        id=id,
-        keep=keep,
-        tokeniser=Tokeniser(tokenise, stop_words=stop_words, min_letters=min_letters, ngrams=ngrams),
-        separators={"": separator},
-        word_counts=word_counts,
-    )
+    frame, pattern, given = frame.rename(columns=str), _pattern(like), _given(tokenise, words)
+    one_each = {"text": text, "bag": bag, "labels": labels, "id": id}
+    given |= {name: str(column) for name, column in one_each.items() if column is not None}
+    given |= {"keep": [str(column) for column in keep]} if len(keep) else {}
+    given |= {"separators": [separator]} if separator is not None else {}
+    columns = contexts if isinstance(contexts, Mapping) else {str(column): column for column in contexts}
+    given["contexts"] = [
+        f"{name}={column}:{_kind_of(name, _cells(frame, str(column)), pattern)}" for name, column in columns.items()
+    ]
+    settings, optional = (given, set[str]()) if pattern is None else following.follow(pattern, TABLE, given)
+    settings = complete(settings, NONE)
+    layout = layout_of(settings, optional, tokenise).without(optional - set(frame.columns))
     cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
-    rule = _rule(vocabulary, min_documents, max_share, max_words)
-    return corpus_of_rows(make, "frame", placed, layout, vocabulary, rule)[0]
+    corpus, dropped = corpus_of_rows(make, "frame", placed, layout, settings.get("vocabulary"), rule_of(settings))
+    corpus.imported = stored(TABLE, settings)
+    if pattern is None:
+        return corpus
+    return _like(make, corpus, pattern, [*dropped, *following.lacking(corpus, settings, optional)])
+
+
+def _pattern(like: Any) -> following.Pattern | None:
+    return None if like is None else following.pattern_of(like)
+
+
+def _given(tokenise: Tokenise | None, words: Mapping[str, Any]) -> dict[str, Any]:
+    """What was said of words, in the settings of an import. TypeError for a setting that is none."""
+    for name in words:
+        if name not in _OF_WORDS:
+            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, _OF_WORDS)}")
+    given = {name: one for name, one in words.items() if one is not None}
+    if "vocabulary" in given:
+        given["vocabulary"] = list(given["vocabulary"])
+    if "stop_words" in words:
+        wanted = words["stop_words"]
+        given["stop_words"] = NONE if wanted is None else wanted if isinstance(wanted, str) else list(wanted)
+    return given if tokenise is None else given | {"tokeniser": FUNCTION}
+
+
+def _kind_of(name: str, values: Sequence[Any], pattern: following.Pattern | None) -> str:
+    """ "number", "date" or "bag": what the values that are there are; as in ``pattern`` where there is one."""
+    present = [value for value in values if not is_missing(value)]
+    if present and all(isinstance(value, datetime.date | np.datetime64) for value in present):
+        found = "date"
+    elif all(isinstance(value, int | float | np.number) and not isinstance(value, bool) for value in present):
+        found = "number"
+    else:
+        found = "bag"
+    if pattern is None:
+        return found
+    kind = pattern.kind_of(name)
+    return found if kind in NUMBERS and found == "date" else kind
+
+
+def _with_counts(
+    make: Make,
+    corpus: Any,
+    counts: Mapping[str, Any],
+    order: Iterable[str],
+    documents: pd.DataFrame | None,
+    pattern: following.Pattern | None,
+) -> Any:
+    """The corpus with contexts that are counts already, in their place, and the table of documents.
+
+    Beside a pattern the columns of counts are taken to be its own; ValueError where there are more or fewer.
+    """
+    names = dict(corpus.context_names)
+    for name, matrix in counts.items():
+        if pattern is not None:
+            names[name] = columns = pattern.columns_of(name) or []
+            if matrix.shape[1] != len(columns):
+                found, known = matrix.shape[1], len(columns)
+                raise ValueError(f"contexts[{name!r}] has {found} columns, but {pattern.what} has {known} there")
+    return make(
+        corpus.content,
+        corpus.vocabulary,
+        {name: counts[name] if name in counts else corpus.contexts[name] for name in order},
+        corpus.labels,
+        documents,
+        context_names=names,
+        label_names=corpus.label_names,
+    )
+
+
+def _like(make: Make, corpus: Any, pattern: following.Pattern, dropped: Sequence[Dropped]) -> Any:
+    """The corpus in the columns of a pattern; what was lost is logged, as datasheets tell it of files."""
+    followed, unknown = following.conform(make, corpus, pattern)
+    if lost := [*dropped, *unknown]:
+        listed = "; ".join(f"{one.number:,} {one.what}: {one.why}" for one in lost)
+        logger.warning("of the new documents, these were left out: %s", listed)
+    return followed
 
 
 def _cells(frame: pd.DataFrame, name: str) -> list[Any]:

@@ -104,7 +104,7 @@ def corpus_of_rows(
         Names the source and each bad row's place and column, what was found and what is allowed; one sentence for one.
     """
     if vocabulary is not None and rule is not None:
-        raise ValueError("a fixed vocabulary and a rule for one exclude each other")
+        raise ValueError("a given vocabulary is kept as it is: min_documents, max_share and max_words are for none")
     bad = BadRows() if bad is None else bad
     parts = _Parts(layout, vocabulary, decimal_comma)
     n_rows = _gather(rows, list(parts), bad)

@@ -10,7 +10,7 @@ import stop_words
 from mc2core.base.checks import choice
 
 # Function words and contractions; words that can be the subject of a text ("system", "fire", which some lists carry)
-# are not here. The papers' corpora have a list of their own (mc2core.sources.text.words), of three letters or more.
+# are not here. The papers' corpora have a list of their own (letters.py), of words of three letters or more.
 _ENGLISH = """
     a about above across after again against ain't all almost along already also although always am among an and
     another any anybody anyone anything are aren't around as at be because been before behind being below beneath

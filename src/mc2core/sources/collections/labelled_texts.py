@@ -1,6 +1,6 @@
 """Texts with one class each, a file a text: the ohsumed abstracts and the State of the Union addresses.
 
-Words are those of :func:`mc2core.sources.text.words.words_of` that are in at least ``MIN_DOCUMENTS`` of all texts.
+Words are those of :func:`mc2core.corpus.building.letters.words_of` that are in at least ``MIN_DOCUMENTS`` of all texts.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import pandas as pd
 
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import CountsBuilder, Dropped, VocabularyRule
+from mc2core.corpus.building.letters import words_of
 from mc2core.sources.formats import archives
-from mc2core.sources.text import words as text
 
 MIN_DOCUMENTS = 5
 MAX_TEXT_BYTES = 4 * 2**20
@@ -45,7 +45,7 @@ def read_ohsumed(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]:
 
     def abstract(match: re.Match[str], content: str) -> _Text:
         facts = {"id": match[3], "part": "train" if match[1] == "training" else "test"}
-        return _Text(match[2], facts, Counter(text.words_of(content)))
+        return _Text(match[2], facts, Counter(words_of(content)))
 
     return _corpus(_read(Path(path), _ABSTRACT, "{training,test}/Cnn/NUMBER", abstract))
 
@@ -60,7 +60,7 @@ def read_addresses(path: str | os.PathLike[str]) -> tuple[Corpus, list[Dropped]]
 
     def address(match: re.Match[str], content: str) -> _Text:
         facts = {"id": match[1], "year": int(match[2]), "president": match[3]}
-        return _Text(match[3], facts, Counter(text.words_of(content.partition("\n")[2])))
+        return _Text(match[3], facts, Counter(words_of(content.partition("\n")[2])))
 
     texts = _read(Path(path), _ADDRESS, "YEAR-President.txt", address, _README)
     corpus, dropped = _corpus(texts, {"year": np.array([float(one.facts["year"]) for one in texts])})

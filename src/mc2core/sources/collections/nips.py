@@ -1,8 +1,8 @@
 """NIPS 0-12 (1987-1999): Heinrich's text form of Roweis' counts, ``nips-corpus-20111211.zip``.
 
 Words of the papers are the content; contexts are ``author`` (1 for each author of a paper), ``title`` (counts of the
-title's words, :func:`mc2core.sources.text.words.words_of`) and ``year`` (of the conference: 1987 + volume); labels are
-the sections of the proceedings.
+title's words, :func:`mc2core.corpus.building.letters.words_of`) and ``year`` (of the conference: 1987 + volume);
+labels are the sections of the proceedings.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.letters import words_of
 from mc2core.sources.formats import archives, ldac
-from mc2core.sources.text import words as text
+from mc2core.sources.text.words import count_words
 
 FIRST_YEAR = 1987
 _MEMBERS = (
@@ -74,7 +75,7 @@ def read(path: str | os.PathLike[str]) -> Corpus:
         if len(label) != 1:
             raise ValueError(f"{path}: nips.labels, line {i + 1} holds {len(label)} numbers; one is needed")
     titles = [" ".join(title.split()) for title in lines["nips.docs"]]
-    title_counts, title_words = text.count_words(text.words_of(title) for title in titles)
+    title_counts, title_words = count_words(words_of(title) for title in titles)
     return Corpus(
         content,
         vocabulary,

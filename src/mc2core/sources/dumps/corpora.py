@@ -15,9 +15,9 @@ import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.building.letters import STOP_WORDS
 from mc2core.sources.dumps import categorygraph, pubmed, shards, wikipedia
 from mc2core.sources.dumps.vocabulary import count_vocabulary, read_vocabulary
-from mc2core.sources.text.words import STOP_WORDS
 
 Files = Mapping[str, Sequence[Path]]
 """Input files by role: "shards", "vocabulary", "writers", ..."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from mc2core.base import storage
+from mc2core.corpus.building.letters import STOP_WORDS
 from mc2core.sources.dumps.shards import MIN_LETTERS, Chosen
-from mc2core.sources.text import words as text
 
 #: Words held at a time while the vocabulary is counted; beyond that, runs are spilled to disk and merged.
 RUN_WORDS = 2_000_000
@@ -24,7 +24,7 @@ def count_vocabulary(
     scratch: str | os.PathLike[str],
     *,
     min_letters: int = MIN_LETTERS,
-    stop_words: Collection[str] = text.STOP_WORDS,
+    stop_words: Collection[str] = STOP_WORDS,
 ) -> list[str]:
     """The ``size`` most frequent words of the chosen documents (None: all of them), in alphabetical order.
 

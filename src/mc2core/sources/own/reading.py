@@ -4,36 +4,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mc2core.base.checks import choice, whole
+from mc2core.base.checks import whole
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
-    from mc2core.corpus.building.columns import ContextColumn, Rare
     from mc2core.corpus.building.counts import Dropped
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.building.tokens import Tokeniser
-    from mc2core.sources.own.following import Followed, Pattern
+    from mc2core.corpus.following import Followed
 
 _DOCWORD = re.compile(r".*\.txt(\.gz)?")
-_TABLE, _UCI, _ANNDATA = "a table", "UCI bag-of-words", "AnnData"
 _COLUMNS = (
     *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "ngrams"),
-    *("separators", "date_format", "word_counts"),
+    *("separators", "date_format", "word_counts", "labels", "id", "keep"),
 )
-_FACTS = ("labels", "id", "keep")
-_WORDS = ("vocabulary", "min_documents", "max_share", "max_words", "rare")
-TOKENISERS = ("unicode", "a-z")
 #: settings that each form of input takes
 _SETTINGS = {
-    _TABLE: (*_COLUMNS, *_FACTS, *_WORDS, "skip_bad"),
-    _UCI: ("vocabulary",),
-    _ANNDATA: ("contexts", "labels", "layer", "date_format"),
+    "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
+    "UCI bag-of-words": ("vocabulary",),
+    "AnnData": ("contexts", "labels", "layer", "date_format"),
 }
 #: all of them
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
@@ -52,9 +44,10 @@ def read_own(
         ``skip_bad``: so many bad rows of a table are left out.
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
-        the same form, the file's columns are known too, and only ``labels``, ``id`` and ``keep`` may be given; they are
-        the earlier ones otherwise, as far as the file has them. Where it does not, columns are given as ever. A
-        context that the file lacks is missing in every document.
+        the same form, the file's columns are known too; those that are given stand in their place, a context's under
+        its name in ``like``, "[NAME=]COLUMN" taking its kind as well. Where it does not, columns are given as ever. A
+        context, labels, id or kept column that the file lacks and that is not given is left out and told; the context
+        is missing in every document.
     bad : takes up the bad rows of a table.
 
     Returns
@@ -68,12 +61,13 @@ def read_own(
         A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
         without any word of ``like``.
     """
+    from mc2core.corpus import Corpus, following
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.sources.own import following
+    from mc2core.corpus.building.settings import ANNDATA, TABLE, UCI, complete, stored
 
     name = "" if path.is_dir() else path.name.lower()
-    form = _ANNDATA if name.endswith(".h5ad") else _UCI if _DOCWORD.fullmatch(name) else _TABLE
+    form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
     given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
     for setting in given:
         if setting not in _SETTINGS[form]:
@@ -81,80 +75,38 @@ def read_own(
     if "stop_words" in given:
         given["stop_words"] = _stop_words(given["stop_words"])
     pattern = None if like is None else following.pattern_of(like)
-    earlier = {} if pattern is None else _earlier(pattern, form, given)
-    used: dict[str, Any] = ({"tokeniser": "unicode"} if form == _TABLE else {}) | earlier | given
+    used, optional = (given, set[str]()) if pattern is None else following.follow(pattern, form, given)
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
-        used["text"] = "text"
+        used = {"text": "text"} | used
+    if form == TABLE:
+        used = complete(used)
     bad = BadRows() if bad is None else bad
     bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
-    corpus, dropped = _read(path, form, used, _columns(earlier) - _columns(given), bad)
-    stored = {setting: value for setting, value in used.items() if setting not in (*_WORDS, "skip_bad")}
-    stored |= {setting: list(stored[setting]) for setting in ("contexts", "keep", "separators") if setting in stored}
-    corpus.imported = {"form": form, "settings": stored}
+    corpus, dropped = _read(path, form, used, optional, bad)
+    corpus.imported = stored(form, used)
     if pattern is None:
         return corpus, dropped
-    lacking = _lacking(corpus, earlier)
-    corpus, unknown = following.conform(corpus, pattern)
-    return corpus, [*dropped, *unknown, *lacking]
+    gone = following.lacking(corpus, used, optional)
+    corpus, unknown = following.conform(Corpus, corpus, pattern)
+    return corpus, [*dropped, *unknown, *gone]
 
 
 def _read(
     path: Path, form: str, settings: Mapping[str, Any], optional: set[str], bad: BadRows
 ) -> tuple[Corpus, list[Dropped]]:
     """The file as it is; ``optional`` columns may be absent."""
-    from mc2core.corpus.building.columns import CONTENT_KINDS, Layout
-    from mc2core.corpus.building.counts import VocabularyRule
+    from mc2core.corpus.building.settings import ANNDATA, UCI, layout_of, parse_contexts, rule_of
     from mc2core.sources.own import annotated, table, uci
 
-    contexts = _contexts(settings.get("contexts", ()))
-    if form == _ANNDATA:
+    if form == ANNDATA:
         labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
-        arguments = path, contexts, labels, layer, sorted(optional), date_format
+        arguments = path, parse_contexts(settings.get("contexts", ())), labels, layer, sorted(optional), date_format
         annotated.rehearse(*arguments)
         return annotated.read(*arguments), []
-    if form == _UCI:
+    if form == UCI:
         return uci.read(path, settings.get("vocabulary")), []
-    content = [kind for kind in CONTENT_KINDS if kind in settings]
-    if len(content) != 1:
-        raise ValueError(f"{path}: give the column of the words, either as 'text' or as 'bag' or 'counts'")
-    rule = None
-    limits = {name: settings[name] for name in ("min_documents", "max_words", "max_share") if name in settings}
-    if limits:
-        rule = VocabularyRule(**limits)
-    layout = Layout(
-        settings[content[0]],
-        content[0],
-        contexts,
-        labels=settings.get("labels"),
-        id=settings.get("id"),
-        keep=settings.get("keep", ()),
-        tokeniser=_tokeniser(settings),
-        optional=optional,
-        separators=dict(map(_separator, settings.get("separators", ()))),
-        date_format=settings.get("date_format"),
-        rare=dict(map(_rare, settings.get("rare", ()))),
-        word_counts=settings.get("word_counts", "raw"),
-    )
     vocabulary = table.read_vocabulary(settings["vocabulary"]) if "vocabulary" in settings else None
-    return table.read_table(path, layout, vocabulary, rule, bad)
-
-
-def _tokeniser(settings: Mapping[str, Any]) -> Tokeniser:
-    """The tokeniser of running text."""
-    from mc2core.corpus.building.tokens import Tokeniser
-    from mc2core.sources.text import words
-
-    name = choice("tokeniser", settings["tokeniser"], TOKENISERS)
-    wanted: Any = settings.get("stop_words", "english")
-    wanted = None if wanted == "none" else wanted
-    if name == "unicode":
-        return Tokeniser(stop_words=wanted, min_letters=settings.get("min_letters"), ngrams=settings.get("ngrams", 1))
-    return Tokeniser(
-        partial(words.words_of, min_letters=1, stop_words=words.STOP_WORDS if wanted == "english" else ()),
-        stop_words=None if wanted == "english" else wanted,
-        min_letters=settings.get("min_letters", 3),
-        ngrams=settings.get("ngrams", 1),
-    )
+    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad)
 
 
 def _stop_words(wanted: str) -> str | list[str]:
@@ -188,75 +140,3 @@ def notes_of(corpus: Corpus) -> list[str]:
         times = {"presence": "once", "log": "1 + floor(log2 n) times, n being how often it is there"}
         notes.append(f"each word of a document is counted {times[settings['word_counts']]}")
     return notes
-
-
-def _separator(text: str) -> tuple[str, str]:
-    """``"tags=,"`` as (column, sign); the column is "", all of them, where it is left out."""
-    column, sign, separator = text.rpartition("=")
-    return (column, separator) if sign and column and separator else ("", text)
-
-
-def _rare(text: str) -> tuple[str, Rare]:
-    """``"author=2:pool"`` as (context, what becomes of its rare values)."""
-    from mc2core.corpus.building.columns import Rare
-
-    name, _, rest = text.partition("=")
-    number, colon, pool = rest.partition(":")
-    if not (name and number.isdecimal() and int(number) > 0 and pool == ("pool" if colon else "")):
-        raise ValueError(f"rare {text!r} must have the form CONTEXT=N or CONTEXT=N:pool, N at least 1")
-    return name, Rare(int(number), bool(colon))
-
-
-def _earlier(pattern: Pattern, form: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``pattern`` says of the columns of a file of this form; ValueError where ``given`` says it as well."""
-    is_known = pattern.form == form
-    if is_known and form == _TABLE:
-        # imports from before there were others knew the letters a-z only
-        pattern = replace(pattern, settings={"tokeniser": "a-z", **pattern.settings})
-    for setting in given:
-        if form != _UCI and (setting in _WORDS or (is_known and setting not in (*_FACTS, "skip_bad"))):
-            raise ValueError(f"{setting!r} cannot be given: {pattern.what} that is followed has decided it")
-    if not is_known:
-        return {}
-    earlier = {setting: value for setting, value in pattern.settings.items() if setting not in given}
-    contexts = [text for text in earlier.get("contexts", ()) if parse_context(text)[0] in pattern.columns]
-    return earlier | {"contexts": contexts}
-
-
-def _lacking(corpus: Corpus, earlier: Mapping[str, Any]) -> list[Dropped]:
-    """Columns that an earlier import kept beside the documents and that ``corpus`` was made without."""
-    from mc2core.corpus.building.counts import Dropped
-
-    kept = [column for column in (earlier.get("id"), *earlier.get("keep", ())) if column]
-    lacking = [Dropped("columns", 1, f"{name!r}, not in the file") for name in kept if name not in corpus.documents]
-    if "labels" in earlier and corpus.labels is None:
-        lacking.append(
-            Dropped("columns", 1, f"the labels {earlier['labels']!r}, not in the file or not in every document")
-        )
-    return lacking
-
-
-def _columns(settings: Mapping[str, Any]) -> set[str]:
-    """Columns of contexts, labels, id and kept ones."""
-    columns = {parse_context(text)[1].column for text in settings.get("contexts", ())}
-    return columns | {settings[name] for name in ("labels", "id") if name in settings} | set(settings.get("keep", ()))
-
-
-def _contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
-    contexts: dict[str, ContextColumn] = {}
-    for name, column in map(parse_context, texts):
-        if name in contexts:
-            raise ValueError(f"context {name!r} is given twice")
-        contexts[name] = column
-    return contexts
-
-
-def parse_context(text: str) -> tuple[str, ContextColumn]:
-    """``"year=Publication year:number"`` as (name, column and kind); the name is the column's where it is left out."""
-    from mc2core.corpus.building.columns import ContextColumn
-
-    column, colon, kind = text.rpartition(":")
-    name, sign, rest = column.partition("=")
-    if not (colon and column and name):
-        raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
-    return name, ContextColumn(rest if sign else column, kind)

@@ -1,4 +1,4 @@
-"""Words of many texts counted at once, compiled: the same words as :func:`mc2core.sources.text.words.words_of`."""
+"""Words of many texts counted at once, compiled: the same words as :func:`mc2core.corpus.building.letters.words_of`."""
 
 from __future__ import annotations
 

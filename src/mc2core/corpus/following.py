@@ -1,18 +1,36 @@
-"""New documents in the columns of an earlier import: its words, the values, kinds and units of its contexts."""
+"""New documents in the columns of earlier ones: their words, the values, kinds and units of their contexts.
+
+What the words and contexts mean is the earlier documents' and stays. Which column holds what is the new documents':
+the same names as before, unless others are given.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus import Corpus
-from mc2core.corpus.building.columns import POOLED
+from mc2core.corpus.building.columns import CONTENT_KINDS, NUMBERS, POOLED
 from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.building.settings import (
+    CHOSEN,
+    TABLE,
+    TEXTS,
+    TOKENS,
+    UCI,
+    WORDS,
+    has_text,
+    parse_contexts,
+    parse_separator,
+)
 from mc2core.corpus.matching import in_units, named
+
+if TYPE_CHECKING:
+    from mc2core.corpus import Corpus
+    from mc2core.corpus.building.rows import Make
 
 #: settings of an import that a corpus stores, by the type of their values
 _COLUMN = (
@@ -20,6 +38,7 @@ _COLUMN = (
     *("tokeniser", "stop_words", "date_format", "word_counts"),
 )
 _COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "ngrams")
+_CONTENT = "content"
 
 
 @dataclass(frozen=True)
@@ -32,8 +51,7 @@ class Pattern:
     words : V names
     columns : ``{context: names of its columns}``, None for a number
     units : ``{context: (mean, sd)}`` of the numbers that are not in their own unit
-    form, settings : of the import that it came from (:func:`mc2core.sources.own.reading.read_own`); None and {}
-    without one
+    form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
     """
 
     what: str
@@ -42,6 +60,21 @@ class Pattern:
     units: Mapping[str, tuple[float, float]]
     form: str | None
     settings: dict[str, Any]
+
+    def columns_of(self, name: str) -> list[str] | None:
+        """Names of the columns of a context, None for a number; ValueError where there is no such context."""
+        if name not in self.columns:
+            known = ", ".join(sorted(self.columns)) or "none"
+            raise ValueError(f"context {name!r} is none of those of {self.what}: {known}")
+        return self.columns[name]
+
+    def kind_of(self, name: str) -> str:
+        """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
+        is_number = self.columns_of(name) is None
+        earlier = parse_contexts(self.settings.get("contexts", ())).get(name)
+        if earlier is not None and (earlier.kind in NUMBERS) == is_number:
+            return earlier.kind
+        return "number" if is_number else "bag"
 
 
 class Followed(Protocol):
@@ -76,7 +109,7 @@ def pattern_of(like: Followed) -> Pattern:
     """
     if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Model is needed")
-    what, words = "the corpus" if isinstance(like, Corpus) else "the model", like.vocabulary
+    what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
     numbers = {name: kind == "number" for name, kind in like.context_kinds.items()}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
@@ -97,7 +130,7 @@ def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]
 
 
 def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
-    """Form and settings as :func:`mc2core.sources.own.reading.read_own` writes them; ValueError for anything else."""
+    """Form and settings as :func:`mc2core.corpus.building.settings.stored` has them; ValueError for anything else."""
     if imported is None:
         return None, {}
     if not isinstance(imported, dict) or not isinstance(imported.get("settings"), dict):
@@ -112,7 +145,80 @@ def _stored(what: str, imported: Any) -> tuple[str | None, dict[str, Any]]:
     return str(imported.get("form")), dict(imported["settings"])
 
 
-def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
+def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
+    """Settings that documents of a ``form`` are read by.
+
+    Where the pattern comes from the same form, columns are those of then, unless others are ``given``: a context that
+    is given has that column, under its name in the pattern, and its kind there where none is given.
+
+    Returns
+    -------
+    settings : what is given, and what the pattern adds to it.
+    optional : columns of then, which the documents may lack.
+
+    Raises
+    ------
+    ValueError
+        What is given contradicts the pattern: which words or values are counted, how words are made, or a context that
+        it does not have.
+    """
+    makes_words = form in (TABLE, TEXTS)
+    made = {name: value for name, value in pattern.settings.items() if makes_words and name in WORDS}
+    for setting, value in given.items():
+        if setting in CHOSEN and form != UCI:
+            raise ValueError(f"{setting!r} cannot be given: {pattern.what} that is followed has decided it")
+        if made.get(setting, value) != value:
+            raise ValueError(f"{setting!r} is {value!r}, but {pattern.what} that is followed has {made[setting]!r}")
+    texts = [
+        one if ":" in one else f"{one}:{pattern.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
+    ]
+    for name in parse_contexts(texts):
+        pattern.columns_of(name)
+    given = {**given, "contexts": texts}
+    earlier = pattern.settings if pattern.form == form else made
+    has_content = any(kind in given for kind in CONTENT_KINDS)
+    settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
+    of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
+    settings["contexts"] = [text for name, text in of_contexts.items() if name in pattern.columns]
+    then, now, said = _roles(earlier), _roles(settings), _roles(given)
+    if "separators" in settings and "separators" not in given:
+        renamed = {"": ""} | {column: now[role] for role, column in then.items() if role in now}
+        signs = ((text, parse_separator(text)[0]) for text in settings["separators"])
+        settings["separators"] = [renamed[one] + text[len(one) :] for text, one in signs if one in renamed]
+    if form == TABLE and not has_text(settings):
+        settings = {name: one for name, one in settings.items() if name not in TOKENS or name in given}
+    optional = {column for role, column in now.items() if role not in said and role != _CONTENT}
+    return settings, optional - set(said.values())
+
+
+def _by_name(texts: Sequence[str]) -> dict[str, str]:
+    """Contexts as settings have them, by their names."""
+    return dict(zip(parse_contexts(texts), texts, strict=True))
+
+
+def _roles(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What columns are for, and their names."""
+    contexts = parse_contexts(settings.get("contexts", ()))
+    return {
+        _CONTENT: next((settings[kind] for kind in CONTENT_KINDS if kind in settings), ""),
+        **{f"context {name}": one.column for name, one in contexts.items()},
+        **{name: settings[name] for name in ("labels", "id") if name in settings},
+        **{f"keep {column}": column for column in settings.get("keep", ())},
+    }
+
+
+def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[str]) -> list[Dropped]:
+    """Columns beside words and contexts that ``settings`` name, and that ``corpus`` was made without."""
+    kept = [column for column in (settings.get("id"), *settings.get("keep", ())) if column in optional]
+    gone = [Dropped("columns", 1, f"{name!r}, not among those given") for name in kept if name not in corpus.documents]
+    if settings.get("labels") in optional and corpus.labels is None:
+        gone.append(
+            Dropped("columns", 1, f"the labels {settings['labels']!r}, not among those given or not in every document")
+        )
+    return gone
+
+
+def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
     """The documents of ``corpus`` in the columns of ``pattern``.
 
     Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
@@ -129,10 +235,7 @@ def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
     if content.nnz == 0 < corpus.content.nnz:
         raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
     for name, context in corpus.contexts.items():
-        if name not in pattern.columns:
-            known = ", ".join(sorted(pattern.columns)) or "none"
-            raise ValueError(f"context {name!r} is none of those of {pattern.what}: {known}")
-        if sp.issparse(context) != (pattern.columns[name] is not None):
+        if sp.issparse(context) != (pattern.columns_of(name) is not None):
             kinds = ("names", "numbers") if sp.issparse(context) else ("numbers", "names")
             raise ValueError(f"context {name!r} is read as {kinds[0]}, but {pattern.what} has {kinds[1]} there")
     contexts: dict[str, Any] = {}
@@ -144,10 +247,10 @@ def conform(corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
         elif name in corpus.contexts:
             contexts[name] = corpus.contexts[name]
         else:
-            dropped.append(Dropped("contexts", 1, f"{name}, which the file does not have: missing in every document"))
+            dropped.append(Dropped("contexts", 1, f"{name}, which was not given: missing in every document"))
             shape = (corpus.n_documents, len(columns or ()))
             contexts[name] = np.full(shape[0], np.nan) if columns is None else sp.csr_matrix(shape, dtype=np.int32)
-    followed = Corpus(
+    followed: Corpus = make(
         content,
         pattern.words,
         contexts,

@@ -1,0 +1,147 @@
+"""Settings of an import, as a command line, a plan and a saved corpus hold them, and the layout that they say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from mc2core.base.checks import choice
+from mc2core.corpus.building import letters
+from mc2core.corpus.building.columns import CONTENT_KINDS, SEPARATOR, ContextColumn, Layout, Rare
+from mc2core.corpus.building.counts import VocabularyRule
+from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
+
+#: forms of documents that have columns of the user's, which settings name
+TABLE, ANNDATA, UCI, TEXTS = "a table", "AnnData", "UCI bag-of-words", "texts"
+#: what the tokeniser is called where words were made by a function of the user's, which no file can hold
+FUNCTION = "function"
+#: how text is cut into words
+TOKENS = ("tokeniser", "stop_words", "min_letters", "ngrams")
+#: and how these are counted
+WORDS = (*TOKENS, "word_counts")
+#: which words and values are counted
+CHOSEN = ("vocabulary", "min_documents", "max_share", "max_words", "rare")
+#: stands for no stop words, or for no separator
+NONE = "none"
+_FEWEST_LETTERS = {"unicode": MIN_LETTERS, "a-z": 3, FUNCTION: 1}
+_LISTS = ("contexts", "keep", "separators")
+
+
+def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[str, Any]:
+    """Settings of a table, or of texts, with those that were not given; ``separator`` is that of bags."""
+    full = {"word_counts": "raw"} | dict(settings)
+    separators = list(full.get("separators", ()))
+    if not any(parse_separator(text)[0] == "" for text in separators):
+        separators = [separator, *separators]
+    return full | tokens_of(full) | {"separators": separators}
+
+
+def tokens_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """TOKENS, each with its value."""
+    tokeniser = choice("tokeniser", settings.get("tokeniser", "unicode"), _FEWEST_LETTERS)
+    default = {
+        "tokeniser": tokeniser,
+        "stop_words": NONE if tokeniser == FUNCTION else "english",
+        "min_letters": _FEWEST_LETTERS[tokeniser],
+        "ngrams": 1,
+    }
+    return default | {name: settings[name] for name in TOKENS if name in settings}
+
+
+def stored(form: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a corpus keeps of its import, for later ones: all but which words and values were seen."""
+    kept = {name: value for name, value in settings.items() if name not in (*CHOSEN, "skip_bad")}
+    if form == TABLE and not has_text(kept):
+        kept = {name: value for name, value in kept.items() if name not in TOKENS}
+    return {"form": form, "settings": kept | {name: list(kept[name]) for name in _LISTS if name in kept}}
+
+
+def has_text(settings: Mapping[str, Any]) -> bool:
+    """Whether a column is cut into words."""
+    contexts = parse_contexts(settings.get("contexts", ()))
+    return "text" in settings or any(one.kind == "text" for one in contexts.values())
+
+
+def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), tokenise: Tokenise | None = None) -> Layout:
+    """The layout of a table from its :func:`complete` settings.
+
+    Parameters
+    ----------
+    optional : columns that the table may lack.
+    tokenise : the function, where the tokeniser is FUNCTION.
+
+    ValueError names the setting that is none.
+    """
+    content = [kind for kind in CONTENT_KINDS if kind in settings]
+    if len(content) != 1:
+        raise ValueError("give the column of the words, either as 'text' or as 'bag' or 'counts'")
+    return Layout(
+        settings[content[0]],
+        content[0],
+        parse_contexts(settings.get("contexts", ())),
+        labels=settings.get("labels"),
+        id=settings.get("id"),
+        keep=settings.get("keep", ()),
+        tokeniser=tokeniser_of(settings, tokenise),
+        optional=optional,
+        separators=dict(map(parse_separator, settings["separators"])),
+        date_format=settings.get("date_format"),
+        rare=dict(map(_rare, settings.get("rare", ()))),
+        word_counts=settings["word_counts"],
+    )
+
+
+def rule_of(settings: Mapping[str, Any]) -> VocabularyRule | None:
+    """Which words are kept; None where nothing is said of it."""
+    limits = {name: settings[name] for name in ("min_documents", "max_words", "max_share") if name in settings}
+    return VocabularyRule(**limits) if limits else None
+
+
+def tokeniser_of(settings: Mapping[str, Any], tokenise: Tokenise | None = None) -> Tokeniser:
+    """The tokeniser of :func:`complete` settings. ValueError where it was a function and none is given."""
+    name, wanted = settings["tokeniser"], settings["stop_words"]
+    wanted = None if wanted == NONE else wanted
+    if name == FUNCTION and tokenise is None:
+        raise ValueError(
+            "the words that are followed were made by a function: give it again from Python (tokenise=), "
+            "or the new documents' words themselves (bag)"
+        )
+    if name == "a-z":
+        is_papers = wanted == "english"
+        tokenise = partial(letters.words_of, min_letters=1, stop_words=letters.STOP_WORDS if is_papers else ())
+        wanted = None if is_papers else wanted
+    return Tokeniser(tokenise, stop_words=wanted, min_letters=settings["min_letters"], ngrams=settings["ngrams"])
+
+
+def parse_contexts(texts: Sequence[str]) -> dict[str, ContextColumn]:
+    """``["year=Publication year:number", ...]`` as ``{name: column and kind}``; the name is the column's where it is
+    left out. ValueError for another form, or a name given twice.
+    """
+    contexts: dict[str, ContextColumn] = {}
+    for text in texts:
+        column, colon, kind = text.rpartition(":")
+        name, sign, rest = column.partition("=")
+        if not (colon and column and name):
+            raise ValueError(f"context {text!r} must have the form COLUMN:KIND or NAME=COLUMN:KIND")
+        if name in contexts:
+            raise ValueError(f"context {name!r} is given twice")
+        contexts[name] = ContextColumn(rest if sign else column, kind)
+    return contexts
+
+
+def parse_separator(text: str) -> tuple[str, str | None]:
+    """``"tags=,"`` as (column, sign); the column is "", all of them, where it is left out; no sign for ``"none"``."""
+    column, sign, separator = text.rpartition("=")
+    if not (sign and column and separator):
+        column, separator = "", text
+    return column, None if separator == NONE else separator
+
+
+def _rare(text: str) -> tuple[str, Rare]:
+    """``"author=2:pool"`` as (context, what becomes of its rare values)."""
+    name, _, rest = text.partition("=")
+    number, colon, pool = rest.partition(":")
+    if not (name and number.isdecimal() and int(number) > 0 and pool == ("pool" if colon else "")):
+        raise ValueError(f"rare {text!r} must have the form CONTEXT=N or CONTEXT=N:pool, N at least 1")
+    return name, Rare(int(number), bool(colon))
