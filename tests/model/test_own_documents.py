@@ -60,6 +60,33 @@ def test_the_estimate_is_unbiased_for_the_sum_over_clusters_and_topics(estimator
     assert (abs(ratio.mean(axis=0) - 1) < 4.5 * error + 1e-12).all()
 
 
+def test_where_topics_have_several_modes_left_to_right_is_near_and_importance_mostly_low():
+    """All tokens of one topic, or all of the other: under omega = 0.01 the enumerated p(w) is the sum of two modes."""
+    sample = replace(
+        draw_sample(1, new_cluster=0.0), document_concentration=0.01, cluster_weights=np.ones(1),
+        topic_given_cluster=np.full((1, 2), 0.5), new_topic_weight=np.full(1, 0.01), topic_prior=0.01,
+        topic_words=sp.csr_matrix(np.array([[30, 30, 5, 5, 30], [5, 30, 30, 30, 5]])), cluster=np.zeros(1, np.int32),
+    )  # fmt: skip
+    counts = np.array([[2, 3, 2, 1, 0]])
+    _, (tau,) = clusters_of(sample, None)
+    psi, tokens = topics_of(sample), tokens_of(counts[0])
+    exact = enumerate_own(tokens, 0.01 * tau, psi)
+    modes = [0.01 * tau[m] / 0.01 * np.prod(psi[m, tokens]) for m in (0, 1)]
+    assert sum(modes) == pytest.approx(exact, rel=0.1)
+    assert min(modes) > 0.1 * exact
+    ratio = {}
+    for estimator in ("importance", "left_to_right"):
+        model = model_of(sample)
+        found = [model.log_likelihood(Corpus(counts), estimator, seed=seed)[0] for seed in range(300)]
+        ratio[estimator] = np.exp(found) / exact
+    near = ratio["left_to_right"]
+    assert abs(near.mean() - 1) < 4.5 * near.std() / np.sqrt(300)
+    assert np.median(near) > 0.93
+    assert np.median(ratio["importance"]) < 0.9
+    assert ratio["importance"].max() > 5  # what the mean owes to a few draws
+    assert near.std() < 0.3 * ratio["importance"].std()
+
+
 @EVERY
 def test_a_new_cluster_has_its_mass_and_the_proportions_drawn_for_it(estimator):
     """Four documents and 40 samples, each with its own draw, within a few hundredths."""
@@ -218,6 +245,9 @@ def test_estimators_for_shared_proportions_are_refused(estimator):
 
 def test_such_a_model_is_scored_by_left_to_right():
     model = model_of(draw_sample(1), document_concentration=OMEGA)
+    by_default = model.log_likelihood(corpus_of())
+    np.testing.assert_array_equal(by_default, model.log_likelihood(corpus_of(), "left_to_right"))
+    assert model.perplexity(corpus_of()) == model.perplexity(corpus_of(), "left_to_right")
     assert scores.estimators_of(model, ["marginal", "context", "icml14"]) == ["left_to_right"]
     assert scores.estimators_of(model, ["importance", "marginal"]) == ["importance", "left_to_right"]
     found = scores.evaluate(model, Corpus(COUNTS[:4]), Corpus(COUNTS), ["marginal"])

@@ -392,3 +392,21 @@ def test_seed_and_sample_number_make_the_stream(estimator):
     assert (one != other)[[0, 2, 3]].all()
     single = model_of(draw_sample(13)).log_likelihood(corpus_of(), estimator)
     assert (one != single)[[0, 2, 3]].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "marginal"),
+        ({"new_cluster_weight": 1.0}, "left_to_right"),
+        ({"document_concentration": 2.0}, "left_to_right"),
+    ],
+    ids=["MC2", "HDP", "documents of their own"],
+)
+def test_where_none_is_named_the_estimator_is_the_one_that_suits_the_model(changes, name):
+    model = model_of(draw_sample(1), **changes)
+    assert perplexity.suited(model) == name
+    expected = model.log_likelihood(corpus_of(), name, seed=4)
+    np.testing.assert_array_equal(model.log_likelihood(corpus_of(), seed=4), expected)
+    np.testing.assert_array_equal(perplexity.log_likelihood(corpus_of(), model, seed=4), expected)
+    assert model.perplexity(corpus_of(), seed=4) == perplexity.perplexity(corpus_of(), model, name, seed=4)

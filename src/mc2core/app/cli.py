@@ -89,7 +89,7 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument(
         "--estimator",
         action="append",
-        help="of perplexity; may be given again (default marginal; left_to_right with a document_concentration)",
+        help="of perplexity; may be given again (default marginal where it is exact, else left_to_right)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
@@ -144,10 +144,11 @@ def _corpus(options: argparse.Namespace) -> None:
 def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.corpus import Corpus
     from mc2core.model import Model
+    from mc2core.model.perplexity import suited
     from mc2core.model.scores import predicted_agreement
 
     model, corpus = Model.load(options.model), Corpus.load(options.corpus)
-    names = options.estimator or ["left_to_right" if model.last.has_own_documents else "marginal"]
+    names = options.estimator or [suited(model)]
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
     scores["perplexity"] = {
         name: model.perplexity(corpus, name, options.seed, options.threads, progress=True) for name in names

@@ -198,15 +198,21 @@ class Model:
         return np.exp(log_p - total)
 
     def log_likelihood(
-        self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1
+        self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1
     ) -> np.ndarray:
-        """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.model.perplexity`)."""
+        """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.model.perplexity`).
+
+        None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``.
+        """
         return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 
     def perplexity(
-        self, corpus: Corpus, estimator: str = "marginal", seed: int = 0, threads: int = 1, progress: bool = False
+        self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1, progress: bool = False
     ) -> float:
-        """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V."""
+        """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V.
+
+        ``estimator`` is that of :meth:`log_likelihood`.
+        """
         return perplexity.perplexity(corpus, self, estimator, seed, threads, progress)
 
     # -- disk ----------------------------------------------------------------------------------------------

@@ -3,7 +3,9 @@
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 
 The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators (Wallach et al.
-2009). A document is hardly ever at home in more than a few clusters, so that only some are estimated with care.
+2009), of which ``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and
+``importance`` is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are
+estimated with care.
 
 Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
 soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster, theta summed

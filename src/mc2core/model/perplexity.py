@@ -172,7 +172,7 @@ ESTIMATORS: dict[str, Estimator] = {
         Estimator(
             "importance",
             f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
-            "documents have topic proportions of their own",
+            "documents have topic proportions of their own; low where their topics could be told in several ways",
             _average_over_samples(_importance),
             takes_own_documents=True,
         ),
@@ -192,10 +192,18 @@ def estimator_of(name: str) -> Estimator:
     return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
 
 
+def suited(model: ModelLike) -> str:
+    """The estimator of p(words of a document) under the model itself: ``marginal`` where that is exact, and
+    ``left_to_right`` where documents have topic proportions of their own, around their cluster's or anew (HDP, LDA).
+    """
+    own = any(sample.has_own_documents or sample.has_own_proportions for sample in model.samples)
+    return "left_to_right" if own else "marginal"
+
+
 def log_likelihood(
     corpus: Corpus,
     model: ModelLike,
-    estimator: str = "marginal",
+    estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
     progress: bool = False,
@@ -219,13 +227,18 @@ def log_likelihood(
         (:mod:`mc2core.model.own_documents`). A cluster not seen so far has one draw of tau a sample, so perplexities of
         the HDP of three levels, where that is every new document's cluster, are too high.
 
+        Unbiased they are in expectation; how long it takes differs. Proposals of ``importance`` settle on one way to
+        share a document's tokens among topics. Where others are likely, too, as under a small omega or v, these are
+        hardly ever drawn and then weigh much: of finitely many draws most estimates are below p(w_j), and so is ln of
+        any. ``left_to_right`` keeps several ways and is taken wherever ``marginal`` is not exact (:func:`suited`).
+
     Parameters
     ----------
     corpus : Corpus
         Documents over the model's vocabulary.
     model : mc2core.Model
-    estimator : str
-        A name of ``ESTIMATORS``.
+    estimator : str or None
+        A name of ``ESTIMATORS``; None is that of :func:`suited`.
     seed : int, at least 0
         Of the random streams, which are keyed by the sample's number and the document's words.
     threads : int
@@ -245,7 +258,7 @@ def log_likelihood(
         context of the model that the corpus lacks or has other columns of, a document whose likelihood is no number, or
         (Monte Carlo) a model without a usable table concentration.
     """
-    chosen = estimator_of(estimator)
+    chosen = estimator_of(suited(model) if estimator is None else estimator)
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1")
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
@@ -253,16 +266,15 @@ def log_likelihood(
     for sample in model.samples:
         if sample.document_concentration < np.inf and not chosen.takes_own_documents:
             raise ValueError(
-                f"estimator is {estimator!r}, which takes documents to share their cluster's proportions; this model's "
-                f"have their own (document_concentration {sample.document_concentration:g}): use left_to_right or "
-                "importance"
+                f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; this "
+                f"model's have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
             )
     mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
     n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
     of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
-    with Bar(total=len(out), desc=estimator, unit=" documents", disable=not progress) as bar:
+    with Bar(total=len(out), desc=chosen.name, unit=" documents", disable=not progress) as bar:
         for rows in of_documents:
             out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads)
             bar.update(len(rows))
@@ -279,7 +291,7 @@ def log_likelihood(
 def perplexity(
     corpus: Corpus,
     model: ModelLike,
-    estimator: str = "marginal",
+    estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
     progress: bool = False,

@@ -72,7 +72,9 @@ def importance(indptr, indices, counts, words, psi, alpha, draws, passes, key, f
 
     Wallach et al. 2009, section 4.1, with their iterated pseudo-counts: the topics of all tokens are drawn
     independently from q(m | w) prop. to psi_mw (alpha_m + expected tokens of m among the other tokens), and weighed by
-    p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``.
+    p(w, z) / q(z) with theta_j integrated out. exp(out) is unbiased for any number of ``draws`` and ``passes``, but low
+    more often than not: where p(z | w) has several modes, as under small alpha, q keeps to one of them, and the mass of
+    the others is in rare draws of large weight. :func:`left_to_right` does without one q for all tokens.
     ``words`` (U,) are the words' numbers in the corpus. NaN where the weights of a token's topics have no finite sum.
     """
     n_topics = len(alpha)

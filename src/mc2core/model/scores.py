@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.model import Model, clustering
+from mc2core.model import Model, clustering, perplexity
 from mc2core.model.assignments import Assignments
 
 
@@ -61,11 +61,11 @@ def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
     ``icml14`` takes the topics of a document from the likeliest cluster; it is left out where clusters are topics of
     such a model (LDA) or where documents have proportions around their cluster's.
     """
-    around_clusters = model.last.has_own_documents
-    if not (model.last.has_own_proportions or around_clusters):
+    own = perplexity.suited(model)
+    if own == "marginal":
         return list(asked)
-    names = ["left_to_right" if name in ("marginal", "context") else name for name in asked]
-    takes_icml14 = model.last.documents_are_clusters and not around_clusters
+    names = [own if name in ("marginal", "context") else name for name in asked]
+    takes_icml14 = model.last.documents_are_clusters and not model.last.has_own_documents
     return [name for name in dict.fromkeys(names) if name != "icml14" or takes_icml14]
 
 

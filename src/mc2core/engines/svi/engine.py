@@ -92,7 +92,9 @@ class SVI(Engine):
     document_concentration : float in [1e-10, 1e10] or "inf" or "learn", default "inf"
         omega: a document's topic proportions are drawn from DP(omega, those of its cluster). "inf" is MC2, whose
         documents share their cluster's proportions; "learn" has a point estimate, from 10 on. Needs n_tables
-        and n_shards None. Documents stay in the clusters where they start until the first epoch is over.
+        and n_shards None. Documents stay in the clusters where they start until the first epoch is over. What is learnt
+        is no estimate so far: it stays near 10, and the clusters and topics in use follow n_clusters and n_topics
+        (docs/questions.md). Ask Gibbs for omega and K.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
