@@ -69,7 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         _command(commands, "import", import_command.run, "turn documents of your own into a corpus")
     )
 
-    text = "fit a saved corpus; the same command goes on where a stopped one was"
+    text = (
+        "fit a saved corpus; the same command goes on where a stopped one was, or a finished one of fewer --iterations"
+    )
     fit_command.add_options(_command(commands, "fit", fit_command.run, text))
 
     _add_readers(commands)
