@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import io
 import json
 import logging
 import re
@@ -13,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -267,7 +269,8 @@ def test_evaluate_prints_the_models_own_figure(fitted, capsys):
 
 def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
     assert main(["topics", str(fitted / "fit/model.npz"), "--words", "3"]) == 0
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert header == ["topic", "share", "words"]
     weights = [float(weight) for _, weight, _ in rows]
     model = Model.load(fitted / "fit/model.npz")
     assert len(rows) == len(model.word_given_topic)
@@ -275,6 +278,18 @@ def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
     assert sum(weights) == pytest.approx(1.0, abs=1e-4 * len(rows))
     topic = int(rows[0][0]) - 1
     assert rows[0][2].split() == model.top_words(3)[topic]
+
+
+def test_topics_have_the_share_that_the_page_says(fitted, tmp_path, capsys):
+    model, found = str(fitted / "fit/model.npz"), tmp_path / "found"
+    for part in ("train", "test"):
+        assert main(["describe", model, str(fitted / "data" / part), "--out", str(found)]) == 0
+        capsys.readouterr()
+        assert main(["topics", model]) == 0
+        printed = pd.read_csv(io.StringIO(capsys.readouterr().out), sep="\t")
+        of_page = pd.read_csv(found / "topics.csv")
+        assert printed["topic"].tolist() == of_page["topic"].tolist()
+        assert printed["share"].tolist() == pytest.approx(of_page["share"].tolist(), abs=5.1e-5)
 
 
 def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitted, capsys, tmp_path):

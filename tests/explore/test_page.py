@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from browser import opened
 from explore.fits import HOSTILE, corpus, fastex, gibbs
@@ -132,6 +133,29 @@ def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, f
         row = (folder / "merges.csv").read_text().splitlines()[found.n_clusters - 3]
         ari = float(row.split(",")[7])
         assert f"ARI {float(f'{ari:.4g}'):g}" in scores
+
+
+def test_clusters_without_documents_are_not_listed(found, tmp_path):
+    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
+    describe(found.model, few, tmp_path / "out")
+    used = np.unique(found.cluster[found.corpus.labels == 0]) + 1
+    with opened(tmp_path / "out/index.html") as page:
+        listed = page.locator("#clusters button").all()
+        assert sorted(int(one.get_attribute("data-cluster")) for one in listed) == used.tolist()
+        page.focus("#groups")
+        for key in ("Home", "End"):  # all joined, and apart again
+            page.keyboard.press(key)
+            assert re.fullmatch(r"(Cluster|Union) \d+", page.inner_text("#panel-title"))
+        assert page.locator("#clusters button").count() == len(used)
+
+
+def test_topics_say_their_coherence_and_that_of_chance(folder):
+    row = pd.read_csv(folder / "topics.csv").iloc[0]
+    by_chance = " ± ".join(f"{float(f'{row[name]:.4g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
+    with opened(folder / "index.html") as page:
+        assert f"coherence (NPMI) {float(f'{row.npmi:.4g}'):g}, by chance {by_chance}" in page.inner_text(
+            "#topic-facts"
+        )
 
 
 def test_it_can_be_used_by_keyboard(folder):

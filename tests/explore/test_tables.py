@@ -133,17 +133,27 @@ def test_blocks_of_documents_give_the_same_tokens(found, monkeypatch):
     assert again.document_topics.toarray() == pytest.approx(found.document_topics.toarray())
 
 
-def test_coherence_is_that_of_pairs_of_words_by_hand(found, made):
-    row = made["topics"].iloc[0]
-    present = found.corpus.content.toarray() > 0
-    words = [found.corpus.vocabulary.index(word) for word in row["words"].split()]
-    values = []
-    for i, one in enumerate(words):
-        for other in words[i + 1 :]:
-            both = (present[:, one] & present[:, other]).mean()
-            apart = present[:, one].mean() * present[:, other].mean()
-            values.append(-1.0 if both == 0 else np.log(both / apart) / -np.log(both))
-    assert row["npmi"] == pytest.approx(np.mean(values))
+def test_clusters_without_documents_have_no_row(found):
+    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
+    part = Found.of(found.model, few)
+    made = tables.tables_of(part)
+    assert made["clusters"]["cluster"].tolist() == (np.unique(part.cluster) + 1).tolist()
+    assert 0 < len(made["clusters"]) < part.n_clusters
+    said = made["summary"].set_index("name")["value"]
+    assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
+    assert len(made["merges"]) == part.n_clusters - 1
+
+
+def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(found, made):
+    counts = np.asarray(found.model.last.topic_words.sum(axis=1)).ravel()
+    assert counts.sum() == found.corpus.n_tokens
+    table = made["topics"]
+    assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
+    assert table["share"].is_monotonic_decreasing
+    few = Found.of(found.model, found.corpus.subset(np.arange(10)))
+    again = tables.tables_of(few)["topics"]
+    assert again[["topic", "share"]].equals(table[["topic", "share"]])
+    assert again["tokens"].sum() == pytest.approx(few.corpus.n_tokens)
 
 
 def test_trends_share_out_every_year(found, made):

@@ -163,8 +163,7 @@ def _topics(options: argparse.Namespace) -> None:
     from mc2core.model import Model
 
     table = describe_topics(Model.load(options.model), options.words)
-    for topic, weight, words in table.itertuples(index=False):
-        print(f"{topic}\t{weight:.4f}\t{words}")
+    print(table.to_csv(sep="\t", index=False, float_format="%.4f"), end="")
 
 
 def _describe(options: argparse.Namespace) -> None:

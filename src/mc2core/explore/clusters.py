@@ -24,7 +24,8 @@ def cluster_tables(found: Found) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
     merges.
 
-    ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says.
+    ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says. A cluster that is no document's likeliest
+    has no row in ``clusters``.
     """
     words, lines = _words(found)
     values, numbers = _contexts(found)
@@ -44,7 +45,7 @@ def cluster_tables(found: Found) -> dict[str, pd.DataFrame]:
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
     is_union = rows["cluster"] > found.n_clusters
-    tables["clusters"] = rows[~is_union].reset_index(drop=True)
+    tables["clusters"] = rows[~is_union & (rows["documents"] > 0)].reset_index(drop=True)
     tables["merges"] = _merges(found, rows[is_union])
     return tables
 

@@ -22,7 +22,7 @@ _DIGITS = "%.6g"
 def tables_of(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Every table by name; those that would be empty (no labels, no contexts) are left out."""
     tables = {"summary": _summary(found)}
-    tables |= cluster_tables(found) | topic_tables(found) | document_tables(found, seed)
+    tables |= cluster_tables(found) | topic_tables(found, seed) | document_tables(found, seed)
     return {name: table for name, table in tables.items() if len(table)}
 
 
@@ -42,6 +42,7 @@ def _summary(found: Found) -> pd.DataFrame:
         "words": corpus.n_words,
         "tokens": corpus.n_tokens,
         "clusters": found.n_clusters,
+        "clusters with a document": len(np.unique(found.cluster)),
         "clusters with 1 % of the documents": int((np.bincount(found.cluster) >= 0.01 * corpus.n_documents).sum()),
         "topics": model.last.n_topics,
         "contexts of the model": ", ".join(sorted(model.families)) or "none",

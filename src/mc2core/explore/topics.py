@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy import stats
 
 from mc2core.explore.clusters import own_unit
+from mc2core.explore.coherence import coherence
 from mc2core.explore.found import Found
 from mc2core.explore.words import N_SHOWN, Top, often_enough, said, top_of, words_table
 from mc2core.model import Model
@@ -21,24 +22,35 @@ LEAST_SHARE = 0.01
 _BLOCK = 64
 
 
+def fitted_shares(model: Model) -> np.ndarray:
+    """(M,) float64, sums to 1: the share of each topic in the tokens that the last sample was fitted to."""
+    tokens = np.asarray(model.last.topic_words.sum(axis=1), dtype=np.float64).ravel()
+    return tokens / tokens.sum()
+
+
 def describe_topics(model: Model, n_words: int = 10) -> pd.DataFrame:
-    """Topics of the last sample, the commonest first: topic, weight (share of tokens of the model), words."""
-    share = model.cluster_weights @ model.topic_given_cluster
+    """Topics of the last sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
+    share = fitted_shares(model)
     order = np.argsort(-share, kind="stable")
     words = model.top_words(n_words)
     return pd.DataFrame(
         {
             "topic": order + 1,
-            "weight": share[order],
+            "share": share[order],
             "words": [" ".join(words[topic]) for topic in order],
         }
     )
 
 
-def topic_tables(found: Found) -> dict[str, pd.DataFrame]:
-    """Tables by name: topics (the commonest first), topic_words, topic_clusters, trends (of topics and clusters)."""
+def topic_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+    """Tables by name: topics (the commonest first), topic_words, topic_clusters, trends (of topics and clusters).
+
+    The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
+    in these. ``seed`` is that of :func:`coherence`.
+    """
     tokens = np.asarray(found.document_topics.sum(axis=0)).ravel()
     tops = _tops(found, tokens)
+    shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
     uses = _uses(found)
     used_by = uses[uses["cluster"] <= found.n_clusters].groupby("topic").size()
     number = np.arange(1, len(tokens) + 1)
@@ -46,9 +58,9 @@ def topic_tables(found: Found) -> dict[str, pd.DataFrame]:
         {
             "topic": number,
             "tokens": tokens,
-            "share": tokens / max(found.corpus.n_tokens, 1),
+            "share": fitted_shares(found.model),
             "clusters": used_by.reindex(number, fill_value=0).to_numpy(),
-            "npmi": _npmi(found, tops),
+            **coherence(found.corpus.content, shown, seed),
             "words": [said(found.corpus.vocabulary, top, top.by_probability) for top in tops],
             "distinctive_words": [said(found.corpus.vocabulary, top, top.by_lift) for top in tops],
         }
@@ -57,7 +69,7 @@ def topic_tables(found: Found) -> dict[str, pd.DataFrame]:
     for name, part in trends[trends["of"] == "topic"].groupby("context", sort=True):
         rank = part.groupby("number")[["start", "share"]].apply(_rank_correlation)
         topics[f"{name}_trend"] = topics["topic"].map(rank)
-    topics = topics.sort_values("tokens", ascending=False, kind="stable").reset_index(drop=True)
+    topics = topics.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
     return {
         "topics": topics,
         "topic_words": words_table("topic", list(zip(number, tops, strict=True)), found.corpus.vocabulary),
@@ -87,31 +99,6 @@ def _uses(found: Found) -> pd.DataFrame:
         }
     )
     return table.sort_values(["topic", "share_of_cluster"], ascending=[True, False], kind="stable", ignore_index=True)
-
-
-def _npmi(found: Found, tops: list[Top]) -> np.ndarray:
-    """(M,) mean normalised pointwise mutual information of pairs of a topic's likeliest words, in [-1, 1].
-
-    ln(p(v, w) / (p(v) p(w))) / -ln p(v, w), p being shares of the corpus's documents; -1 for words that are never
-    together (Bouma, 2009; as a coherence: Lau, Newman and Baldwin, 2014). NaN for a topic of fewer than two words.
-    """
-    chosen = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
-    columns = np.unique(np.concatenate(chosen))
-    met = sp.csc_matrix(found.corpus.content)[:, columns].astype(bool).astype(np.float64)
-    together = (met.T @ met).tocsr()
-    n, out = found.corpus.n_documents, np.full(len(tops), np.nan)
-    for topic, words in enumerate(chosen):
-        if len(words) < 2:
-            continue
-        place = np.searchsorted(columns, words)
-        both = together[place][:, place].toarray() / n
-        p = np.diag(both)
-        one, other = np.triu_indices(len(words), 1)
-        joint, apart = both[one, other], p[one] * p[other]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.log(joint / apart) / -np.log(joint)
-        out[topic] = np.where(joint == 0, -1.0, np.where(joint == 1, 1.0, value)).mean()
-    return out
 
 
 # -- trends --------------------------------------------------------------------------------------------------------

@@ -64,11 +64,12 @@ const cut = (n) => {
   const root = (node) => { while (parent.has(node)) node = parent.get(node); return node; };
   groupOf = new Map();
   for (let cluster = 1; cluster <= K; cluster++) groupOf.set(cluster, root(cluster));
-  groups = [...new Set(groupOf.values())].map((node) => nodes.get(node)).sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
+  groups = [...new Set(groupOf.values())].map((node) => nodes.get(node)).filter((row) => row && row.documents).sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
   colours = new Map(groups.map((row, i) => [row.cluster, i < PALETTE.length ? PALETTE[i] : groups.length <= 60 ? PALETTE[i % PALETTE.length] : REST]));
   left = n;
   if (chosen !== null && !nodes.has(chosen)) chosen = null;
-  if (chosen !== null && !colours.has(chosen)) chosen = root(membersOf(chosen)[0]);
+  // a cluster without documents is not shown
+  if (chosen !== null && !colours.has(chosen)) chosen = membersOf(chosen).map(root).find((node) => colours.has(node)) ?? null;
 };
 const membersOf = (node) => {
   if (node <= K) return [node];

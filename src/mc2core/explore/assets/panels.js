@@ -76,6 +76,8 @@ const aboutCluster = (node) => {
 };
 const wordsOf = (number) => (topics.find((row) => row.topic === number)?.words || "").split(" ").slice(0, 5).join(" ");
 
+const coherenceOf = (row) => row.npmi === null ? "coherence not known: fewer than two of its words are in five documents"
+  : `coherence (NPMI) ${digits(row.npmi)}, by chance ${digits(row.npmi_by_chance)} ± ${digits(row.npmi_by_chance_sd)}`;
 const listTopics = () => fill($("topics"), topics.map((row) => item(percent(row.share), `${row.topic}: ${row.words.split(" ").slice(0, 6).join(" ")}`, () => chooseTopic(row.topic), null, row.topic === topic)));
 const chooseTopic = (number, focus = false) => {
   topic = number;
@@ -83,7 +85,7 @@ const chooseTopic = (number, focus = false) => {
   const row = topics.find((one) => one.topic === number);
   $("topic-title").textContent = `Topic ${number}`;
   const trendsOf = Object.keys(row).filter((name) => name.endsWith("_trend") && row[name] !== null);
-  $("topic-facts").textContent = [`${percent(row.share)} of the tokens`, `used by ${many(row.clusters, "cluster")}`, `coherence (NPMI) ${digits(row.npmi)}`,
+  $("topic-facts").textContent = [`${percent(row.share)} of the tokens that were fitted`, `used by ${many(row.clusters, "cluster")}`, coherenceOf(row),
     ...trendsOf.map((name) => `rank correlation with ${name.slice(0, -6)} ${digits(row[name])}`)].join(" · ");
   bars("topic-bars", topicWords.get(number) || [], +$("topic-relevance").value, `Words of topic ${number}`);
   const about = $("topic-about");
