@@ -310,7 +310,25 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     code, output = snakemake(checkout, "-n", "nips2012", "--config", "datasets=w100")
     assert code == 0, output
     planned = jobs(output)
-    assert (planned["fit"], planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (10, 1, 1, 1)
+    assert (planned["fit_seeds"], planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (
+        10,
+        1,
+        1,
+        1,
+    )
+    # ten seeds of each row in one job, and three of all others
+    code, output = snakemake(checkout, "-n", "icml2014_figure2", "results/scores/letters/9.json", "nips2012_figure1")
+    assert code == 0, output
+    planned = jobs(output)
+    assert [planned[rule] for rule in ("fit_letters", "baseline_letters", "score_letters", "fit_seeds")] == [
+        2,
+        1,
+        1,
+        10,
+    ]
+    assert "results/fits/letters-lda/9/model.npz" in output
+    assert "results/fits/w100-raw/2/trace.tsv" in output
+    assert "results/fits/w100-raw/3/" not in output
 
 
 @pytest.mark.workflow

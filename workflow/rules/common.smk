@@ -103,24 +103,24 @@ if workflow.is_main_process:
     for reason in WITHOUT_SPARK:
         logger.warning(reason)
 PLAN = plan.Plan(config, CHOSEN, RUNS)
-SEEDS = PLAN.seeds
-# runs whose seeds are fitted in one job
-ALL_SEEDS = [
-    name
-    for name, run in RUNS.items()
-    if {"uai2016_table2", "uai2016_table4"} & set(run["targets"])
-    and name not in PLAN.baselines
-]
-# runs of baselines that Spark fits
-ON_SPARK = [
-    run for run in PLAN.baselines if RUNS[run]["fit"]["engine"] in plan.ON_SPARK
-]
+SEEDS, LETTERS_SEEDS = PLAN.seeds, range(config["figure2"]["seeds"])
 # targets that follow how near the clusters are to the labels, sweep by sweep
 FOLLOWING = {
     name
     for name, target in targets.registry().items()
     if "traces" in target.inputs.values()
 }
+# runs whose seeds are fitted in one job
+ALL_SEEDS = [
+    name
+    for name, run in RUNS.items()
+    if {"uai2016_table2", "uai2016_table4", *FOLLOWING} & set(run["targets"])
+    and name not in PLAN.baselines
+]
+# runs of baselines that Spark fits
+ON_SPARK = [
+    run for run in PLAN.baselines if RUNS[run]["fit"]["engine"] in plan.ON_SPARK
+]
 # Parts of one machine. A timed job takes them all, so that nothing runs beside it: threads would not do, since their
 # number has to be the same within a job of a cluster.
 MACHINE = 1000

@@ -33,7 +33,11 @@ rule fit:
     log:
         "results/logs/fits/{run}/{seed}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if run not in (*PLAN.baselines, *ALL_SEEDS)),
+        run=one_of(
+            run
+            for run in RUNS
+            if run not in (*PLAN.baselines, *PLAN.letters, *ALL_SEEDS)
+        ),
     threads: config["threads"]
     resources:
         **takes(2000),
@@ -43,9 +47,6 @@ rule fit:
             output.model, f"{wildcards.run}-{wildcards.seed}"
         ),
         checkpoint_every=config["checkpoint_every"],
-        follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
-            RUNS[wildcards.run]["targets"]
-        ),
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
         "Fitting {wildcards.run}, seed {wildcards.seed}: {params.fit[engine]}, {params.fit[iterations]} iterations"
@@ -76,11 +77,27 @@ rule fit_seeds:
             output.model[0], f"{wildcards.run}-{{seed}}"
         ),
         checkpoint_every=config["checkpoint_every"],
+        follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
+            RUNS[wildcards.run]["targets"]
+        ),
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
     message:
         "Fitting {wildcards.run}: {params.fit[engine]}, {params.fit[iterations]} iterations"
     script:
         "../scripts/fit_seeds.py"
+
+
+use rule fit_seeds as fit_letters with:
+    output:
+        model=expand("results/fits/{{run}}/{seed}/model.npz", seed=LETTERS_SEEDS),
+        trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=LETTERS_SEEDS),
+        provenance=expand(
+            "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
+        ),
+    wildcard_constraints:
+        run=one_of(run for run in PLAN.letters if run not in PLAN.baselines),
+    params:
+        seeds=list(LETTERS_SEEDS),
 
 
 # All seeds in one job, as above.
@@ -111,7 +128,19 @@ use rule baseline as baseline_model with:
         fits=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
         provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
     wildcard_constraints:
-        run=one_of(baselines_with("model.npz")),
+        run=one_of(set(baselines_with("model.npz")) - set(PLAN.letters)),
+
+
+use rule baseline as baseline_letters with:
+    output:
+        fits=expand("results/fits/{{run}}/{seed}/model.npz", seed=LETTERS_SEEDS),
+        provenance=expand(
+            "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
+        ),
+    wildcard_constraints:
+        run=one_of(run for run in PLAN.letters if run in PLAN.baselines),
+    params:
+        seeds=list(LETTERS_SEEDS),
 
 
 # Spark starts once for all corpora, and takes both cores.

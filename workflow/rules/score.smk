@@ -10,7 +10,7 @@ rule score:
     log:
         "results/logs/scores/{run}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if run not in ON_SPARK),
+        run=one_of(run for run in RUNS if run not in (*ON_SPARK, *PLAN.letters)),
     threads: config["threads"]
     resources:
         **takes(4000),
@@ -23,6 +23,13 @@ rule score:
         "Scoring {wildcards.run}"
     script:
         "../scripts/score.py"
+
+
+use rule score as score_letters with:
+    output:
+        expand("results/scores/{{run}}/{seed}.json", seed=LETTERS_SEEDS),
+    wildcard_constraints:
+        run=one_of(PLAN.letters),
 
 
 use rule score as score_once with:

@@ -20,7 +20,6 @@ def main(snakemake):
             checkpoint=snakemake.params.checkpoint,
             checkpoint_every=snakemake.params.checkpoint_every,
             threads=snakemake.threads,
-            follow_labels=snakemake.params.follow_labels,
         )
         logging.info("%s", sentence(done["found"]))
 

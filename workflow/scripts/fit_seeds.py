@@ -23,6 +23,7 @@ def main(snakemake):
                 checkpoint=snakemake.params.checkpoint.format(seed=seed),
                 checkpoint_every=snakemake.params.checkpoint_every,
                 threads=snakemake.threads,
+                follow_labels=snakemake.params.get("follow_labels", False),
             )
             logging.info("%s", sentence(done["found"]))
 

@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 
 def _models(plan: Plan, target: str) -> list[str]:
-    return _fits(plan, target, plan.seeds, "model.npz")
+    return _fits(plan, target, "model.npz")
 
 
 def _first_models(plan: Plan, target: str) -> list[str]:
-    return _fits(plan, target, range(1), "model.npz")
+    return [f"results/fits/{run}/0/model.npz" for run in plan.runs_of(target)]
 
 
 def _traces(plan: Plan, target: str) -> list[str]:
-    return _fits(plan, target, range(plan.config["nips2012"]["seeds"]), "trace.tsv")
+    return _fits(plan, target, "trace.tsv")
 
 
-def _fits(plan: Plan, target: str, seeds: range, file: str) -> list[str]:
-    return [f"results/fits/{run}/{seed}/{file}" for run in plan.runs_of(target) for seed in seeds]
+def _fits(plan: Plan, target: str, file: str) -> list[str]:
+    return [f"results/fits/{run}/{seed}/{file}" for run in plan.runs_of(target) for seed in plan.seeds_of(run)]
 
 
 def _scores(plan: Plan, target: str) -> list[str]:

@@ -32,7 +32,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
     config = plan.config
     return {
         "sweeps": config["fit"]["letters"]["iterations"],
-        "n_seeds": config["seeds"],
+        "n_seeds": config["figure2"]["seeds"],
         "methods": [plan.runs[run]["method"] for run in plan.runs_of(name)],
         "corpus": config["corpora"]["letters"],
     }

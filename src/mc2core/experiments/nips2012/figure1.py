@@ -48,7 +48,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
     return {
         "runs": {run: plan.runs[run] for run in plan.runs_of(name)},
         "corpus": plan.config["corpora"]["w100"],
-        "n_seeds": plan.config["nips2012"]["seeds"],
+        "n_seeds": plan.config["seeds"],
     }
 
 

@@ -101,7 +101,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
     return {
         "runs": {run: plan.runs[run] for run in plan.runs_of(name)},
         "corpora": {dataset: plan.config["corpora"][dataset] for dataset in ("w100", "w1000", "nips")},
-        "n_seeds": plan.config["nips2012"]["seeds"],
+        "n_seeds": plan.config["seeds"],
     }
 
 
