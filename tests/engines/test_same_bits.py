@@ -52,6 +52,7 @@ FITS = {
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     },
+    "fastex exact gauss_wishart": lambda: (FastEx(n_clusters=5, component="gauss_wishart", word_prior=0.1), 4),
     "fastex neighbours": lambda: (
         FastEx(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
         4,

@@ -44,6 +44,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     ),
+    ("fastex", {"component": "gauss_wishart", "n_clusters": 20}),
     ("fastex", {"proposal": "hash", "projection": "paper", "n_clusters": 20, "documents_per_round": 10}),
 )
 

@@ -13,6 +13,7 @@ from math import lgamma, log
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import multigammaln
 
 from mc2core import Corpus
 from mc2core.families import DirichletCategorical, Family, GammaPoisson, NormalGamma
@@ -152,6 +153,17 @@ def _terms_of_mixture(corpus, cluster, n_clusters, component, a, weight_prior, r
             yield -shape * log(rate + spread / 2)
             yield n_words / 2 * (log(a) - log(a + size))
             yield -size * n_words / 2 * LOG_2PI
+            continue
+        if component == "gauss_wishart":
+            mean = counts / size
+            psi = 2 * rate * np.eye(n_words) + (rows - mean).T @ (rows - mean)
+            psi += a * size / (a + size) * np.outer(mean, mean)
+            yield float(multigammaln((n_words + 1 + size) / 2, n_words))
+            yield -float(multigammaln((n_words + 1) / 2, n_words))
+            yield n_words * (n_words + 1) / 2 * log(2 * rate)
+            yield -(n_words + 1 + size) / 2 * float(np.linalg.slogdet(psi)[1])
+            yield n_words / 2 * (log(a) - log(a + size))
+            yield -size * n_words / 2 * log(math.pi)
             continue
         for n in counts[counts > 0].tolist():
             yield lgamma(a + n)

@@ -29,6 +29,14 @@ KINDS = ("plain", "extreme", "unusable")
 ENGINES = {"gibbs": Gibbs, "svi": SVI, "fastex": FastEx}
 EXTREMES = (1e-300, 1e-30, 1e-9, 1e-5, 1e5, 1e9, 1e30, 1e300)
 UNUSABLE = (float("nan"), float("inf"), -1.0, 0.0, "x", None, [], {}, True, 10**12, 2**63, 0.5, -(10**30))
+_COUNTED = ("multinomial", "poisson", "gaussian")
+COMPONENTS = {
+    "hash": _COUNTED,
+    "baseline": _COUNTED,
+    "neighbours": ("multinomial",),
+    "exact": (*_COUNTED, "gauss_wishart"),
+    "auto": (*_COUNTED, "gauss_wishart"),
+}
 ROLES = ("group", "table", "topic")
 MOST_TOKENS_SCORED = 1000
 SILENCE_SECONDS = 300.0  # compiling on a busy machine included
@@ -72,7 +80,7 @@ def draw_case(seed: int, number: int) -> Case:
         settings |= {
             "n_clusters": int(rng.integers(1, 40)),
             "proposal": (proposal := pick("hash", "exact", "neighbours", "auto", "baseline")),
-            "component": "multinomial" if proposal == "neighbours" else pick("multinomial", "poisson", "gaussian"),
+            "component": pick(*COMPONENTS[proposal]),
             "n_neighbours": int(rng.integers(1, 12)),
             "list_budget": pick(1, 20, 1000),
             "tries": int(rng.integers(1, 5)),

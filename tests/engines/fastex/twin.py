@@ -7,7 +7,7 @@ from scipy.special import gammaln
 from scipy.stats import multivariate_t
 
 from mc2core import Corpus
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, Settings
+from mc2core.engines.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, Settings
 
 TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
 K, A, G, B = 3, 0.3, 0.7, 0.5
@@ -26,6 +26,8 @@ def log_joint(cluster, component, corpus=TINY):
     log_p = gammaln(K * G) - gammaln(K * G + len(x)) + np.sum(gammaln(n + G) - gammaln(G))
     if component == GAUSSIAN:
         return log_p + sum(log_multivariate_t(x[cluster == k]) for k in range(K))
+    if component == GAUSS_WISHART:
+        return log_p + sum(log_gauss_wishart(x[cluster == k]) for k in range(K))
     log_p += np.sum(gammaln(counts + A) - gammaln(A))
     total = corpus.n_words * A
     if component == MULTINOMIAL:
@@ -44,6 +46,21 @@ def log_multivariate_t(rows):
         mean = (strength * mean + row) / (strength + 1)
         strength += 1
     return total
+
+
+def predictive(rows, x):
+    """ln p(x | rows) under a Gauss-Wishart prior, Student's t: mean 0 worth A rows, V + 1 degrees of freedom."""
+    n, n_words = rows.shape
+    strength, total = A + n, rows.sum(axis=0)
+    psi = 2 * B * np.eye(n_words) + rows.T @ rows - np.outer(total, total) / strength
+    degrees = n_words + 1 + n - n_words + 1
+    shape = psi * (strength + 1) / (strength * degrees)
+    return multivariate_t.logpdf(x, loc=total / strength, shape=shape, df=degrees)
+
+
+def log_gauss_wishart(rows):
+    """Chain rule: each document given those before it."""
+    return sum(predictive(rows[:i], row) for i, row in enumerate(rows))
 
 
 def posterior(component):

@@ -1,12 +1,15 @@
-"""The three kinds of cluster FastEx knows, and all that differs between them (NIPS12 sections 2 and 3).
+"""The kinds of cluster FastEx knows, and all that differs between the first three (NIPS12 sections 2 and 3).
 
 * multinomial: a document's words given their number, Dirichlet(a) prior;
 * poisson: x_d ~ Poisson(rate_d) for every word, Gamma(a, rate_prior) prior;
 * gaussian: x ~ N(mean, I / precision) in V dimensions, with mean ~ N(0, I / (a precision)) and
-  precision ~ Gamma(1, rate_prior), a Normal-Gamma prior.
+  precision ~ Gamma(1, rate_prior), a Normal-Gamma prior;
+* gauss_wishart: x ~ N(mean, precision^-1) with a precision matrix, mean ~ N(0, (a precision)^-1) and precision ~
+  Wishart(V + 1, (2 rate_prior I)^-1), which has kernels of its own, :mod:`.gauss_wishart`. Of one word's variance its
+  prior says what the Gaussian's says, and all correlations of two words are equally likely.
 
-Each cluster k is summarised by its documents n_k, the counts n_kd, its mass (tokens; Gaussian: the sum of squared
-lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two things are computed from that:
+Of the first three, each cluster k is summarised by its documents n_k, the counts n_kd, its mass (tokens; Gaussian: the
+sum of squared lengths |x|^2) and, for the Gaussian, |n_k.|^2. Two things are computed from that:
 
 * the collapsed log likelihood, exactly: :func:`word_term` summed over the document's words, into :func:`log_evidence`;
 * what proposals use, linear in x (eq. 11, the Taylor form: the predictive density is nearly the density at
@@ -29,7 +32,7 @@ from scipy.special import gammainc, gammaln
 from mc2core.compute import special
 from mc2core.compute.kernels import kernel
 
-MULTINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
+MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
 #: <p, theta> is kept as a whole number of 2**-40
 OVERLAP_UNIT = 2.0**40
 #: entries of Projection.background for each doubling of a cluster's mass, and in all
@@ -165,13 +168,18 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
     return _F(weight - total * math.log1p(1.0 / rate)), _F(inner - math.log(rate + 1.0)), _F(1.0)
 
 
+def log_joint_of_weights(settings: Settings, n_k: np.ndarray) -> float:
+    """ln p(y), the clusters' weights integrated out, of clusters of (K,) ``n_k`` documents."""
+    total = settings.n_clusters * settings.weight_prior
+    log_p = gammaln(total) - gammaln(total + n_k.sum())
+    return float(log_p + np.sum(gammaln(n_k + settings.weight_prior) - gammaln(settings.weight_prior)))
+
+
 def log_joint_of_sizes(
     settings: Settings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
     """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
-    total = settings.n_clusters * settings.weight_prior
-    log_p = gammaln(total) - gammaln(total + n_documents)
-    log_p += np.sum(gammaln(n_k + settings.weight_prior) - gammaln(settings.weight_prior))
+    log_p = log_joint_of_weights(settings, n_k)
     if settings.component == GAUSSIAN:
         priors = settings.word_prior, settings.rate_prior
         log_p += sum(log_gaussian(n_words, *priors, *one) for one in zip(n_k, mass, squares, strict=True))

@@ -18,8 +18,9 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State
 from mc2core.engines.fastex.choice import choose_proposal
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON, Settings
+from mc2core.engines.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, Settings
 from mc2core.engines.fastex.exact import ExactState
+from mc2core.engines.fastex.gauss_wishart import GaussWishartState, clusters_bytes
 from mc2core.engines.fastex.hashed.state import FastExState
 from mc2core.engines.fastex.limits import (
     MIN_PRIOR,
@@ -37,7 +38,12 @@ from mc2core.engines.fastex.uncollapsed import UncollapsedState
 from mc2core.families import Family
 from mc2core.model import Sample, SparseRows
 
-_COMPONENTS = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}
+_COMPONENTS = {
+    "multinomial": MULTINOMIAL,
+    "poisson": POISSON,
+    "gaussian": GAUSSIAN,
+    "gauss_wishart": GAUSS_WISHART,
+}
 _DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
 #: what more a state holds, by proposal
 _DESCRIBED_FOR = {
@@ -49,7 +55,7 @@ _DESCRIBED_FOR = {
     },
     "neighbours": {"neighbours": Stored("i", "J N", least=NOBODY, below="J")},
 }
-AnyState = FastExState | ExactState | NeighbourState | UncollapsedState
+AnyState = FastExState | ExactState | GaussWishartState | NeighbourState | UncollapsedState
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
@@ -76,19 +82,22 @@ class FastEx(Engine):
         K, clusters; more than documents are allowed, and some then stay empty.
     word_prior : float in [1e-100, inf), default 0.01
         a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
-        rate, with Gaussian ones the documents that the prior mean of 0 counts for. V * word_prior is at most 1e9.
+        rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * word_prior is at
+        most 1e9.
     weight_prior : float in [1e-100, inf), default 1.0
         Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
     bits : {8, 16, 32, 64, 128, 256}, default 128
         Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
-        (``benchmarks/fastex.md``).
+        (``benchmarks/fastex.md``); the paper's is 32.
     projection : {"balanced", "paper"}, default "balanced"
         Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.engines.fastex.hashed.moves`).
         The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
-    component : {"multinomial", "poisson", "gaussian"}, default "multinomial"
+    component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
         Distribution of the word counts in a cluster (:mod:`mc2core.engines.fastex.components`). Poisson: each
         word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
-        a precision of the cluster's own.
+        a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
+        16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words, and
+        is sampled by exact proposals alone.
     proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
         Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, choose by
         size, or the paper's baseline, which is not collapsed. "auto" is exact up to 2,000 clusters while the tables
@@ -99,12 +108,14 @@ class FastEx(Engine):
         beyond (``benchmarks/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
         choice on any machine.
     failure_probability : float in (0, 1) or None, default None
-        Propose by the upper bound that holds but for this probability (NIPS12 eq. 15); None is the plain estimate.
+        Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
+        plain estimate.
     flatness : float in (0, 1], default 0.8
         Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
         accepted more often. The balanced projection lowers it further as long as its estimates are poor.
     rate_prior : float in [1e-100, inf), default 1.0
-        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian).
+        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
+        of single words). 1 suits variances in a cluster that are near 1.
     documents_per_round : int in [1, inf), default 1
         Documents that are sampled at once by hashed proposals; 1 keeps the chain exact. With 1 every document sees all
         earlier moves, and one thread does the work. More is approximate: so many documents are sampled from shared
@@ -169,6 +180,11 @@ class FastEx(Engine):
         self.proposal = choice("proposal", proposal, ("hash", "exact", "neighbours", "auto", "baseline"))
         if self.proposal == "neighbours" and self.component != "multinomial":
             raise ValueError(f"proposal='neighbours' needs component='multinomial', not {self.component!r}")
+        if self.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
+            raise ValueError(
+                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
+                "parameters of two covariances, which would be hashed or drawn anew"
+            )
         self.failure_probability = (
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
@@ -189,6 +205,8 @@ class FastEx(Engine):
         """What "auto" stands for with this corpus, or the proposal that is set."""
         if self.proposal != "auto":
             return self.proposal
+        if self.component == "gauss_wishart":
+            return "exact"
         return choose_proposal(corpus, self.n_clusters, self.component == "multinomial", self._visits)
 
     def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
@@ -219,7 +237,7 @@ class FastEx(Engine):
         else:
             n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
                 "baseline": 4 * self.n_clusters * corpus.n_words,
-                "exact": BYTES_PER_CLUSTER * self.n_clusters,
+                "exact": self._exact_bytes(corpus),
                 "hash": hashed_bytes(self.n_clusters, self.bits),
             }[sampler]
             refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
@@ -243,12 +261,22 @@ class FastEx(Engine):
         if sampler == "baseline":
             return UncollapsedState(corpus, self._settings, cluster)
         if sampler == "exact":
-            return ExactState(corpus, self._settings, cluster)
+            return self._exact_state(corpus, cluster)
         if sampler == "hash":
             return FastExState(corpus, self._settings, cluster)
         with thread_budget(self.threads) as pool:
             graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
         return NeighbourState(corpus, self._settings, self._visits, cluster, graph)
+
+    def _exact_state(self, corpus: Corpus, cluster: np.ndarray) -> AnyState:
+        kind = GaussWishartState if self.component == "gauss_wishart" else ExactState
+        return kind(corpus, self._settings, cluster)
+
+    def _exact_bytes(self, corpus: Corpus) -> int:
+        """Least bytes that exact scores take."""
+        if self.component == "gauss_wishart":
+            return clusters_bytes(self.n_clusters, corpus.n_words)
+        return BYTES_PER_CLUSTER * self.n_clusters
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
@@ -309,7 +337,7 @@ class FastEx(Engine):
         if sampler == "baseline":
             return UncollapsedState(corpus, settings, cluster)
         if sampler == "exact":
-            return ExactState(corpus, settings, cluster)
+            return self._exact_state(corpus, cluster)
         if sampler == "hash":
             centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
             return FastExState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))

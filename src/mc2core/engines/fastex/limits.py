@@ -10,7 +10,7 @@ import numpy as np
 from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
-from mc2core.engines.fastex.components import GAUSSIAN, MULTINOMIAL, Settings
+from mc2core.engines.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, Settings
 
 #: least value of a prior: no count over it comes near to overflow
 MIN_PRIOR = 1e-100
@@ -31,9 +31,10 @@ def refuse_counts(word_totals: np.ndarray, proposal: str, settings: Settings) ->
     """ValueError where a word's tokens in all, (V,) int64 ``word_totals``, are too many for the kernels' integers."""
     d = int(np.argmax(word_totals))
     found = f"word {d} occurs {int(word_totals[d])} times in all, too often for"
-    if settings.component == GAUSSIAN and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
-        raise ValueError(f"{found} component='gaussian', which sums squares of counts in 64 bits")
-    if proposal == "exact" and word_totals[d] > MOST_LABELS:
+    squaring = {GAUSSIAN: "gaussian", GAUSS_WISHART: "gauss_wishart"}.get(settings.component)
+    if squaring and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
+        raise ValueError(f"{found} component={squaring!r}, which sums squares of counts in 64 bits")
+    if proposal == "exact" and settings.component != GAUSS_WISHART and word_totals[d] > MOST_LABELS:
         raise ValueError(f"{found} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
 
 
@@ -45,7 +46,9 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
 def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Settings) -> None:
     """ValueError where ``n_bytes`` are not available."""
     remedy = "use fewer clusters"
-    if hashed_bytes(settings.n_clusters, settings.bits) < 0.5 * n_bytes:
+    if settings.component == GAUSS_WISHART:
+        remedy = "use fewer clusters or words, since each cluster keeps two matrices of words by words"
+    elif hashed_bytes(settings.n_clusters, settings.bits) < 0.5 * n_bytes:
         remedy = "use proposal='hash'"
     memory.need(n_bytes, f"proposal={proposal!r} with {settings.n_clusters} clusters and {n_words} words", remedy)
 
