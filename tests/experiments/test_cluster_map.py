@@ -139,7 +139,7 @@ def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
     model.save(tmp_path / "model.npz")
     files = {"corpora": [tmp_path / "corpus"], "models": [tmp_path / "model.npz"]}
     options = {"figure6": {"n_clusters": 3}, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
-    targets.make("icml2014_figure6", files, options, {"nuswide": "simulated"}, tmp_path / "f")
+    targets.make("icml2014_figure6", files, options, {"nuswide": {"source": "simulated"}}, tmp_path / "f")
     assert len(pd.read_csv(tmp_path / "f.csv")) == 60
     assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["says nothing here"]
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")

@@ -217,7 +217,7 @@ def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, line
         ("simulated", "simulated (MC2)", "says nothing here"),
         ("real", "real", "holds"),
     ):
-        targets.make(name, files, options, {"nuswide": source}, tmp_path / name)
+        targets.make(name, files, options, {"nuswide": {"source": source}}, tmp_path / name)
         assert len(pd.read_csv(tmp_path / f"{name}.csv")) == lines
         claims = pd.read_csv(tmp_path / f"{name}_claims.csv")
         assert (len(claims), set(claims["verdict"]), set(claims["target"])) == (n_claims, {verdict}, {name})

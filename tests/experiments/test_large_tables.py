@@ -212,7 +212,7 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
         files.append(str(tmp_path / f"{number}.json"))
     options = {"estimators": ["marginal"], "n_seeds": 1, "corpora": {}, "lda": None, "lack": None}
     paper = [str(ROOT / f"workflow/paper/{name}.csv")]
-    sources = {"pubmed": "simulated"}
+    sources = {"pubmed": {"source": "simulated"}}
     targets.make(name, {"scores": files, "paper": paper}, options, sources, tmp_path / name)
     assert "SVI-MC2" in (tmp_path / f"{name}.csv").read_text() or name.endswith("4")
     assert len(pd.read_csv(tmp_path / f"{name}_claims.csv")) == (8 if name.endswith("4") else 2)
@@ -222,7 +222,8 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
 def test_table_3_is_made_from_files_of_mini_batches(tmp_path):
     pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
     files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table3.csv"]}
-    targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, {"pubmed": "simulated"}, tmp_path / "t")
+    sources = {"pubmed": {"source": "simulated"}}
+    targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
     claims = pd.read_csv(tmp_path / "t_claims.csv")
     assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "says nothing here"]]
 
