@@ -11,6 +11,20 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 
 @pytest.fixture
+def told(monkeypatch):
+    """(what, done, total) of long work, each time that it moves on."""
+    from mc2core.base import progress
+
+    class Record(progress._Display):
+        def moved(self, one):
+            seen.append((one.what, round(one.done, 6), one.total))
+
+    seen = []
+    monkeypatch.setattr(progress, "_shown", Record())
+    return seen
+
+
+@pytest.fixture
 def checkout(tmp_path):
     """A folder with all that a checkout needs to run the workflow."""
     copy_checkout(tmp_path)

@@ -20,7 +20,8 @@ FLOORS = [
     {"model"},
     {"families", "sources"},
     {"corpus"},
-    {"base", "compute"},
+    {"compute"},
+    {"base"},
 ]
 #: flat modules: names that users rely on, and nothing of their own
 PUBLIC_MODULES = {"__init__", "__main__", "clustering", "perplexity", "sklearn"}

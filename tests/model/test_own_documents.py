@@ -140,7 +140,7 @@ def test_clusters_that_fall_behind_get_fewer_draws():
         assert moves == 5
         arguments[-1][j] = 0.0
 
-    own_documents.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1)
+    own_documents.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1, lambda n_done: None)
     psi = topics_of(sample)
     short = [[enumerate_own(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
     for j, exact in enumerate(short):
@@ -179,18 +179,19 @@ def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypat
     prior = np.random.default_rng(0).dirichlet([0.5] * sample.n_clusters, len(COUNTS))
     exact = exact_of(sample) / sample.cluster_weights * prior
     exact /= exact.sum(axis=1, keepdims=True)
-    found = own_documents.cluster_probabilities(corpus_of(), sample, np.log(prior) + 3.0, threads=1, progress=False)
+    found = own_documents.cluster_probabilities(corpus_of(), sample, np.log(prior) + 3.0, threads=1)
     np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.015)
     np.testing.assert_allclose(found[1], prior[1], atol=1e-12)
 
 
-def test_predictions_are_the_same_bits_on_any_number_of_threads_and_in_any_company(monkeypatch, capsys):
+def test_predictions_are_the_same_bits_on_any_number_of_threads_and_in_any_company(monkeypatch, told):
     model = model_of(replace(draw_sample(5), document_concentration=OMEGA))
     corpus = Corpus(np.random.default_rng(1).poisson(1.5, (23, V)))
     alone = model.predict(corpus, use_context=False)
-    assert capsys.readouterr().err == ""
-    assert np.array_equal(model.predict(corpus, use_context=False, threads=3, progress=True), alone)
-    assert "| 23/23 [" in capsys.readouterr().err
+    assert told[-1] == ("clusters of documents", 23, 23)
+    told.clear()
+    assert np.array_equal(model.predict(corpus, use_context=False, threads=3, progress=False), alone)
+    assert told == []
     monkeypatch.setattr(own_documents, "_DRAWN_BLOCK", 4)
     assert np.array_equal(model.predict(corpus, use_context=False, threads=2), alone)
     with pytest.raises(ValueError, match="threads is 0; it must be at least 1"):

@@ -17,6 +17,7 @@ HARNESSES = (
     "readers",
     "random_settings",
     "killed_fits",
+    "interrupted",
     "damaged_files",
     "full_disk",
     "two_runs",
@@ -34,7 +35,11 @@ def main() -> int:
     options_of.add_argument("--seed", type=int, default=0, help="the same seed tries the same cases (default 0)")
     options_of.add_argument("--only", nargs="+", choices=present, default=present, help="harnesses to run")
     options_of.add_argument(
-        "--case", type=int, nargs="+", default=[], help="repeat these cases alone, of random_settings or killed_fits"
+        "--case",
+        type=int,
+        nargs="+",
+        default=[],
+        help="repeat these cases alone, not of readers",
     )
     options = options_of.parse_args()
     rows: list[tuple[str, int, int, int, float, str]] = []

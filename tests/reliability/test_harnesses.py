@@ -32,7 +32,7 @@ def test_readers_hold_for_some_seconds():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "n_cases"), [("random_settings", 10), ("killed_fits", 3)])
+@pytest.mark.parametrize(("name", "n_cases"), [("random_settings", 10), ("killed_fits", 3), ("interrupted", 4)])
 def test_the_first_cases_hold(name, n_cases):
     """So many, and not some seconds of them: the same on every machine."""
     done = start("--seed", "1", "--only", name, "--case", *map(str, range(n_cases)))

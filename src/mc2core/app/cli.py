@@ -14,9 +14,11 @@ mc2 verify data/nips/train fits/nips/model.npz
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import logging
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -24,14 +26,18 @@ from pathlib import Path
 from typing import Any
 
 from mc2core.app import fit_command, import_command
+from mc2core.base import progress, stopping
+from mc2core.base.progress import work
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, or 2 after a sentence on what was wrong."""
+    """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
     options = _parser().parse_args(arguments)
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        code: int = options.run(options) or 0
+        with stopping.watching(), progress.showing(True):
+            code: int = options.run(options) or 0
         sys.stdout.flush()
     except BrokenPipeError:  # `mc2 topics ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -128,51 +134,56 @@ def _command(commands: Any, name: str, run: Any, text: str) -> argparse.Argument
 
 
 # Each command imports what it needs: `mc2 --help` answers at once.
+def _read(options: argparse.Namespace) -> tuple[Any, Any]:
+    """The model and the corpus that a command is about."""
+    with work("reading the model and the corpus"):
+        from mc2core.corpus import Corpus
+        from mc2core.model import Model
+
+        return Model.load(options.model), Corpus.load(options.corpus)
+
+
 def _corpus(options: argparse.Namespace) -> None:
     from mc2core.sources.catalogue import prepare
 
-    about = prepare(
-        options.dataset,
-        options.out,
-        source="real" if options.real else "simulated",
-        seed=options.seed,
-        test_fraction=options.test_fraction,
-        settings={} if options.scale is None else {"scale": options.scale},
-        files={"files": [options.real]} if options.real else {},
-    )
+    with work(f"making the corpus {options.dataset}"):
+        about = prepare(
+            options.dataset,
+            options.out,
+            source="real" if options.real else "simulated",
+            seed=options.seed,
+            test_fraction=options.test_fraction,
+            settings={} if options.scale is None else {"scale": options.scale},
+            files={"files": [options.real]} if options.real else {},
+        )
     print(json.dumps(about, indent=2, sort_keys=True))
 
 
 def _evaluate(options: argparse.Namespace) -> None:
-    from mc2core.corpus import Corpus
-    from mc2core.model import Model
     from mc2core.model.perplexity import suited
     from mc2core.model.scores import predicted_agreement
 
-    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    model, corpus = _read(options)
     names = options.estimator or [suited(model)]
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
-    scores["perplexity"] = {
-        name: model.perplexity(corpus, name, options.seed, options.threads, progress=True) for name in names
-    }
-    print(json.dumps(scores | predicted_agreement(model, corpus, options.threads, progress=True), indent=2))
+    scores["perplexity"] = {name: model.perplexity(corpus, name, options.seed, options.threads) for name in names}
+    print(json.dumps(scores | predicted_agreement(model, corpus, options.threads), indent=2))
 
 
 def _topics(options: argparse.Namespace) -> None:
     from mc2core.explore.topics import describe_topics
     from mc2core.model import Model
 
-    table = describe_topics(Model.load(options.model), options.words)
+    with work("reading the model"):
+        table = describe_topics(Model.load(options.model), options.words)
     print(table.to_csv(sep="\t", index=False, float_format="%.4f"), end="")
 
 
 def _describe(options: argparse.Namespace) -> None:
-    from mc2core.corpus import Corpus
     from mc2core.explore.describe import describe
-    from mc2core.model import Model
 
-    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
-    describe(model, corpus, options.out, options.title, options.seed, options.threads, progress=True)
+    model, corpus = _read(options)
+    describe(model, corpus, options.out, options.title, options.seed, options.threads)
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 
@@ -181,7 +192,8 @@ def _verify(options: argparse.Namespace) -> int:
     code = 0
     for path in options.paths:
         try:
-            said = _whole(path)
+            with work(f"reading {path}"):
+                said = _whole(path)
         except (ValueError, OSError) as error:
             print(f"mc2: error: {error}", file=sys.stderr)
             code = 2
@@ -211,13 +223,11 @@ def _clusters(options: argparse.Namespace) -> None:
     import numpy as np
     import pandas as pd
 
-    from mc2core.corpus import Corpus
-    from mc2core.model import Model
     from mc2core.model.merging import merge_tree
 
-    model, corpus = Model.load(options.model), Corpus.load(options.corpus)
+    model, corpus = _read(options)
     group = None if options.merge_to is None else merge_tree(model).cut(options.merge_to)
-    probability = model.predict(corpus, not options.no_context, options.threads, progress=True)
+    probability = model.predict(corpus, not options.no_context, options.threads)
     if group is not None:
         probability = np.stack([probability[:, group == one].sum(axis=1) for one in range(options.merge_to)], axis=1)
     table = pd.DataFrame(

@@ -51,13 +51,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Fit, write the files, and say what was found and what to do next."""
-    from mc2core.base import storage
-    from mc2core.corpus import Corpus
-    from mc2core.engines.registry import DEFAULT_ENGINE, with_default_model
-    from mc2core.engines.running.files import fit_corpus
-    from mc2core.experiments.plan import parse_settings
+    from mc2core.base.progress import work
 
-    corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
+    with work("reading the corpus"):
+        from mc2core.base import storage
+        from mc2core.corpus import Corpus
+        from mc2core.engines.registry import DEFAULT_ENGINE, with_default_model
+        from mc2core.engines.running.files import fit_corpus
+        from mc2core.experiments.plan import parse_settings
+
+        corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
     for name, family in contexts.items():
         if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
             corpus = corpus.standardised(name)

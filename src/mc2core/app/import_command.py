@@ -106,6 +106,7 @@ def run(options: argparse.Namespace) -> None:
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
     from mc2core.base import storage
+    from mc2core.base.progress import work
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.files import CORPUS_FILES
     from mc2core.sources import datasheet
@@ -115,9 +116,10 @@ def run(options: argparse.Namespace) -> None:
         print(f"mc2: the corpus{_size(options.out)} in {options.out} will be replaced", file=sys.stderr)
     like = None if options.like is None else _load(options.like)
     settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
-    corpus, dropped = read_own(options.input, settings, like, bad)
+    with work(f"reading {options.input}"):
+        corpus, dropped = read_own(options.input, settings, like, bad)
     source = f"imported from {options.input.name}" + (f", like {options.like}" if like else "")
-    with storage.replacing_folder(options.out, CORPUS_FILES) as new:
+    with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as new:
         corpus.save(new)
         datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped, notes=notes_of(corpus))
         if bad.number:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from mc2core.base import progress, stopping
+
 LINE = "%(asctime)s %(name)s %(levelname)s %(message)s"
 
 
@@ -19,7 +21,7 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
 
     An exception is written to the log with its traceback, and goes on; one that says what is wrong with the input
     (ValueError, OSError), or that the memory does not hold it, ends the job with its sentence alone; Ctrl-C ends it
-    with the exit code 130.
+    with the exit code 130. Long work says in the log how far it is.
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -30,7 +32,12 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     root.addHandler(handler)
     root.setLevel(logging.INFO)
     try:
-        with threadpool_limits(threads):
+        with (
+            threadpool_limits(threads),
+            stopping.watching(),
+            progress.showing(write=progress.logger.info),
+            progress.work("job"),
+        ):
             yield
     except (ValueError, OSError) as error:
         root.exception("failed")

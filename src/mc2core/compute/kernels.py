@@ -5,12 +5,16 @@ from __future__ import annotations
 import fcntl
 import functools
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 from numba.core.caching import FunctionCache
+
+from mc2core.base import progress, stopping
 
 _PACKAGE = Path(__file__).parents[1]
 #: folders of the package of which no kernel uses anything: after an edit there, stored kernels stay valid
@@ -57,6 +61,54 @@ class SharedCache(FunctionCache):
                 lock.truncate(0)
                 lock.write(_sources_digest())
             super().save_overload(sig, data)
+
+
+class _Compiling(event.Listener):
+    """Tells which kernel is compiled now, and stops for a signal between two passes of the compiler."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._names: list[str] = []  # of kernels, each of which calls the next
+        self._work = ExitStack()
+
+    def on_start(self, event: event.Event) -> None:
+        if event.kind == "numba:run_pass":
+            stopping.look()
+        elif _is_ours(event):
+            self._number += 1
+            self._names.append(event.data["dispatcher"].__name__)
+            if len(self._names) == 1:
+                self._told = self._work.enter_context(progress.work(""))
+            self._tell()
+
+    def on_end(self, event: event.Event) -> None:
+        if event.kind == "numba:compile" and _is_ours(event):
+            self._names.pop()
+            if self._names:
+                self._tell()
+            else:
+                self._work.close()
+
+    def _tell(self) -> None:
+        self._told.what = f"compiling kernels (once), number {self._number} ({self._names[-1]})"
+
+
+def _is_ours(event: event.Event) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("mc2core.")
+
+
+# numba lets one thread compile at a time
+_compiling = _Compiling()
+event.register("numba:compile", _compiling)
+event.register("numba:run_pass", _compiling)
+
+
+@contextmanager
+def compile_seconds() -> Iterator[list[float]]:
+    """The seconds that kernels were compiled in the block, [] of none; there once the block has ended."""
+    seconds: list[float] = []
+    with event.install_timer("numba:compile", seconds.append):
+        yield seconds
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:

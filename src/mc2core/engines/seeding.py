@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.progress import work
 from mc2core.compute import variates
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
@@ -58,12 +59,14 @@ def seed_rows(rows: sp.csr_matrix, n_seeds: int, rng: np.random.Generator) -> np
     n = rows.shape[0]
     chosen = [int(rng.integers(n))]
     nearest = _squared_distances(rows, chosen)[:, 0]
-    while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
-        candidates = variates.choose(nearest, rng, "documents to start clusters from", _CANDIDATES)
-        distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
-        best = int(np.argmin(distances.sum(axis=0)))
-        chosen.append(int(candidates[best]))
-        nearest = distances[:, best]
+    with work("documents to start clusters from", n_seeds, "documents") as told:
+        while len(chosen) < n_seeds and nearest.max(initial=0.0) > 1e-9:
+            candidates = variates.choose(nearest, rng, "documents to start clusters from", _CANDIDATES)
+            distances = np.minimum(nearest[:, None], _squared_distances(rows, candidates))
+            best = int(np.argmin(distances.sum(axis=0)))
+            chosen.append(int(candidates[best]))
+            nearest = distances[:, best]
+            told.advance()
     return np.array(chosen)
 
 
@@ -76,14 +79,16 @@ def cluster_rows(rows: sp.csr_matrix, n_clusters: int, rng: np.random.Generator)
     """(n,) int: spherical k-means of unit rows from k-means++ seeds; clusters may end empty."""
     centres = take_rows(rows, seed_rows(rows, n_clusters, rng))
     cluster = np.full(rows.shape[0], -1)
-    for _ in range(_LLOYD_PASSES):
-        new = _nearest_centres(rows, centres)
-        if (new == cluster).all():
-            break
-        cluster = new
-        centres = sp.csr_matrix(members(cluster, centres.shape[0]) @ rows)
-        lengths = np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)
-        centres.data /= np.repeat(lengths, np.diff(centres.indptr))
+    with work("k-means", _LLOYD_PASSES, "passes") as told:
+        for _ in range(_LLOYD_PASSES):
+            new = _nearest_centres(rows, centres)
+            if (new == cluster).all():
+                break
+            cluster = new
+            centres = sp.csr_matrix(members(cluster, centres.shape[0]) @ rows)
+            lengths = np.maximum(sp.linalg.norm(centres, axis=1), 1e-300)
+            centres.data /= np.repeat(lengths, np.diff(centres.indptr))
+            told.advance()
     return cluster
 
 

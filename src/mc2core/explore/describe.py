@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from mc2core.base import storage
+from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus
 from mc2core.explore import charts, page
 from mc2core.explore.found import Found
@@ -26,7 +27,7 @@ def describe(
     title: str = "What the fit found",
     seed: int = 0,
     threads: int = 1,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> None:
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
 
@@ -37,10 +38,12 @@ def describe(
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     charts.refuse_without()
-    found = Found.of(model, corpus, threads, progress)
-    tables = tables_of(found, seed)
-    text = page.build(found, tables, title)
-    with storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
-        write_tables(new, tables)
-        with storage.replacing(new / "index.html") as stream:
-            stream.write(text)
+    with showing(progress):
+        found = Found.of(model, corpus, threads)
+        tables = tables_of(found, seed)
+        with work("page"):
+            text = page.build(found, tables, title)
+        with work("writing tables and page"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
+            write_tables(new, tables)
+            with storage.replacing(new / "index.html") as stream:
+                stream.write(text)

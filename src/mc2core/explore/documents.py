@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.explore.clusters import context_names, label_names, own_unit
 from mc2core.explore.found import Found
@@ -86,7 +87,7 @@ def layout(found: Found, seed: int) -> np.ndarray:
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    with threadpool_limits(limits=1):  # sums do not depend on the number of cores
+    with work("map of documents (t-SNE)"), threadpool_limits(limits=1):  # sums do not depend on the number of cores
         if min(features.shape) > _DIMENSIONS:
             features = PCA(_DIMENSIONS, svd_solver="randomized", random_state=seed).fit_transform(features)
         perplexity = min(_NEIGHBOURS, (len(chosen) - 1) / 3)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.progress import work
 from mc2core.corpus import Corpus
 from mc2core.model import Model
 from mc2core.model.merging import MergeTree, merge_tree
@@ -41,13 +42,13 @@ class Found:
     tree: MergeTree
 
     @classmethod
-    def of(cls, model: Model, corpus: Corpus, threads: int = 1, progress: bool = False) -> Found:
-        """``threads`` and ``progress`` are those of :meth:`Model.predict`.
+    def of(cls, model: Model, corpus: Corpus, threads: int = 1) -> Found:
+        """``threads`` are those of :meth:`Model.predict`.
 
         ValueError where the model has no clusters of documents, or the corpus does not fit it.
         """
         tree = merge_tree(model)
-        return cls(model, corpus, model.predict(corpus, threads=threads, progress=progress), tree)
+        return cls(model, corpus, model.predict(corpus, threads=threads), tree)
 
     @cached_property
     def cluster(self) -> np.ndarray:
@@ -153,18 +154,20 @@ class Found:
         psi = np.ascontiguousarray(sample.word_given_topic.T)
         tau = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
         starts, blocks = self._blocks(content, psi.shape[1]), []
-        for first, last in itertools.pairwise(starts):
-            part = content[first:last]
-            likely = psi[part.indices]
-            document = np.repeat(np.arange(last - first), np.diff(part.indptr))
-            adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(last - first, part.nnz))
-            prior = tau[self.cluster[first:last]]
-            shares = prior
-            for _ in range(_PASSES if sample.has_own_documents else 1):
-                of_tokens = likely * shares[document]
-                tokens = adds @ (of_tokens / of_tokens.sum(axis=1, keepdims=True))
-                shares = sample.document_concentration * prior + tokens if sample.has_own_documents else shares
-            blocks.append(sp.csr_matrix(tokens))
+        with work("topics of documents", content.shape[0], "documents") as told:
+            for first, last in itertools.pairwise(starts):
+                part = content[first:last]
+                likely = psi[part.indices]
+                document = np.repeat(np.arange(last - first), np.diff(part.indptr))
+                adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(last - first, part.nnz))
+                prior = tau[self.cluster[first:last]]
+                shares = prior
+                for _ in range(_PASSES if sample.has_own_documents else 1):
+                    of_tokens = likely * shares[document]
+                    tokens = adds @ (of_tokens / of_tokens.sum(axis=1, keepdims=True))
+                    shares = sample.document_concentration * prior + tokens if sample.has_own_documents else shares
+                blocks.append(sp.csr_matrix(tokens))
+                told.advance(last - first)
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))
 
     @staticmethod

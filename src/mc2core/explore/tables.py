@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
+from mc2core.base.progress import work
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.documents import document_tables
 from mc2core.explore.found import Found
@@ -22,7 +23,12 @@ _DIGITS = "%.6g"
 def tables_of(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Every table by name; those that would be empty (no labels, no contexts) are left out."""
     tables = {"summary": _summary(found)}
-    tables |= cluster_tables(found) | topic_tables(found, seed) | document_tables(found, seed)
+    with work("tables of clusters"):
+        tables |= cluster_tables(found)
+    with work("tables of topics"):
+        tables |= topic_tables(found, seed)
+    with work("tables of documents"):
+        tables |= document_tables(found, seed)
     return {name: table for name, table in tables.items() if len(table)}
 
 

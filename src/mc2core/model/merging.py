@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base import stopping
+from mc2core.base.progress import Work, work
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
 from mc2core.families import DirichletCategorical, Family
@@ -80,9 +82,15 @@ def merge_tree(model: Model) -> MergeTree:
 
 
 def _join(n_clusters: int, parts: list[_Dirichlet | _Dense]) -> MergeTree:
+    with stopping.noting(), work("merge tree", 2 * n_clusters - 1, "rows and unions") as told:
+        return _join_nearest(n_clusters, parts, told)
+
+
+def _join_nearest(n_clusters: int, parts: list[_Dirichlet | _Dense], told: Work) -> MergeTree:
     changes = np.full((n_clusters, n_clusters), -np.inf)
     for one in range(n_clusters):
         changes[one, one + 1 :] = sum(part.changes(one)[one + 1 :] for part in parts)
+        told.advance()
     best, partner = changes.max(axis=1), changes.argmax(axis=1)
     node = np.arange(n_clusters)
     pairs, losses = np.empty((n_clusters - 1, 2), np.int64), np.empty(n_clusters - 1)
@@ -100,6 +108,7 @@ def _join(n_clusters: int, parts: list[_Dirichlet | _Dense]) -> MergeTree:
         stale = np.flatnonzero(np.isin(partner, (one, other)) | (changes[:, one] > best) | np.isin(node, node[one]))
         best[stale], partner[stale] = changes[stale].max(axis=1), changes[stale].argmax(axis=1)
         best[other] = -np.inf
+        told.advance()
     return MergeTree(pairs, losses)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families import DirichletCategorical
@@ -93,11 +94,22 @@ def blocks(corpus: Corpus, n_clusters: int, most: int = _MOST_DOCUMENTS) -> list
     return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
 
 
-def in_chunks(run: Callable[[int, int], None], n_documents: int, threads: int, size: int) -> None:
-    """``run(first, last)`` over documents, ``size`` at a time, on threads; each writes its documents' values only."""
-    starts = range(0, n_documents, size)
+def in_chunks(
+    run: Callable[[int, int], None], n_documents: int, threads: int, size: int, done: Callable[[float], None]
+) -> None:
+    """``run(first, last)`` over documents, ``size`` at a time, on threads; each writes its documents' values only.
+
+    ``done`` is told the documents of each chunk.
+    """
+
+    def run_chunk(start: int) -> int:
+        end = min(start + size, n_documents)
+        run(start, end)
+        return end - start
+
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(lambda start: run(start, min(start + size, n_documents)), starts))
+        for n_done in pool.map(run_chunk, range(0, n_documents, size)):
+            done(n_done)
 
 
 class Mixture:
@@ -193,6 +205,8 @@ def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray
     """
     mixture = Mixture(sample)
     out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
-    for rows in blocks(corpus, mixture.tau.shape[0]):
-        out[rows] = mixture.log_likelihood(Block(corpus, rows))
+    with work("likelihood of documents in clusters", len(out), "documents") as told:
+        for rows in blocks(corpus, mixture.tau.shape[0]):
+            out[rows] = mixture.log_likelihood(Block(corpus, rows))
+            told.advance(len(rows))
     return out

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.base import storage
+from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
@@ -162,13 +163,16 @@ class Model:
                 )
         return stacked
 
-    def predict(self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool = False) -> np.ndarray:
+    def predict(
+        self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
+    ) -> np.ndarray:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
 
         Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
         and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.model.own_documents`); the same
-        bits each time, for any number of ``threads``. ``progress`` shows a bar of documents meanwhile. Other models
-        take no draws and one thread. ValueError where the corpus does not fit the model.
+        bits each time, for any number of ``threads``. ``progress`` is that of
+        :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
+        does not fit the model.
         """
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")
@@ -181,13 +185,11 @@ class Model:
             except ValueError as error:
                 by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
                 raise ValueError(f"{error}; {by_words}") from error
-        if sample.has_own_documents:
-            with np.errstate(divide="ignore"):
-                log_p = np.log(
-                    own_documents.cluster_probabilities(corpus, sample, log_weights + of_context, threads, progress)
-                )
-        else:
-            log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context
+        with showing(progress), np.errstate(divide="ignore"):
+            if sample.has_own_documents:
+                log_p = np.log(own_documents.cluster_probabilities(corpus, sample, log_weights + of_context, threads))
+            else:
+                log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context
         total = logsumexp(log_p, axis=1, keepdims=True)
         if not np.isfinite(total).all():
             wrong = int(np.flatnonzero(~np.isfinite(total[:, 0]))[0])
@@ -207,7 +209,12 @@ class Model:
         return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 
     def perplexity(
-        self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1, progress: bool = False
+        self,
+        corpus: Corpus,
+        estimator: str | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        progress: bool | None = None,
     ) -> float:
         """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V.
 

@@ -15,13 +15,15 @@ out, whose P(z_j = k | l_j) are averaged.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln, logsumexp
 
-from mc2core.base.progress import Bar
+from mc2core.base import stopping
+from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
@@ -46,7 +48,7 @@ TOPIC_DRAWS = 10_000
 
 # documents a thread takes at a time
 _CHUNK = 4
-# documents between two steps of the progress bar
+# documents whose words are looked at together
 _DRAWN_BLOCK = 256
 _BLOCK = 16  # topics whose weights are summed together
 _LEAST = 1e-300
@@ -76,19 +78,27 @@ def log_likelihood_of_all(
             settings = draws, SCREENING_PASSES, key
             kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, first, last, out[k])
 
-    in_chunks(run, len(block.rows), threads, _CHUNK)
+    in_chunks(run, len(block.rows), threads, _CHUNK, lambda n_done: stopping.look())
     return out.T
 
 
 def log_likelihood(
-    kernel: Any, settings: tuple[int, int], name: str, block: Block, mixture: Mixture, seed: int, threads: int
+    kernel: Any,
+    settings: tuple[int, int],
+    name: str,
+    block: Block,
+    mixture: Mixture,
+    seed: int,
+    threads: int,
+    done: Callable[[float], None],
 ) -> np.ndarray:
     """(B,) float64: ln of an estimate of p(w_j) by ``kernel``, one of :mod:`mc2core.model.perplexity_kernels`.
 
     Of each document's clusters the ``CLUSTERS`` with the largest estimates of pi_k p(w_j | k) by a few draws are kept;
     these draws are on streams of their own. The first gets the draws of ``settings`` (draws or particles, passes or
     moves), the others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for
-    the sum over these clusters at any number of draws; leaving out the others only lowers it.
+    the sum over these clusters at any number of draws; leaving out the others only lowers it. ``done`` is told how many
+    documents are.
     """
     screened = log_likelihood_of_all(block, mixture, "perplexity.screening", SCREENING_DRAWS, seed, threads)
     screened += mixture.log_weights
@@ -108,7 +118,7 @@ def log_likelihood(
                     kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
                     logs[place, j] += mixture.log_weights[k]
 
-    in_chunks(run, len(block.rows), threads, _CHUNK)
+    in_chunks(run, len(block.rows), threads, _CHUNK, done)
     return logsumexp(logs, axis=0)
 
 
@@ -242,9 +252,7 @@ def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_swee
                 scale[m] = priors[m, chosen] + n_m[m]
 
 
-def cluster_probabilities(
-    corpus: Corpus, sample: SampleLike, log_prior: np.ndarray, threads: int, progress: bool
-) -> np.ndarray:
+def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndarray, threads: int) -> np.ndarray:
     """(J, K) float64: P(z_j = k | w_j) for clusters in use whose prior has the logarithm ``log_prior`` (J, K).
 
     A chain for each document draws the topics of its tokens given its cluster, and the cluster given these, theta
@@ -260,7 +268,7 @@ def cluster_probabilities(
     log_gamma_priors = gammaln(by_topic)
     log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
     key, out = streams.key(0, "prediction"), np.zeros(log_prior.shape)
-    with Bar(total=len(out), desc="clusters of documents", unit=" documents", disable=not progress) as bar:
+    with stopping.noting(), work("clusters of documents", len(out), "documents") as told:
         for rows in blocks(corpus, max(len(priors), columns), _DRAWN_BLOCK):
             block, found = Block(corpus, rows), np.zeros((len(rows), len(priors)))
             psi = np.zeros((len(block.words), columns))
@@ -270,7 +278,6 @@ def cluster_probabilities(
             def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
                 _sample_clusters(*given, SWEEPS, TOPIC_DRAWS, key, first, last, found)
 
-            in_chunks(run, len(rows), threads, _CHUNK)
+            in_chunks(run, len(rows), threads, _CHUNK, told.advance)
             out[rows] = found
-            bar.update(len(rows))
     return out

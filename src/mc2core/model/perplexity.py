@@ -19,8 +19,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logsumexp
 
+from mc2core.base import stopping
 from mc2core.base.checks import choice
-from mc2core.base.progress import Bar
+from mc2core.base.progress import showing, work
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.model import own_documents
@@ -38,16 +39,21 @@ LEFT_TO_RIGHT_MOVES = 5
 
 # documents a thread takes at a time
 _CHUNK = 16
-# documents between two steps of the progress bar where numbers are drawn
+# documents whose words are looked at together where numbers are drawn
 _DRAWN_BLOCK = 256
 
 
+Done = Callable[[float], None]
+
+
 # -- the estimators: ln p(w_j) of a block under one sample, (B,) ------------------------------------------------------
-def _marginal(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+def _marginal(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    done(len(block.rows))
     return logsumexp(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
 
 
-def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    done(len(block.rows))
     natural = mixture.sample.natural
     if mixture.has_new_cluster:
         natural = np.vstack([natural, stacked.prior])
@@ -65,10 +71,11 @@ def _proportions(mixture: Mixture) -> np.ndarray:
     return mixture.alpha
 
 
-def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     if mixture.sample.document_concentration < np.inf:
         settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
-        return own_documents.log_likelihood(kernels.importance, settings, "importance", block, mixture, seed, threads)
+        given = "importance", block, mixture, seed, threads, done
+        return own_documents.log_likelihood(kernels.importance, settings, *given)
     alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.importance", mixture.number)
 
@@ -76,14 +83,14 @@ def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads
         settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES, key
         kernels.importance(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
 
-    in_chunks(run, len(out), threads, _CHUNK)
+    in_chunks(run, len(out), threads, _CHUNK, done)
     return out
 
 
-def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int) -> np.ndarray:
+def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     if mixture.sample.document_concentration < np.inf:
         kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
-        return own_documents.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads)
+        return own_documents.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads, done)
     alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.left_to_right", mixture.number)
 
@@ -91,7 +98,7 @@ def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, thre
         settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES, key
         kernels.left_to_right(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
 
-    in_chunks(run, len(out), threads, _CHUNK)
+    in_chunks(run, len(out), threads, _CHUNK, done)
     return out
 
 
@@ -107,7 +114,7 @@ def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.nd
     return average
 
 
-def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, threads: int) -> np.ndarray:
+def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     indptr, indices, counts = block.arrays
     mean = np.zeros(len(indices))
     for mixture in mixtures:
@@ -118,7 +125,7 @@ def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, thre
         def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
             kernels.own_topic_values(indptr, indices, psi, tau, cluster, first, last, mean)
 
-        in_chunks(run, len(block.rows), threads, _CHUNK)
+        in_chunks(run, len(block.rows), threads, _CHUNK, done)
     with np.errstate(divide="ignore"):
         log_p = counts * np.log(mean / len(mixtures))
     return np.bincount(np.repeat(np.arange(len(block.rows)), np.diff(indptr)), log_p, len(block.rows))
@@ -135,7 +142,8 @@ class Estimator:
     description : str
         One sentence for captions.
     run : callable
-        (block, mixtures of all samples, stacked contexts or None, seed, threads) -> (B,) nats.
+        (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is told
+        how many documents are, for each sample.
     uses_context : bool
         Whether it looks at the test documents' contexts.
     takes_own_documents : bool
@@ -206,7 +214,7 @@ def log_likelihood(
     estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> np.ndarray:
     """ln p(w_j) of every document.
 
@@ -243,8 +251,8 @@ def log_likelihood(
         Of the random streams, which are keyed by the sample's number and the document's words.
     threads : int
         Never changes a result.
-    progress : bool
-        Whether a bar of documents is shown.
+    progress : bool, optional
+        Whether it is told how far it is; see :func:`mc2core.base.progress.showing`.
 
     Returns
     -------
@@ -269,15 +277,18 @@ def log_likelihood(
                 f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; this "
                 f"model's have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
             )
-    mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
-    n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
-    of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
-    with Bar(total=len(out), desc=chosen.name, unit=" documents", disable=not progress) as bar:
+    with showing(progress), stopping.noting(), work(chosen.name, len(out), "documents") as told:
+        mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
+
+        def done(n_documents: float) -> None:
+            told.advance(n_documents / len(mixtures))
+
+        n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
+        of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
         for rows in of_documents:
-            out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads)
-            bar.update(len(rows))
+            out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads, done)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
     if not (out < np.inf).all():
         wrong = int(np.flatnonzero(~(out < np.inf))[0])
@@ -294,7 +305,7 @@ def perplexity(
     estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
-    progress: bool = False,
+    progress: bool | None = None,
 ) -> float:
     """exp(-sum_j ln p(w_j) / sum_j N_j), words only; see :func:`log_likelihood`. A uniform model gives V.
 

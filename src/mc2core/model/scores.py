@@ -41,7 +41,7 @@ def evaluate(
     return scores
 
 
-def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress: bool = False) -> dict[str, Any]:
+def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress: bool | None = None) -> dict[str, Any]:
     """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
     labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of :meth:`Model.predict`.
     """

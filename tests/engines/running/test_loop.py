@@ -341,7 +341,7 @@ def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too
         perf_counter, process_time = time.perf_counter, time.process_time
 
         def __getattribute__(self, name):
-            if name == "perf_counter" and sys._getframe(1).f_code is fit.__code__:
+            if name == "perf_counter" and sys._getframe(1).f_code is loop._iterate.__code__:
                 os.kill(os.getpid(), signal.SIGINT)
             return object.__getattribute__(self, name)
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
+from mc2core.base.progress import work
 from mc2core.corpus.building.columns import (
     NUMBERS,
     Bags,
@@ -177,22 +178,24 @@ def _gather(rows: Iterable[tuple[Any, Sequence[Any] | Fault]], parts: Sequence[A
     n_rows = 0
     parsers = [(part.column, part.parse) for part in parts]
     appenders = [part.append for part in parts]
-    for place, values in rows:
-        n_rows += 1
-        if isinstance(values, Fault):
-            bad.add([BadRow(place, None, values.message)])
-            continue
-        parsed, faults = [], []
-        for (column, parse), value in zip(parsers, values, strict=True):
-            try:
-                parsed.append(parse(value, place))
-            except ValueError as error:
-                faults.append(BadRow(place, column, str(error)))
-        if faults:
-            bad.add(faults)
-            continue
-        for append, one in zip(appenders, parsed, strict=True):
-            append(one)
+    with work("reading documents", unit="documents") as told:
+        for place, values in rows:
+            n_rows += 1
+            told.advance()
+            if isinstance(values, Fault):
+                bad.add([BadRow(place, None, values.message)])
+                continue
+            parsed, faults = [], []
+            for (column, parse), value in zip(parsers, values, strict=True):
+                try:
+                    parsed.append(parse(value, place))
+                except ValueError as error:
+                    faults.append(BadRow(place, column, str(error)))
+            if faults:
+                bad.add(faults)
+                continue
+            for append, one in zip(appenders, parsed, strict=True):
+                append(one)
     return n_rows
 
 

@@ -25,6 +25,7 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, prior_count, truth_value, whole
 from mc2core.base.described import Stored, check
+from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
@@ -353,9 +354,11 @@ class Gibbs(Engine):
     def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> GibbsState:
         """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
         self._update_own(state, own, seed, -SETTLING, is_settled=False)
-        for iteration in range(1 - SETTLING, 1):
-            own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
-            self._update_own(state, own, seed, iteration, is_settled=False)
+        with work("topics settle", SETTLING, "sweeps") as told:
+            for iteration in range(1 - SETTLING, 1):
+                own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
+                self._update_own(state, own, seed, iteration, is_settled=False)
+                told.advance()
         if self.one_cluster_per_document:
             return state
         starts = sorted({1, min(self.start_clusters, corpus.n_documents)})
@@ -366,8 +369,10 @@ class Gibbs(Engine):
         assignments, own = scatter(state.assignments, own, n_clusters, streams.generator(seed, "sort"))
         state = replace(state, assignments=assignments, concentrations=replace(state.concentrations), own=own)
         first = -SETTLING - SORTING * n_clusters
-        for sweep in range(SORTING):
-            self._update_own(state, own, seed, first + sweep, is_settled=sweep > 0)
+        with work(f"documents into clusters, {n_clusters} at first", SORTING, "sweeps") as told:
+            for sweep in range(SORTING):
+                self._update_own(state, own, seed, first + sweep, is_settled=sweep > 0)
+                told.advance()
         return state
 
     def _log_clustering(self, state: GibbsState) -> float:

@@ -82,7 +82,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     def transform(self, X: Any) -> np.ndarray:
         """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
         check_is_fitted(self)
-        return self.model_.predict(self._corpus(X, reset=False))
+        return self.model_.predict(self._corpus(X, reset=False), progress=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """(J,) int64: the likeliest cluster of each document."""

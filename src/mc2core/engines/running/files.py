@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mc2core.base import locks, storage
+from mc2core.base import locks, stopping, storage
+from mc2core.base.progress import work
 from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, parts
 from mc2core.engines.base import State
@@ -69,10 +70,11 @@ def fit_corpus(
     part = parts.without_contexts(part, missing, seed)
 
     def leave(done: Fit) -> None:
-        done.model.save(model)
+        with work("writing the model"):
+            done.model.save(model)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
 
-    with locks.only_one(model, "another fit"), cluster.session(spark):
+    with stopping.watching(), locks.only_one(model, "another fit"), cluster.session(spark):
         done = fit(
             part,
             make_engine(engine, settings, contexts, threads),

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base import progress as telling
+from mc2core.base import stopping
 from mc2core.base.checks import finite, shown, whole
-from mc2core.base.progress import Bar
 from mc2core.base.provenance import environment
+from mc2core.compute.kernels import compile_seconds
 from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, n_samples, run_length
 from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.engines.running import checkpoint as checkpoints
 from mc2core.engines.running.found import found
-from mc2core.engines.running.signals import _stop_signals
 from mc2core.engines.running.trace import _trace_file
 from mc2core.model import Model
 
@@ -171,7 +170,8 @@ def _begin(
     started, cpu_started = time.perf_counter(), time.process_time()
     ahead = asked.get("snapshots", [])
     if stored is None:
-        state = engine.init(corpus, asked["seed"])
+        with telling.work(f"{engine.name}, start"):
+            state = engine.init(corpus, asked["seed"])
         spent, cpu_spent = time.perf_counter() - started, time.process_time() - cpu_started
         done = checkpoints.Checkpoint(asked, 0, spent, state={}, cpu_seconds=cpu_spent)
     else:
@@ -183,14 +183,6 @@ def _begin(
     if done.snapshot_times:
         run.ahead = [moment for moment in ahead if moment > run.now]
     return run
-
-
-def _stop(number: int, now: float, iterations: int) -> NoReturn:
-    """End the run as the signal asks."""
-    logger.warning("stopped by signal %d after iteration %.4g of %d", number, now, iterations)
-    if number == signal.SIGINT:
-        raise KeyboardInterrupt
-    raise SystemExit(128 + number)
 
 
 def fit(
@@ -241,7 +233,8 @@ def fit(
         When to keep the state on the way as a sample, in iterations; a fraction is met as soon as the parts of the
         engine's iterations allow. Their time is not counted.
     progress : bool, optional
-        Show a progress bar; by default only on a terminal.
+        Show what is done and how far it is, as :func:`mc2core.base.progress.showing` says: by default a bar on a
+        terminal or in a notebook, and lines in the log (INFO) elsewhere.
     on_stop : function, optional
         Given what there is when a signal stops the run: a Fit of the samples so far, or of the state where there are
         none yet; ``provenance["stopped_at"]`` says the iteration.
@@ -251,7 +244,8 @@ def fit(
     ValueError
         Bad arguments, or a checkpoint of another run.
     KeyboardInterrupt, SystemExit
-        Stopped by SIGINT, or by SIGTERM (exit code 143), after the checkpoint was written.
+        Stopped by SIGINT, or by SIGTERM (exit code 143): in the start with nothing kept, later after the checkpoint was
+        written. A second signal does not wait for either.
     """
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
@@ -268,48 +262,54 @@ def fit(
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
     asked = _asked_for(engine, corpus, seed, burn_in, thin, ahead)
     stored = _stored(checkpoint, engine, asked, corpus, iterations)
-    if progress is None:
-        progress = sys.stderr.isatty()
     if stored is not None:
         rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
         logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
-    compile_seconds = 0.0
-    if stored is None or stored.iteration < iterations:
-        notice = f"{engine.name}: compiling what is not compiled yet (once, up to a minute or two) ..."
-        if progress:
-            Bar.write(notice, sys.stderr)
-        else:
-            logger.info(notice)
-        compile_seconds = _warm(engine, corpus)
+    with stopping.watching(), telling.showing(progress):
+        with stopping.noting():
+            is_done = stored is not None and stored.iteration == iterations
+            compiled = 0.0 if is_done else _warm(engine, corpus)
+            run = _begin(corpus, engine, asked, stored, checkpoint)
+        return _iterate(run, iterations, compiled, callback, checkpoint_every, trace, on_stop)
 
-    run = _begin(corpus, engine, asked, stored, checkpoint)
+
+def _iterate(
+    run: _Run,
+    iterations: int,
+    compiled: float,
+    callback: Callback | None,
+    checkpoint_every: int,
+    trace: str | os.PathLike[str] | None,
+    on_stop: Callable[[Fit], None] | None,
+) -> Fit:
+    """Do what is left of so many iterations; arguments as of :func:`fit`."""
     done = run.done
-    with _stop_signals() as stop, _trace_file(trace, done.trace) as write_row:
-        bar = Bar(total=iterations, initial=done.iteration, desc=engine.name, unit="it", disable=not progress)
+    with (
+        stopping.keeping() as stop,
+        _trace_file(trace, done.trace) as write_row,
+        telling.work(run.engine.name, iterations, "iterations", done.iteration) as bar,
+    ):
         run.show()
         while done.iteration < iterations:
             report = run.advance()
             if report is not None:
                 run.note(report, callback)
                 write_row(done.trace[-1])
-                bar.update()
-                bar.set_postfix({name: f"{value:.6g}" for name, value in report.items()})
+                bar.advance(1, report)
             run.show()
             is_due = report is not None and (done.iteration % checkpoint_every == 0 or done.iteration == iterations)
             is_asked_to_stop = bool(stop)  # once: a signal between two looks would leave no checkpoint
             if is_due or is_asked_to_stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
                 run.save()
             if is_asked_to_stop and done.iteration < iterations:
-                bar.close()
                 if on_stop is not None:
-                    on_stop(_result(run, iterations, compile_seconds))
-                _stop(stop[0], run.now, iterations)
-        bar.close()
+                    on_stop(_result(run, iterations, compiled))
+                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], run.now, iterations)
+                stopping.stop(stop[0])
+        return _result(run, iterations, compiled)
 
-    return _result(run, iterations, compile_seconds)
 
-
-def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:
+def _result(run: _Run, iterations: int, compiled: float) -> Fit:
     """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
     done, engine = run.done, run.engine
     samples = (engine.keeps_samples and done.samples) or [engine.sample(run.corpus, run.state)]
@@ -318,7 +318,7 @@ def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:
         provenance["stopped_at"] = run.now
     model = engine.model(run.corpus, samples, provenance)
     timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
-    timing |= {"compile_seconds": compile_seconds, "threads": engine.threads}
+    timing |= {"compile_seconds": compiled, "threads": engine.threads}
     shown = None
     if done.snapshots:
         shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
@@ -327,18 +327,19 @@ def _result(run: _Run, iterations: int, compile_seconds: float) -> Fit:
 
 
 def _warm(engine: Engine, corpus: Corpus) -> float:
-    """Compile every kernel the run will use, on a few documents of it; returns the seconds this took."""
-    started, engine = time.perf_counter(), engine.here()
-    lengths = corpus.document_lengths
+    """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling."""
+    engine, lengths = engine.here(), corpus.document_lengths
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)
-    with suppress(ValueError):  # the run itself meets the same settings, and names documents by their numbers
+    loading = telling.work(f"{engine.name}, loading compiled kernels")
+    # ValueError: the run itself meets the same settings, and names documents by their numbers
+    with compile_seconds() as seconds, loading, suppress(ValueError):
         engine, iterations = engine.to_warm(corpus)
         state = engine.init(part, seed=0)
         for iteration in iterations:
             engine.step(part, state, 0, iteration)
         engine.sample(part, engine.restore(part, state.arrays()))
-    return time.perf_counter() - started
+    return sum(seconds)
 
 
 def _as_stored(part: Corpus, whole: Corpus) -> Corpus:

@@ -46,6 +46,6 @@ def warm_kernels(
             used = families
             if settings.get("token_contexts"):  # takes only one number
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
-            model = fit(stored, make_engine(engine, settings, used), iterations=2, burn_in=1, progress=False).model
+            model = fit(stored, make_engine(engine, settings, used), iterations=2, burn_in=1).model
             model.predict(stored)
             evaluate(model, stored, stored, estimators)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.engines.concentrations import ROLES
@@ -122,8 +123,10 @@ def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
         threads=engine.threads,
     )
     state = sampler.init(part, seed)
-    for iteration in range(1, _GIBBS_SWEEPS + 1):
-        sampler.step(part, state, seed, iteration)
+    with work("Gibbs sampling", _GIBBS_SWEEPS, "sweeps") as told:
+        for iteration in range(1, _GIBBS_SWEEPS + 1):
+            sampler.step(part, state, seed, iteration)
+            told.advance()
     return assignments_of(part, state.cluster, state.topic, engine)
 
 

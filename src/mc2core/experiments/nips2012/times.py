@@ -68,7 +68,7 @@ def time_documents(
         for method, b, own in cells:
             engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
             for seed in range(n_seeds if b else 1):
-                done = fit(corpus, engine, iterations=iterations, seed=seed, progress=False)
+                done = fit(corpus, engine, iterations=iterations, seed=seed)
                 seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
                 fits = FIT_PROJECTION_AFTER if b else ()
                 parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}

@@ -94,12 +94,8 @@ class _Requests:
             if not target.exists():
                 time.sleep(max(0.0, self._next - time.monotonic()))
                 self._next = time.monotonic() + self._pause
-                fetch(
-                    SourceFile("pubmed", target.name, target.name, (address,)),
-                    target,
-                    patience=self._patience,
-                    progress=False,
-                )
+                source = SourceFile("pubmed", target.name, target.name, (address,))
+                fetch(source, target, patience=self._patience)
             try:
                 return read(target)
             except DamagedInput as error:

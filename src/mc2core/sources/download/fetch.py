@@ -24,7 +24,7 @@ import requests
 import urllib3
 
 from mc2core.base import storage
-from mc2core.base.progress import Bar
+from mc2core.base.progress import work
 from mc2core.sources.formats.records import csv_rows
 
 _CHUNK = 1 << 18
@@ -124,7 +124,6 @@ def fetch(
     mirror: str | os.PathLike[str] | None = None,
     *,
     patience: Patience | None = None,
-    progress: bool = True,
 ) -> Path:
     """Bring one source file to ``target`` and return its path.
 
@@ -152,7 +151,7 @@ def fetch(
         failures.append("no mirror folder is given")
     for address in source.addresses:
         try:
-            _download(address, target, source.sha256, patience, progress)
+            _download(address, target, source.sha256, patience)
             return target
         except _Refused as error:
             failures.append(f"{address} {error}")
@@ -171,7 +170,7 @@ def _take_copy(copy: Path, target: Path) -> None:
     _finish(part, target)
 
 
-def _download(address: str, target: Path, sha256: str | None, patience: Patience, progress: bool) -> None:
+def _download(address: str, target: Path, sha256: str | None, patience: Patience) -> None:
     """Download to ``target``, or raise _Refused with the reason."""
     part = _part(target)
     failures, furthest, pause, restarted = 0, 0, patience.pause_seconds, False
@@ -179,7 +178,7 @@ def _download(address: str, target: Path, sha256: str | None, patience: Patience
         resumed = part.exists()
         asked_pause = 0.0
         try:
-            _transfer(address, part, sha256, patience, progress)
+            _transfer(address, part, sha256, patience)
         except _Interrupted as error:
             reason, asked_pause = str(error), error.pause_seconds
         else:
@@ -202,7 +201,7 @@ def _download(address: str, target: Path, sha256: str | None, patience: Patience
         pause *= 2
 
 
-def _transfer(address: str, part: Path, sha256: str | None, patience: Patience, progress: bool) -> None:
+def _transfer(address: str, part: Path, sha256: str | None, patience: Patience) -> None:
     """One request: append to ``part`` where the server agrees, else write it anew."""
     start, headers = _resume_point(address, part, sha256)
     try:
@@ -232,7 +231,7 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience, 
             if start == 0:
                 _discard(part)
                 storage.write_json(_note(part), {"address": address, "validator": _validator(response)})
-            _receive(response, part, start, patience.stall_seconds, progress)
+            _receive(response, part, start, patience.stall_seconds)
     except (requests.RequestException, urllib3.exceptions.HTTPError, TimeoutError) as error:
         if isinstance(error, requests.exceptions.InvalidURL | requests.exceptions.TooManyRedirects):
             raise _Refused(f"is not usable ({_short(error)})") from error
@@ -242,26 +241,19 @@ def _transfer(address: str, part: Path, sha256: str | None, patience: Patience, 
         raise _Interrupted(_short(error)) from error
 
 
-def _receive(response: requests.Response, part: Path, start: int, stall_seconds: float, progress: bool) -> None:
+def _receive(response: requests.Response, part: Path, start: int, stall_seconds: float) -> None:
     length = response.headers.get("Content-Length", "")
     total = start + int(length) if length.isdecimal() else None
     response.raw.enforce_content_length = False  # checked below, with bytes of the whole file in the message
     window_end, window_bytes = time.monotonic() + stall_seconds, 0
     with (
         part.open("ab") as stream,
-        Bar(
-            desc=part.name.removesuffix(".part").lstrip("."),
-            initial=start,
-            total=total,
-            unit="B",
-            unit_scale=True,
-            disable=None if progress else True,  # None: only on a terminal
-        ) as bar,
+        work(part.name.removesuffix(".part").lstrip("."), total, "B", start) as told,
     ):
         # raw bytes: a server that marks x.gz as "Content-Encoding: gzip" must not have it unpacked on the way
         while block := response.raw.read1(_CHUNK, decode_content=False):
             stream.write(block)
-            bar.update(len(block))
+            told.advance(len(block))
             window_bytes += len(block)
             if time.monotonic() > window_end:
                 if window_bytes < 1024:

@@ -52,7 +52,6 @@ def letters_of_size(
                 iterations=iterations,
                 burn_in=iterations - 1,
                 seed=repeat,
-                progress=False,
             )
             last = done.model.last
             rows.append(

@@ -69,7 +69,7 @@ def seconds_by_threads(
     for seed in seeds:
         for n_threads in threads:
             one = make_engine(engine, settings, contexts, n_threads)
-            done = fit(part, one, iterations=iterations, seed=seed, progress=False)
+            done = fit(part, one, iterations=iterations, seed=seed)
             seconds, elbo = done.provenance["seconds"], done.trace["elbo"].iloc[-1]
             rows.append({"seed": seed, "threads": n_threads, "seconds": seconds, "elbo": elbo})
     return pd.DataFrame(rows)

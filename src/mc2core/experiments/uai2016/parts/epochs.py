@@ -36,7 +36,7 @@ def epoch_seconds(
         rows = []
         for size in batch_sizes:
             engine = make_engine("svi", {**settings, "batch_size": size, "n_shards": shards}, contexts, n_threads)
-            trace = fit(part, engine, iterations=2, seed=0, progress=False).trace
+            trace = fit(part, engine, iterations=2, seed=0).trace
             seconds = trace["seconds"].diff().iloc[-1]
             about = {"place": place, "workers": workers, "batch_size": size}
             rows.append(about | {"seconds": seconds, "elbo": trace["elbo"].iloc[-1]})

@@ -1,0 +1,143 @@
+"""Stop when the process is asked to (SIGINT, SIGTERM), at a moment that leaves nothing half done.
+
+Python's handler raises wherever the process is. In the middle of a call of compiled code that surfaces as another error
+(SystemError), or is lost in a callback. So long work takes note of a first signal, and looks for it between two pieces.
+Other code, and whoever signals twice, is stopped at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import NoReturn
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+_AGAIN_SECONDS = 0.1
+
+
+class _Interrupted(KeyboardInterrupt):
+    """What the handler raises for SIGINT, within :func:`watching`.
+
+    A process in which a plain KeyboardInterrupt has passed through ``exec`` of a text, as many imports call it, ends by
+    the signal, even where it was caught and the process exits with a code.
+    """
+
+
+@dataclass
+class _State:
+    """Signals since :func:`watching` began, and how many blocks around this moment do what with them."""
+
+    seen: list[int] = field(default_factory=list)
+    is_watching: bool = False
+    noting: int = 0
+    keeping: int = 0
+
+
+_state = _State()
+
+
+def stop(number: int) -> NoReturn:
+    """End as the signal asks: KeyboardInterrupt, or SystemExit with the code 128 + ``number``."""
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise SystemExit(128 + number)
+
+
+def look() -> None:
+    """Stop here if a signal was noted; not in :func:`keeping`, and only in the main thread."""
+    if _state.seen and not _state.keeping and _is_main_thread():
+        stop(_state.seen[0])
+
+
+def is_asked() -> bool:
+    """Whether a signal was noted that nothing has stopped for yet."""
+    return bool(_state.seen)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """Handle signals in the block. Whatever error one surfaces as, the block ends as :func:`stop` does."""
+    if _state.is_watching or not _is_main_thread():
+        yield
+        return
+    _state.is_watching, before = True, {number: signal.getsignal(number) for number in _NUMBERS}
+    hook = sys.unraisablehook
+    sys.unraisablehook = lambda lost: _send_again() if _state.seen else hook(lost)
+    try:
+        for number in _NUMBERS:
+            signal.signal(number, _handle)
+        yield
+    except (_Interrupted, Exception) as error:
+        if not _state.seen:
+            raise
+        _stop_for(error)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        sys.unraisablehook = hook
+        _state.is_watching = False
+        _state.seen.clear()
+
+
+@contextmanager
+def noting() -> Iterator[None]:
+    """Only note a first signal in the block, for :func:`look` there and at its end."""
+    with watching():
+        if not _is_main_thread():
+            yield
+            return
+        _state.noting += 1
+        try:
+            yield
+        finally:
+            _state.noting -= 1
+        look()
+
+
+@contextmanager
+def keeping() -> Iterator[list[int]]:
+    """Only note a first signal in the block, which keeps what there is before it stops: the signals so far."""
+    with watching():
+        if not _is_main_thread():
+            yield []
+            return
+        _state.noting += 1
+        _state.keeping += 1
+        try:
+            yield _state.seen
+        finally:
+            _state.noting -= 1
+            _state.keeping -= 1
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _state.seen.append(number)
+    if len(_state.seen) > 1 or not _state.noting:
+        if number == signal.SIGINT:
+            raise _Interrupted
+        stop(number)
+
+
+def _send_again() -> None:
+    """What the handler raised was lost in a callback or a finaliser: signal once more."""
+    again = threading.Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), _state.seen[0]))
+    again.daemon = True
+    again.start()
+
+
+def _stop_for(error: BaseException) -> NoReturn:
+    """Stop for the first signal, which surfaced as ``error``."""
+    try:
+        stop(_state.seen[0])
+    except BaseException as ending:
+        raise ending from (None if isinstance(error, KeyboardInterrupt) else error)
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
