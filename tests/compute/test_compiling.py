@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import grimp
 import numpy as np
@@ -83,6 +84,7 @@ def test_a_kernel_is_compiled_again_if_and_only_if_what_it_may_call_has_changed(
         (package / folder).mkdir()
         (package / folder / "__init__.py").touch()
     shutil.copy(kernels.__file__, package / "compute")
+    shutil.copytree(Path(kernels.__file__).parents[1] / "base", package / "base")
     (package / "compute" / "called.py").write_text(CALLED.format(factor=10.0))
     (package / "engines" / "caller.py").write_text(CALLER)
     unset = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_CACHE")}
