@@ -1,6 +1,6 @@
 """Fuzz the readers of tables, word lists, bags of words, collections, AnnData and archives (see ``harness.py``).
 
-python tests/fuzz/sources_files.py --seconds 60 --seed 1 [--mirror ../shared/mirror]
+python tests/fuzz/sources_files.py --seconds 60 --seed 1
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from sources.collections import test_labelled, test_nips, test_nuswide
-from sources.formats import test_sevenzip
 from sources.own import test_annotated
 
 from mc2core.corpus.building.columns import ContextColumn, Layout
@@ -33,7 +32,7 @@ from mc2core.sources import datasheet
 from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
 from mc2core.sources.download import fetch
 from mc2core.sources.dumps import vocabulary
-from mc2core.sources.formats import archives, rar, xmlstream
+from mc2core.sources.formats import archives, rar
 from mc2core.sources.own import annotated, table, uci
 
 LAYOUT = Layout(
@@ -156,11 +155,6 @@ def read_archive(folder: Path, target: Path) -> None:
         pass
 
 
-def read_sevenzip(folder: Path, target: Path) -> None:
-    for _ in xmlstream.blocks(_by_suffix(folder)):
-        pass
-
-
 def _written(write: Callable[[Path], object]) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
@@ -229,10 +223,6 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     lists = [{"words.txt": b"ant\nbee\ncat\n"}, {"words.txt": b"ant\r\nbee\r\nNone"}]
     features = {"BoW_Train_int.dat": b"1 2 3\n" * 40, "x/other.dat": bytes(500)}
     rars = [{"x.rar": _tar(features)}, {"x.rar": _zip(features)}]  # bsdtar reads any format, and writes none of RAR
-    sevenzips = [{"x.7z": test_sevenzip.pack(b"<r/>" * 300, method)} for method in test_sevenzip.METHODS]
-    if mirror is not None:
-        history = mirror / "wikipedia/aawiki-20260101-pages-meta-history.xml.7z"
-        sevenzips.append({"x.7z": history.read_bytes()})
     packs = [bytes, lambda content: gzip.compress(content, 1), lzma.compress]
     return {
         "own": Parser(read_own, own_inputs, TABLE_TOKENS),
@@ -284,7 +274,6 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         ),
         "zip": Parser(read_archive, [{"x.zip": zipped}], [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../"]),
         "tar": Parser(read_archive, [{"x.tar": _tar(files)}], [b"\x00" * 512, b"7777777", b"../", b"ustar"], packs),
-        "7z": Parser(read_sevenzip, sevenzips),
     }  # fmt: skip
 
 

@@ -252,7 +252,7 @@ GOOD = dump([page(1), page(2), page(3)])
         (BOMB + dump([page(1, body="&b;")]), "has declarations of its own, which data of this kind never has"),
         (BOMB + "<mediawiki>&b;</mediawiki>", "has declarations of its own, which data of this kind never has"),
         ("<html><body>404</body></html>", "is an HTML page instead of data"),
-        ("PK\x03\x04", "is neither gzip, bzip2, xz, 7z nor plain XML"),
+        ("PK\x03\x04", "is neither gzip, bzip2, xz nor plain XML"),
         ("<feed><page/></feed>", "has the root element <feed>; <mediawiki> is needed"),
         ("<feed/>", "has the root element <feed>"),
         (dump([]), "has no pages"),

@@ -96,7 +96,11 @@ LAUGHS = "".join(f"<!ENTITY {name} '{f'&{inner};' * 10}'>" for inner, name in it
     ("content", "message"),
     [
         (b'<?xml version="1.0" encoding="latin-1"?><r/>', "x.xml is encoded as latin-1; UTF-8 is needed"),
-        ("<r/>".encode("utf-16"), "is neither gzip, bzip2, xz, 7z nor plain XML"),
+        ("<r/>".encode("utf-16"), "is neither gzip, bzip2, xz nor plain XML"),
+        (
+            b"7z\xbc\xaf\x27\x1c\x00\x04" + bytes(40),
+            "x.xml is a 7z archive; give the file in it, or the same packed by",
+        ),
         (b"<r>" + b"<e k='" + b"x" * 11_000_000, "has a text or tag of more than 10485760 bytes after 0"),
         (b"<r>" + b"<!--" + b"x" * 11_000_000, "has a text or tag of more than 10485760 bytes after 0"),
         (b"<r><x><e>" + b"<i>y</i>" * 2_000_000 + b"z" * 9_000_000, "has a text or tag of more than 10485760 bytes"),

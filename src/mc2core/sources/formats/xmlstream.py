@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 from xml.parsers import expat
 
-from mc2core.sources.formats import archives, sevenzip
+from mc2core.sources.formats import archives
 
 BLOCK_BYTES = 1 << 18
 #: Beyond this many bytes a file that inflates more than MAX_RATIO times is a bomb: stubs of histories reach about 30.
@@ -80,7 +80,7 @@ class DamagedInput(ValueError):
 def blocks(
     path: str | os.PathLike[str], start: int = 0, stop: int | None = None, *, text: bool = False
 ) -> Iterator[bytes]:
-    """Yield the decompressed content of a gz, bz2 or xz file (of one stream or many), a 7z of one file, or a plain one.
+    """Yield the decompressed content of a gz, bz2 or xz file (of one stream or many), or of a plain one.
 
     Parameters
     ----------
@@ -102,9 +102,6 @@ def blocks(
         stream.seek(start)
         head = stream.read(_HEAD_BYTES)
         stream.seek(start)
-        if head.startswith(sevenzip.SIGNATURE):
-            yield from _unpack(path)
-            return
         part = _Part(stream, size if stop is None else stop)
         inflate = archives.inflater(head)
         if inflate is None:
@@ -115,7 +112,10 @@ def blocks(
             while block := inflated.read1(BLOCK_BYTES):
                 yield block
                 given += len(block)
-                _check_ratio(path, given, stream.tell() - start)
+                if given > BOMB_BYTES and given > MAX_RATIO * (stream.tell() - start):
+                    raise DamagedInput(
+                        f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does"
+                    )
         except EOFError as error:
             raise DamagedInput(f"{path} is cut off after {given} inflated bytes", truncated=given > 0) from error
         except (OSError, zlib.error, lzma.LZMAError) as error:
@@ -136,32 +136,15 @@ class _Part:
     read1 = read
 
 
-def _unpack(path: Path) -> Iterator[bytes]:
-    given, size = 0, path.stat().st_size
-    try:
-        for block in sevenzip.blocks(path):
-            given += len(block)
-            _check_ratio(path, given, size)
-            yield block
-    except (sevenzip.Damage, lzma.LZMAError) as error:
-        raise DamagedInput(
-            f"{path} is damaged or cut off after {given} inflated bytes: {' '.join(str(error).split())}",
-            truncated=given > 0,
-        ) from error
-
-
-def _check_ratio(path: Path, given: int, taken: int) -> None:
-    if given > BOMB_BYTES and given > MAX_RATIO * taken:
-        raise DamagedInput(f"{path} inflates to more than {MAX_RATIO} times its size, which no data of this kind does")
-
-
 def _check_beginning(path: Path, head: bytes, text: bool) -> None:
     """Of a file that is not compressed."""
     beginning = head.lstrip(b"\xef\xbb\xbf" + _XML_SPACE).lower()
     if beginning.startswith((b"<!doctype html", b"<html")):
         raise DamagedInput(f"{path} is an HTML page instead of data")
+    if head.startswith(b"7z\xbc\xaf\x27\x1c"):
+        raise DamagedInput(f"{path} is a 7z archive; give the file in it, or the same packed by gzip, bzip2 or xz")
     if not text and not beginning.startswith(b"<"):
-        raise DamagedInput(f"{path} is neither gzip, bzip2, xz, 7z nor plain XML; it begins with {head[:8]!r}")
+        raise DamagedInput(f"{path} is neither gzip, bzip2, xz nor plain XML; it begins with {head[:8]!r}")
 
 
 def records(
