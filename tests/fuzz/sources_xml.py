@@ -22,9 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from sources.download import test_eutilities
 from sources.dumps import test_wikipedia
 
+from mc2core.corpus.building.letters import words_of
 from mc2core.sources.download import eutilities
 from mc2core.sources.dumps import categorygraph, pubmed, shards, vocabulary, wikipedia
-from mc2core.sources.text import wikitext, wordcount
+from mc2core.sources.text import wikitext
 
 TOKENS = [
     b"<page>", b"</page>", b"<text>", b"</text>", b"<revision>", b"&amp;", b"&lol;", b"<![CDATA[", b"]]>",
@@ -62,8 +63,7 @@ def read_citations(folder: Path, target: Path) -> None:
 def read_markup(folder: Path, target: Path) -> None:
     content = (folder / NAME).read_bytes()
     text, _ = wikitext.plain_text(content)
-    wordcount.count_block([text])
-    wordcount.count_block([content])
+    words_of(text.decode("utf-8", "replace"))
 
 
 def read_sql(folder: Path, target: Path) -> None:

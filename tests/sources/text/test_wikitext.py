@@ -2,7 +2,6 @@
 
 import re
 import time
-import unicodedata
 from collections import Counter
 
 import pytest
@@ -12,7 +11,7 @@ from paths import MIRROR
 
 from mc2core.corpus.building.letters import words_of
 from mc2core.sources.formats import xmlstream
-from mc2core.sources.text import wikitext, wordcount
+from mc2core.sources.text import wikitext
 from mc2core.sources.text.namespaces import Namespaces
 
 FOLDER = MIRROR / "wikipedia"
@@ -141,43 +140,3 @@ def test_words_agree_with_mwparserfromhell():
     assert theirs > 5000
     assert both > 0.99 * ours
     assert both > 0.99 * theirs
-
-
-# -- words ---------------------------------------------------------------------------------------------------
-def counted(texts, min_letters=3):
-    block = wordcount.count_block([one.encode() for one in texts], min_letters)
-    words = block.words.tobytes().decode().split("\n")
-    assert len(set(words)) == len(words)
-    rows = [block.counts[[j]] for j in range(len(texts))]
-    return [{words[v]: int(n) for v, n in zip(row.indices, row.data, strict=True)} for row in rows]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])) | st.text("aAbB é́ﬁ-"), max_size=5), st.integers(1, 4))
-def test_compiled_words_are_those_of_the_plain_function(texts, min_letters):
-    expected = [dict(Counter(words_of(one, min_letters, ()))) for one in texts]
-    assert counted(texts, min_letters) == expected
-
-
-def test_words_are_told_apart_however_many_and_long():
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    short = ["".join(letters[n // 26**k % 26] for k in range(3)) for n in range(26**3)]
-    # longer than what a digest holds, equal in their first or last letters
-    long = [f"{letters[:14]}{word}" for word in short[:2000]] + [f"{word}{letters[:14]}" for word in short[:2000]]
-    equal_digests = ["amississippisa", "bmississippisg"]
-    words = [*short, *long, *long[::7], *equal_digests]
-    assert counted([" ".join(words), " ".join(words[::-3])]) == [dict(Counter(words)), dict(Counter(words[::-3]))]
-
-
-def test_every_character_folds_as_in_the_plain_function():
-    every = "".join(f"ab{chr(code)}cd " for code in range(0x21000) if not 0xD800 <= code < 0xE000)
-    assert counted([every], 1) == [dict(Counter(words_of(every, 1, ())))]
-    beyond = "".join(map(chr, range(0x20000, 0x110000)))
-    assert not re.search("[a-z]", unicodedata.normalize("NFKD", beyond.lower()))
-    assert counted([f"ab{chr(0x20000)}cd{chr(0x10FFFF)}e"], 1) == [{"ab": 1, "cd": 1, "e": 1}]
-
-
-def test_many_words_make_the_table_grow():
-    letters = "abcdefghij"
-    names = ["w" + "".join(letters[int(digit)] for digit in str(n)) for n in range(5000)]
-    assert counted([" ".join(names), names[-1]], 1) == [dict.fromkeys(names, 1), {names[-1]: 1}]

@@ -26,6 +26,7 @@ STOP_WORDS = frozenset(
     )
 )
 _WORD = re.compile(r"[a-z]+")
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def words_of(text: str, min_letters: int = 3, stop_words: Iterable[str] = STOP_WORDS) -> list[str]:
@@ -36,6 +37,6 @@ def words_of(text: str, min_letters: int = 3, stop_words: Iterable[str] = STOP_W
     plain = text.lower()
     if not plain.isascii():
         plain = unicodedata.normalize("NFKD", plain)
-        plain = "".join(sign for sign in plain if not unicodedata.combining(sign))
+        plain = _NOT_ASCII.sub(lambda sign: "" if unicodedata.combining(sign[0]) else " ", plain)
     unwanted = stop_words if isinstance(stop_words, frozenset) else frozenset(stop_words)
     return [word for word in _WORD.findall(plain) if len(word) >= min_letters and word not in unwanted]

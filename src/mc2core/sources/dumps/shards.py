@@ -25,7 +25,8 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.corpus import Corpus, take_rows
-from mc2core.sources.text import wordcount, words
+from mc2core.corpus.building.letters import words_of
+from mc2core.sources.text.words import count_words
 
 FORMAT = "mc2core shard 2"
 KEPT = "kept"
@@ -101,15 +102,16 @@ class ShardWriter:
         documents, self._waiting, self._bytes = self._waiting, [], 0
         if not documents:
             return
-        block = wordcount.count_block([document.text for document in documents], MIN_LETTERS)
+        texts = (document.text.decode("utf-8", "replace") for document in documents)
+        counts, names = count_words(words_of(text, MIN_LETTERS, stop_words=()) for text in texts)
         arrays = {
             "key": np.array([document.key for document in documents], dtype=np.int64),
             "version": np.array([document.version for document in documents], dtype=np.int64),
             "title": pack_lines(" ".join(document.title.split()) for document in documents),
-            "words": block.words,
-            "indptr": block.counts.indptr.astype(np.int64),
-            "indices": block.counts.indices.astype(np.int32),
-            "data": block.counts.data,
+            "words": pack_lines(names),
+            "indptr": counts.indptr.astype(np.int64),
+            "indices": counts.indices.astype(np.int32),
+            "data": counts.data,
         }
         for name in self._names:
             members, columns = membership(document.names.get(name, ()) for document in documents)
@@ -278,7 +280,7 @@ class Gathered:
 
 def membership(lists: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]]:
     """((J, A) int32 with 1 where row j lists name a, the A names in the order of the alphabet)."""
-    return words.count_words(dict.fromkeys(names) for names in lists)
+    return count_words(set(names) for names in lists)
 
 
 def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
@@ -298,7 +300,7 @@ def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
     members: dict[str, list[sp.csr_matrix]] = {name: [] for name in about["names"]}
     ids: dict[str, dict[str, int]] = {name: {} for name in about["names"]}
     for selected, block in chosen.blocks():
-        counts = _columns(block, "", block["words"].tobytes().split(b"\n"), column, len(vocabulary))
+        counts = _columns(block, "", block["words"].tobytes().splitlines(), column, len(vocabulary))
         counts = take_rows(counts, selected)
         outside += _tokens(block, selected) - int(counts.data.sum())
         full = np.diff(counts.indptr) > 0

@@ -42,7 +42,7 @@ def count_vocabulary(
             mask = np.zeros(len(block["key"]), dtype=bool)
             mask[rows] = True
             weights = np.where(np.repeat(mask, np.diff(block["indptr"])), block["data"], 0)
-            words = block["words"].tobytes().split(b"\n")
+            words = block["words"].tobytes().splitlines()
             tokens = np.bincount(block["indices"], weights=weights, minlength=len(words))
             for word, n in zip(words, tokens.astype(np.int64).tolist(), strict=True):
                 if n:
