@@ -377,6 +377,10 @@ class Plan:
         """The entries of those of some datasets that were chosen."""
         return {name: self.config["corpora"][name] for name in names if name in self.chosen}
 
+    def lengths_of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Lengths of the fits to those of some datasets that were chosen, where a row does not say otherwise."""
+        return {name: self.config["fit"][name] for name in names if name in self.chosen}
+
     @property
     def baselines(self) -> list[str]:
         """Runs of methods that the papers compare with, which are no engines."""

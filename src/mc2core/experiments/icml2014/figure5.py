@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_sources
 from mc2core.experiments.targets import Built, Files, Options, Target
 from mc2core.sources.origins import MC2
 
@@ -22,7 +22,11 @@ def _build(files: Files, options: Options) -> Built:
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("nuswide",))}
+    return {
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(("nuswide",)),
+        "lengths": plan.lengths_of(("nuswide",)),
+    }
 
 
 def _caption(options: Options) -> str:
@@ -34,7 +38,8 @@ def _caption(options: Options) -> str:
         "between images' topic proportions. With tags: they stand beside the visual words as further columns; K-means, "
         "NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. Purity rises with "
         "the number of clusters, whatever they are, and the Rand index mostly counts pairs that are apart in both. "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
         "is best in all four."
     )
 

@@ -14,7 +14,7 @@ from mc2core.experiments.icml2014.parts.perplexity_rows import (
     perplexities,
     perplexity_rows,
 )
-from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_names, say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_names, say_sources
 from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
 from mc2core.sources.origins import MC2
@@ -75,6 +75,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
         "estimators": plan.config["estimators"],
         "n_seeds": plan.config["seeds"],
         "corpora": plan.corpora_of(("nips", "pnas")),
+        "lengths": plan.lengths_of(("nips", "pnas")),
     }
 
 
@@ -84,7 +85,8 @@ def _caption(options: Options) -> str:
         f"over {options['n_seeds']} seeds beside the paper's figure, with clusters K and topics M in use. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
     )
 
 

@@ -15,7 +15,7 @@ from mc2core.experiments.icml2014.parts.perplexity_rows import (
     perplexities,
     perplexity_rows,
 )
-from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_sources
 from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
 from mc2core.sources.origins import MC2
@@ -62,6 +62,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
         "estimators": plan.config["estimators"],
         "n_seeds": plan.config["seeds"],
         "corpora": plan.corpora_of(("nuswide",)),
+        "lengths": plan.lengths_of(("nuswide",)),
     }
 
 
@@ -72,7 +73,8 @@ def _caption(options: Options) -> str:
         "training images are the context of their clusters. Tags of held-out images are not read. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
         "images have topic proportions of their own (HDP). "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 2."
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 2."
     )
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.report.agreement import MEASURES, solutions_with_agreement
-from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, say_sources
+from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, say_chains, say_sources
 from mc2core.experiments.report.claims import FAILS, Claim, difference, judge, not_computed
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
@@ -123,7 +123,11 @@ def _build(files: Files, options: Options) -> Built:
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
-    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("nuswide",))}
+    return {
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(("nuswide",)),
+        "lengths": plan.lengths_of(("nuswide",)),
+    }
 
 
 def _caption(options: Options) -> str:
@@ -134,7 +138,8 @@ def _caption(options: Options) -> str:
         "larger one. At 100% stands the fit without tags: leaving out the tags of all images draws the same chain. "
         "Decay counts as graceful for a measure that is higher at 0% than at the most, and that no step is sure to "
         "raise; how steeply it falls is not judged. "
-        f"{ABOUT_OWN_DOCUMENTS} {say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
     )
 
 

@@ -26,6 +26,18 @@ def say_source(name: str, corpus: Mapping[str, Any]) -> str:
     return f"{ORIGINS[name].title}: {data_of(name, corpus).label}{scale}"
 
 
+def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
+    """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the plan for each dataset."""
+    names: dict[str, list[str]] = {}
+    for name, one in lengths.items():
+        names.setdefault(f"{one['iterations']} sweeps, {one['burn_in']} of them burn-in", []).append(name)
+    sweeps = [length if len(names) == 1 else f"{length} ({say_names(on)})" for length, on in names.items()]
+    return (
+        f"MC2 and HDP are sampled by collapsed Gibbs in {', '.join(sweeps)}; the paper's 500 sweeps after 100 of "
+        "burn-in are those of config/paper.yaml."
+    )
+
+
 def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
     """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
     said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from mc2core.experiments.report.captions import say_names, say_sources
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.experiments.uai2016.parts.methods import about_svi
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -40,6 +41,7 @@ def _caption(options: Options) -> str:
         f"{options['n_seeds']} seeds and bands their range, at {options['threads']} thread(s) a fit. A point is the "
         "posterior mean (SVI) or one sample (Gibbs) at that time; averaging over samples lowers Gibbs further, and the "
         "claims print that figure too. Seconds hold the start and the steps, not reading, compilation or scoring. "
+        f"{about_svi(50)} "
         f"{say_sources(options['corpora'])} Paper: UAI 2016, figure 3, where SVI is as good as Gibbs within one epoch, "
         "in a quarter of its time."
     )

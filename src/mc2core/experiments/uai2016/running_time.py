@@ -95,7 +95,8 @@ def _caption(options: Options) -> str:
     if options["lack"]:
         spark = f"but not on Spark: {options['lack']}."
     return (
-        "Seconds of an epoch of SVI-MC2 by the size of its mini-batches, in one process on one thread and on several, "
+        "Seconds of an epoch of SVI-MC2, with tables as printed, by the size of its mini-batches, in one process on "
+        "one thread and on several, "
         f"{spark} The second epoch of a fit is timed. {say_sources(options['corpora'])} Beside it the paper's "
         "hours on 8 nodes, for corpora of a million documents (UAI 2016, section 5.4)."
     )

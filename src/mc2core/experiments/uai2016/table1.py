@@ -12,7 +12,7 @@ from mc2core.experiments.report.captions import say_names, say_sources
 from mc2core.experiments.report.claims import Claim, judge, mean_of, not_computed
 from mc2core.experiments.report.tables import mean_and_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
-from mc2core.experiments.uai2016.parts.methods import SVI
+from mc2core.experiments.uai2016.parts.methods import SVI, about_svi
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
@@ -117,6 +117,7 @@ def _caption(options: Options) -> str:
         f"{say_names(options['corpora'])} with one context (authors, tags): mean and sd over "
         f"{options['n_seeds']} seeds beside the paper's figures. The table says how many cores "
         "ran. Both numbers of a row are timed in one job that has these cores to itself. "
+        f"{about_svi(50)} "
         f"{say_sources(options['corpora'])} Paper: UAI 2016, table 1: 7.8 times (NIPS) and 12.3 times (NUS-WIDE) as "
         "fast on 16 cores. On small corpora little work is left to share in each mini-batch."
     )

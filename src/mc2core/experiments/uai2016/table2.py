@@ -15,6 +15,7 @@ from mc2core.experiments.plan import ON_SPARK
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
 from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.experiments.uai2016.parts.methods import about_svi
 from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
@@ -123,8 +124,8 @@ TARGET = Target(
         "help to choose its topic and is not comparable with them.",
         "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
         "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
-        "SVI-MC2 is without tables, our default, where a row of the sheet does not say n_tables; so are documents of "
-        "their own, with the same truncation and batches.",
+        about_svi(500),
+        "Documents of their own are fitted without tables, with the same truncations, at our own rates.",
         ABOUT_OWN_DOCUMENTS,
         "The paper heads its table log perplexity but prints perplexity. It prints one run on its own data: compare "
         "the order of the rows, not the levels. Empty cells: not printed there, or not fitted here.",

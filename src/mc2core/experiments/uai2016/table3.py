@@ -10,6 +10,7 @@ from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.experiments.uai2016.parts.methods import about_svi
 from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
@@ -106,7 +107,7 @@ TARGET = Target(
         "Rows of q(z) and of the headings are taken as distributions over their columns. A document with several "
         "headings agrees with no single cluster, and small mini-batches agree by chance, so that values are far from 1 "
         "and depend on the size of the mini-batches.",
-        "The paper does not say which mini-batches its figure is of.",
+        about_svi(500),
     ),
     has_paper=True,
     has_claims=True,

@@ -15,6 +15,7 @@ from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
 from mc2core.experiments.report.tables import mean_sd
 from mc2core.experiments.targets import Built, Files, Options, Target
+from mc2core.experiments.uai2016.parts.methods import about_svi
 from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ TARGET = Target(
     datasets=("aua",),
     options=_options,
     notes=(
-        "Ours: mean ± sd over seeds, clusters at the end of the fit; K is the number of clusters in use.",
+        "Ours: mean ± sd over seeds, clusters of the whole corpus at the end of the fit, where the paper has the mean "
+        "over the mini-batches of an epoch; K is the number of clusters in use.",
+        about_svi(500),
         "The paper prints one run: compare how the columns change, not their levels. Empty cells: not printed there, "
         "or not fitted here.",
     ),
