@@ -85,7 +85,41 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
                 one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != OWN_DOCUMENTS
             ]
             fit = runs[name]["fit"]
+            if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
+                assert (fit["settings"]["n_clusters"], fit["settings"]["n_topics"]) == (40, 120)
+                assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
+                continue
             assert fit | {"settings": fit["settings"] | {"document_concentration": "inf"}} in printed
+
+
+UAI16 = {
+    "n_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
+    "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint",
+    "learn_concentrations": False, "document_concentration": "inf", "topic_prior": 0.01,
+}  # fmt: skip
+
+
+def test_rows_that_bear_a_papers_name_are_run_as_it_prints(tmp_path):
+    """UAI16, 5.2 and 5.4; ICML14, 3.2. What UAI16 does not print: truncations, concentrations, the start."""
+    plan_of = config()
+    schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+    runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, plan_of, plan_of["corpora"])
+    svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
+    assert len(svi) > 10
+    for name, run in svi.items():
+        settings = run["fit"]["settings"]
+        batch = 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50
+        assert {key: settings[key] for key in UAI16} == UAI16, name
+        assert settings["batch_size"] == batch, name
+        bags = [one for one in run["fit"]["contexts"].values() if one["family"] == "dirichlet"]
+        assert all(one["concentration"] == 0.1 for one in bags), name
+    chains = [
+        run["fit"]["settings"]["kernel"]
+        for run in runs.values()
+        if run["method"] in ("MC2", "HDP", "npTOT") and set(run["targets"]) - {"uai2016_figure3"}
+    ]
+    assert len(chains) > 15
+    assert set(chains) == {"collapsed"}
 
 
 def checked(tmp_path, text, **changes):
