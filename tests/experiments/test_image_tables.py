@@ -226,6 +226,12 @@ def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, line
     assert "nan" not in page.lower()
     assert ("175.6" if name == "icml2014_table2" else "0.407") in page
     caption = targets.registry()[name].caption(
-        {"n_seeds": 3, "estimators": ESTIMATORS, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
+        {
+            "n_seeds": 3,
+            "estimators": ESTIMATORS,
+            "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}},
+            "lengths": {"nuswide": {"iterations": 60, "burn_in": 30, "thin": 3}},
+        }
     )
+    assert "sampled by collapsed Gibbs in 60 sweeps, 30 of them burn-in; the paper's 500 sweeps" in caption
     assert "NUS-WIDE: simulated (MC2), 0.2 of the paper's size. Data drawn from MC2 say nothing" in caption
