@@ -6,5 +6,4 @@ include: "workflow/rules/main.smk"
 
 rule all:
     input:
-        "results/index.html",
-        "results/report.html",
+        default_files(),

@@ -203,6 +203,29 @@ def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_pat
         checked(tmp_path, HEADER + hdp + ap.format("mc2"))
 
 
+def test_a_star_stands_for_all_contexts_of_ones_own_corpus_each_with_the_family_of_its_kind(tmp_path):
+    columns = ["when=Published:date", "score:number", "author:bag", "Tag1:counts", "title:text", "tag:number"]
+    own = config()["corpora"]["mine"] | {"contexts": columns}
+    changes = {"corpora": config()["corpora"] | {"mine": own}}
+    (run,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
+    bag = {"family": "dirichlet"}
+    assert run["fit"]["contexts"] == {
+        "when": {"family": "normal_gamma"},
+        "score": {"family": "normal_gamma"},
+        "author": bag | {"concentration": 0.1},  # the plan has a prior for this name and family
+        "Tag1": bag,
+        "title": bag | {"concentration": 0.1},
+        "tag": {"family": "normal_gamma"},  # and here for another family
+    }
+    (some,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="score+Tag1"), **changes).values()
+    assert list(some["fit"]["contexts"]) == ["score", "Tag1"]
+    changes["corpora"]["mine"] = own | {"contexts": []}
+    (none,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
+    assert none["fit"]["contexts"] == {}
+    with refused("run 'a': context '*' is not known"):
+        checked(tmp_path, HEADER + row(contexts="*"))
+
+
 def test_contexts_of_a_dataset_follow_its_source(tmp_path):
     by_title = HEADER + row(contexts="title")
     checked(tmp_path, by_title)

@@ -1,5 +1,6 @@
 """The workflow from other folders and as a module of another one; its checkout's path has a space and an umlaut."""
 
+import re
 import shutil
 import subprocess
 
@@ -142,11 +143,56 @@ def test_a_folders_own_plan_and_sheet_count_and_what_they_leave_out_is_as_in_our
     assert "Traceback" not in output
 
 
+#: what makes every kind of file in under a minute: times are given, so that none are taken
+TABLE1 = {"n_clusters": [100], "bits": [8]}
+SMALL = {"seeds": 1, "datasets": ["aua"], "corpora": {"aua": {"scale": 0.0005}}, "nips2012": {"table1": TABLE1}}
+SMALL |= {"fit": {"letters": {"iterations": 3, "burn_in": 1, "thin": 1}, "aua": {"iterations": 1}}}
+
+
+def give_times(results):
+    (results / "times").mkdir(parents=True)
+    (results / "times/nips2012.csv").write_text(
+        "part,method,clusters,bits,microseconds_per_document\ntotal,FastEx,100,8,10.0\n"
+    )
+
+
+def test_a_finished_run_is_finished_elsewhere_too_and_makes_again_whatever_is_missing(there, tmp_path):
+    (there / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    give_times(there / "results")
+    call = ["--configfile", "small.yaml"]
+    code, output = snakemake(there, *call)
+    assert code == 0, output
+
+    moved = tmp_path / "moved"
+    shutil.copytree(there, moved, symlinks=True)
+    shutil.rmtree(there)
+    code, output = snakemake(moved, "-n", *call)
+    assert code == 0, output
+    assert "Nothing to be done" in output
+
+    for file, rule in (
+        ("uai2016/uai2016_figure1.pdf", "uai2016_figure1"),
+        ("uai2016/uai2016_table2.md", "uai2016_table2"),
+        ("nips2012/nips2012_table1_claims.csv", "nips2012_table1"),
+        ("claims.tex", "claims"),
+        ("index.html", "run_page"),
+    ):
+        path = moved / "results" / file
+        path.rename(moved / "aside")
+        code, output = snakemake(moved, "-n", *call)
+        assert code == 0, output
+        assert re.search(rf"^{rule} +1$", output, re.M), (file, output)
+        (moved / "aside").rename(path)
+
+    printed = moved / "workflow/paper/uai2016_table2.csv"
+    printed.write_text(printed.read_text() + "\n")
+    code, output = snakemake(moved, "-n", *call)
+    assert code == 0, output
+    assert re.search(r"^uai2016_table2 +1$", output, re.M), output
+
+
 def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
-    table1 = {"n_clusters": [100], "bits": [8]}
-    letters = {"iterations": 3, "burn_in": 1, "thin": 1}
-    small = {"seeds": 1, "corpora": {"aua": {"scale": 0.0005}}, "nips2012": {"table1": table1}}
-    ours = small | {"datasets": ["aua", "labelme"], "fit": {"letters": letters, "aua": {"iterations": 1}}}
+    ours = SMALL | {"datasets": ["aua", "labelme"]}
     entry = repr(str(there / "workflow/Snakefile"))
     outer(here, MODULE.format(snakefile=entry), {"samples": 3, "mc2": ours})
     results = here / "parts/mc2/results"
@@ -155,11 +201,7 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     assert code == 0, output
     assert "rule first:" in output  # ours do not push themselves before it
 
-    # times are given, so that the report, which is about the whole workflow, takes seconds
-    (results / "times").mkdir(parents=True)
-    (results / "times/nips2012.csv").write_text(
-        "part,method,clusters,bits,microseconds_per_document\ntotal,FastEx,100,8,10.0\n"
-    )
+    give_times(results)
     code, output = snakemake(here, "mc2_all")
     assert code == 0, output
     page = (results / "report.html").read_text()

@@ -270,12 +270,21 @@ def test_dry_run_of_everything_on_every_plan(checkout, name):
 
 
 @pytest.mark.workflow
-def test_a_corpus_of_ones_own_ends_in_its_page(checkout):
-    code, output = snakemake(checkout, "-n", "--config", "datasets=mine")
+@pytest.mark.slow
+def test_a_corpus_of_ones_own_ends_in_its_page_beside_those_of_the_papers(checkout):
+    (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)
+    columns = {"file": "my.csv", "contexts": ["score:number", "tags:bag"], "keep": []}
+    fit = {"iterations": 4, "burn_in": 2, "thin": 1}
+    mine = {"datasets": ["mine"], "seeds": 1, "corpora": {"mine": columns}, "fit": {"mine": fit}}
+    (checkout / "my.yaml").write_text(yaml.safe_dump(mine))
+    earlier = [checkout / "results" / name for name in ("index.html", "report.html", "claims.md")]
+    earlier[0].parent.mkdir()
+    for path in earlier:
+        path.write_text("of an earlier run")
+    code, output = snakemake(checkout, "--configfile", "my.yaml")
     assert code == 0, output
-    planned = jobs(output)
-    assert (planned["explore"], planned["run_page"]) == (1, 1)
-    assert "results/explore/mine" in output
+    assert "score" in (checkout / "results/explore/mine/index.html").read_text()
+    assert [path.read_text() for path in earlier] == ["of an earlier run"] * 3
 
 
 @pytest.mark.workflow

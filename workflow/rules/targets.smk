@@ -45,11 +45,9 @@ def files_for(target, kind):
     return files
 
 
-def inputs_of(target):
-    named = {name: files_for(target, kind) for name, kind in target.inputs.items()}
-    if target.has_paper:
-        named["paper"] = workflow.source_path(f"../paper/{target.name}.csv")
-    return named
+def printed(target):
+    """The table of the paper's own numbers, or None. It is no input: that would change as the checkout moves."""
+    return own_part(f"workflow/paper/{target.name}.csv") if target.has_paper else None
 
 
 def outputs_of(target):
@@ -71,7 +69,7 @@ for target in targets.registry().values():
         name:
             target.name
         input:
-            **inputs_of(target),
+            **{name: files_for(target, kind) for name, kind in target.inputs.items()},
         output:
             **outputs_of(target),
         log:
@@ -86,7 +84,8 @@ for target in targets.registry().values():
             caption=partial(
                 lambda one, wildcards: one.caption(one.options(PLAN, one.name)), target
             ),
-            code=code_digest(target.module),
+            paper=printed(target),
+            code=code_digest(target.module, files=filter(None, [printed(target)])),
         message:
             "Making {params.name}: {params.title}"
         script:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 
 import grimp
@@ -11,9 +12,9 @@ import grimp
 _PACKAGE = Path(__file__).parents[1]
 
 
-def code_digest(*modules: str) -> str:
-    """SHA-256 (hex) of the source of modules of this package, of all they import from it, and of files in ``assets``
-    folders beside these.
+def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
+    """SHA-256 (hex) of the source of modules of this package, of all they import from it, of files in ``assets``
+    folders beside these, and of further files, wherever these lie.
 
     A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
     Sources are read, not imported. ValueError for a module that is not there.
@@ -25,9 +26,10 @@ def code_digest(*modules: str) -> str:
         found |= _imports().find_upstream_modules(name)
     sources = {_source(name) for name in found}
     assets = {asset for path in sources for asset in path.parent.glob("assets/*")}
+    named = [(str(path.relative_to(_PACKAGE)), path) for path in sorted(sources | assets)]
     total = hashlib.sha256()
-    for path in sorted(sources | assets):
-        total.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for label, path in [*named, *((path.name, path) for path in files)]:
+        total.update(label.encode() + b"\0" + path.read_bytes() + b"\0")
     return total.hexdigest()
 
 

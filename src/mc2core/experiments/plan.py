@@ -266,6 +266,26 @@ def check_files(
                     raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
 
 
+#: family of a context by its kind; of families of numbers only this one takes those that are standardised, as all are
+FAMILY_OF_KIND = {
+    **dict.fromkeys(("number", "date"), "normal_gamma"),
+    **dict.fromkeys(("bag", "counts", "text"), "dirichlet"),
+}
+
+
+def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Family settings of each context of ``corpora.mine``: the family of its kind, with the prior that ``contexts`` of
+    the plan has under its name, if that is one of this family.
+    """
+    from mc2core.corpus.building.settings import parse_contexts  # a fifth of a second to load
+
+    families = {}
+    for name, column in parse_contexts(config["corpora"]["mine"]["contexts"]).items():
+        family, named = FAMILY_OF_KIND[column.kind], config["contexts"].get(name, {})
+        families[name] = dict(named) if named.get("family") == family else {"family": family}
+    return families
+
+
 def read_experiments(
     path: str | os.PathLike[str], schema: Mapping[str, Any], config: Mapping[str, Any], chosen: Iterable[str]
 ) -> dict[str, dict[str, Any]]:
@@ -286,11 +306,14 @@ def read_experiments(
     engines = {**config["engines"], **config["baselines"]}
     for row in read_sheet(path, schema, key="run"):
         where = f"{path}, run {row['run']!r}"
-        contexts = [name for name in row["contexts"].split("+") if name]
+        own = own_contexts(config) if row["dataset"] == "mine" else {}
+        families = {**config["contexts"], **own}
+        is_all = row["contexts"] == "*" and row["dataset"] == "mine"
+        contexts = list(own) if is_all else [name for name in row["contexts"].split("+") if name]
         for kind, name, known in (
             ("dataset", row["dataset"], config["corpora"]),
             ("engine", row["engine"], engines),
-            *(("context", name, config["contexts"]) for name in contexts),
+            *(("context", name, families) for name in contexts),
         ):
             if name not in known:
                 raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
@@ -306,12 +329,16 @@ def read_experiments(
         if settings.get("n_shards") is not None:
             length["spark"] = dict(config["spark"])
         if row["dataset"] in chosen:
-            families = {name: dict(config["contexts"][name]) for name in contexts}
             runs[row["run"]] = {
                 "targets": row["targets"].split(),
                 "dataset": row["dataset"],
                 "method": row["method"],
-                "fit": {"engine": row["engine"], "settings": settings, "contexts": families, **length},
+                "fit": {
+                    "engine": row["engine"],
+                    "settings": settings,
+                    "contexts": {name: dict(families[name]) for name in contexts},
+                    **length,
+                },
             }
     return runs
 

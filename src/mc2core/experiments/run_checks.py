@@ -11,7 +11,7 @@ from mc2core.corpus import parts
 from mc2core.engines.base import run_length
 from mc2core.engines.baselines.registry import make_baseline
 from mc2core.engines.registry import make_engine
-from mc2core.experiments.plan import MISSING
+from mc2core.experiments.plan import FAMILY_OF_KIND, MISSING
 from mc2core.experiments.schemas import check_keys, check_values
 from mc2core.sources.catalogue import contexts_of
 
@@ -93,8 +93,7 @@ def _check_contexts(
     for context, family in families.items():
         if context not in offered:
             raise ValueError(f"{where}: context {context!r} is not among those of corpora.{dataset}: {list(offered)}")
-        # of families of numbers only this one takes those that are standardised, as all are
-        wanted = "normal_gamma" if offered[context] == "number" else "dirichlet"
+        wanted = FAMILY_OF_KIND[offered[context]]
         if family["family"] != wanted:
             raise ValueError(
                 f"{where}: context {context!r} has the family {family['family']}, but it is of kind "

@@ -76,7 +76,7 @@ class Target:
     draws : what it draws itself, whatever the plan says, of :data:`mc2core.sources.origins.ORIGINS`
     options : ``options(plan, name)``: what ``build`` and ``caption`` need to know of the plan, as JSON-able values
     notes : lines below a table
-    has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it becomes the input "paper"
+    has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it is "paper" in ``files``
     has_claims : whether the numbers are held against what the paper claims
     memory_mb : of the job
     name : filled in by the registry
