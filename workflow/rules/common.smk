@@ -239,6 +239,22 @@ def explored():
     return [f"results/explore/{run}" for run in OWN]
 
 
+def default_files():
+    """What the default target makes, every file by name: Snakemake leaves a missing one alone that only pages need.
+
+    A run on own corpora alone ends in their pages, and leaves those of an earlier run on the papers as they are.
+    """
+    if not POSSIBLE:
+        return explored()
+    return [
+        *explored(),
+        *(path for target in POSSIBLE for path in target.outputs().values()),
+        *(f"results/claims.{kind}" for kind in ("csv", "md", "tex", "html")),
+        "results/index.html",
+        "results/report.html",
+    ]
+
+
 def found_by(runs):
     """Provenance of fits, which says what they found."""
     return [

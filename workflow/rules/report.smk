@@ -1,22 +1,5 @@
 """Claims, the page of the run, pages of own corpora, and the report."""
 
-
-def default_files():
-    """What the default target makes, every file by name: Snakemake leaves a missing one alone that only pages need.
-
-    A run on own corpora alone ends in their pages, and leaves those of an earlier run on the papers as they are.
-    """
-    if not POSSIBLE:
-        return explored()
-    return [
-        *explored(),
-        *(path for target in POSSIBLE for path in target.outputs().values()),
-        *(f"results/claims.{kind}" for kind in ("csv", "md", "tex", "html")),
-        "results/index.html",
-        "results/report.html",
-    ]
-
-
 # what the page of the run and the report say of its data; the report's first page knows the whole configuration only,
 # which names datasets that were left out, and has other keys where this workflow is a module
 ABOUT = (

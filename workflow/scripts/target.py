@@ -9,7 +9,8 @@ from mc2core.experiments import targets
 def main(snakemake):
     with job(snakemake.log[0]):
         files = {name: [one] if isinstance(one, str) else list(one) for name, one in snakemake.input.items()}
-        files["paper"] = [str(path) for path in [snakemake.params.paper] if path]
+        if snakemake.params.paper:
+            files["paper"] = [str(snakemake.params.paper)]
         stem = Path(snakemake.output.csv).with_suffix("")
         params = snakemake.params
         targets.make(params.name, files, params.options, params.sources, stem)
