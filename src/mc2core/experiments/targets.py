@@ -46,13 +46,13 @@ class Built:
     ----------
     data : the numbers, as the CSV holds them; for a figure, what is drawn
     shown : of a table, the cells as text for people
-    figure : of a figure, the picture
+    figure : of a figure, the picture; a text is one drawn beforehand, as SVG
     claims : what the numbers say of what the paper claims
     """
 
     data: pd.DataFrame
     shown: pd.DataFrame | None = None
-    figure: Figure | None = None
+    figure: Figure | str | None = None
     claims: Sequence[Claim] = ()
 
 

@@ -8,15 +8,15 @@ from mc2core.experiments.targets import Built, Files, Options, Target
 def _build(files: Files, options: Options) -> Built:
     from mc2core.experiments.report import diagrams
 
-    figure, edges = diagrams.draw("icml2014_figure1")
-    return Built(edges, figure=figure)
+    picture, arrows = diagrams.read("icml2014_figure1")
+    return Built(arrows, figure=picture)
 
 
 def _caption(options: Options) -> str:
     return (
         "MC2 in its generative form (left) and in its stick-breaking form (right). "
-        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. Drawn "
-        "from code; it stands for ICML 2014, figure 1. The CSV beside it lists the arrows."
+        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. It "
+        "stands for ICML 2014, figure 1. The CSV beside it lists the arrows."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,9 @@ _PARAMETERS: Any = {
     "svg.hashsalt": "mc2core",
 }
 
+#: two pixels a unit of an SVG
+_SVG_PPI = 144
+
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure in the house style; sizes in inches."""
@@ -50,12 +54,28 @@ def mark_source(figure: Figure, text: str) -> None:
         figure.supxlabel(text, fontsize=8, color="#B00000", style="italic", x=0.99, ha="right")
 
 
-def write_figure(figure: Figure, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
-    """Write ``stem``.png, .pdf and .csv, each whole or not at all, and close the figure."""
+def write_figure(figure: Figure | str, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:
+    """Write ``stem``.png, .pdf and .csv, each whole or not at all, and close the figure; a text is an SVG."""
     stem = Path(stem)
-    for kind, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):
+    for kind, content in (_rendered_svg(figure) if isinstance(figure, str) else _rendered(figure)).items():
         with storage.replacing(stem.with_suffix(f".{kind}"), "wb") as stream:
-            figure.savefig(stream, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+            stream.write(content)
     with storage.replacing(stem.with_suffix(".csv")) as stream:
         drawn.to_csv(stream, index=False)
+
+
+def _rendered(figure: Figure) -> dict[str, bytes]:
+    files = {}
+    for kind, metadata in (("png", {"Software": None}), ("pdf", {"CreationDate": None, "ModDate": None})):
+        stream = io.BytesIO()
+        figure.savefig(stream, format=kind, metadata=metadata, bbox_inches="tight", pad_inches=0.06)
+        files[kind] = stream.getvalue()
     plt.close(figure)
+    return files
+
+
+def _rendered_svg(picture: str) -> dict[str, bytes]:
+    import vl_convert
+
+    # of one font at most: with two, the bytes of the PDF differ from time to time
+    return {"png": vl_convert.svg_to_png(picture, ppi=_SVG_PPI), "pdf": vl_convert.svg_to_pdf(picture)}

@@ -8,15 +8,15 @@ from mc2core.experiments.targets import Built, Files, Options, Target
 def _build(files: Files, options: Options) -> Built:
     from mc2core.experiments.report import diagrams
 
-    figure, edges = diagrams.draw("uai2016_figure2")
-    return Built(edges, figure=figure)
+    picture, arrows = diagrams.read("uai2016_figure2")
+    return Built(arrows, figure=picture)
 
 
 def _caption(options: Options) -> str:
     return (
         "The variational family, in which the cluster and the tables of a document stay coupled. "
-        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. Drawn "
-        "from code; it stands for UAI 2016, figure 2. The CSV beside it lists the arrows."
+        "Shaded circles are observed, dots are parameters, boxes are repeated as often as their corner says. It "
+        "stands for UAI 2016, figure 2. The CSV beside it lists the arrows."
     )
 
 
