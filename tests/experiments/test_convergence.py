@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from paths import ROOT
 from scipy import stats
 
 from mc2core.compute import streams
@@ -22,7 +23,7 @@ from mc2core.experiments.nips2012 import times as speed
 PAPER = pd.DataFrame([("W100", 5.04, 5.60, 9.25)], columns=["dataset", "fastex_vi_bits", "baseline_vi_bits", "speedup"])
 
 
-def curve(method, values, step, bits=128, seed=0, dataset="W100"):
+def curve(method, values, step, bits=32, seed=0, dataset="W100"):
     n = len(values)
     named = {"dataset": dataset, "source": "simulated", "documents": 2920, "words": 25_000, "method": method}
     return pd.DataFrame(
@@ -123,7 +124,7 @@ def test_longer_signatures_are_judged_by_their_last_vi():
         pairs = [
             one
             for seed, last in enumerate(long)
-            for one in (curve("FastEx", [short], 1.0, 64, seed), curve("FastEx", [last], 1.0, seed=seed))
+            for one in (curve("FastEx", [short], 1.0, 64, seed), curve("FastEx", [last], 1.0, 128, seed))
         ]
         return convergence.judge_bits(fits(*pairs), "W100").verdict
 
@@ -156,10 +157,14 @@ def test_further_numbers_of_clusters_are_timed_without_hashing():
     settings = {"word_prior": 0.1, "proposal": "hash"}
     times = speed.time_documents(settings, [10], [8], 50, 2000, sweeps=5, more_clusters=[40], n_seeds=2)
     assert times.groupby(["method", "part"])["seed"].agg(set).loc["FastEx"].tolist() == [{0, 1}, {0, 1}]
-    assert set(times.loc[times["method"] != "FastEx", "seed"]) == {0}
+    assert set(times.loc[times["bits"] == 0, "seed"]) == {0}
     totals = times[times["part"] == "total"].set_index(["method", "clusters"])["microseconds_per_document"]
     others = convergence.NEIGHBOURS, convergence.EXACT
-    assert set(totals.index) == {("FastEx", 10), *((name, k) for name in others for k in (10, 40))}
+    assert set(totals.index) == {
+        ("FastEx", 10),
+        (convergence.BALANCED, 10),
+        *((name, k) for name in others for k in (10, 40)),
+    }
     assert (totals > 0).all()
 
 
@@ -167,13 +172,13 @@ def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
     other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
     table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, *other)), PAPER)
     shown = table2.format_speedup_table(table).set_index(["dataset", "method"])
-    assert shown.loc[("W100", "FastEx, 128 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00 ± 0.00"]
-    assert shown.loc[("W100", "FastEx, 128 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == [
+    assert shown.loc[("W100", "FastEx, 32 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00 ± 0.00"]
+    assert shown.loc[("W100", "FastEx, 32 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == [
         "9.25",
         "15.0 ± 0.0",
     ]
     assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
-    assert shown.loc[("NIPS", "FastEx, 128 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
+    assert shown.loc[("NIPS", "FastEx, 32 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
     assert {one.dataset for one in claims} == {"W100"}
     assert [one.verdict for one in claims] == ["holds", "holds"]
 
@@ -199,7 +204,7 @@ def test_figure_names_every_line_and_its_data():
     figure.canvas.draw()
     left, right = ({text.get_text() for text in ax.get_legend().get_texts()} for ax in figure.axes)
     assert left == {"FastEx", "baseline"}
-    assert right == {"8 bits", "128 bits"}
+    assert right == {"8 bits", "32 bits"}
     assert [len(ax.lines) for ax in figure.axes] == [4, 4]  # a line for each seed
     text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
     assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
@@ -234,6 +239,38 @@ def test_timed_proposals_are_drawn_from_equation_14():
         seen[proposed[j]] += 1
     assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
     assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4
+
+
+def test_rows_that_bear_the_papers_names_are_as_printed():
+    """Our projection stood in the place of the paper's, with 128 bits for 32, and "as printed" meant no upper bound."""
+    sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+    settings = [dict(one.split("=") for one in row.split()) for row in sheet["settings"]]
+    sheet = sheet.assign(of=settings)[sheet["targets"].str.contains("nips2012")]
+    printed = {"projection": "paper", "flatness": "1.0", "failure_probability": "0.0001"}
+    rows = sheet[sheet["method"] == convergence.FASTEX]
+    assert all(printed.items() <= of.items() for of in rows["of"])
+    assert {of["bits"] for of in rows.loc[rows["targets"].str.contains("table2"), "of"]} == {"32"}
+    assert sorted(int(of["bits"]) for of in rows.loc[rows["targets"].str.contains("figure1"), "of"]) == [
+        8,
+        16,
+        32,
+        64,
+        128,
+    ]
+    for dataset, here in sheet[sheet["method"].isin([convergence.FASTEX, convergence.BASELINE])].groupby("dataset"):
+        assert len({of["word_prior"] for of in here["of"]}) == 1, dataset  # two samplers of one model
+    assert all(not printed.items() & of.items() for of in sheet.loc[sheet["method"].str.contains("ours"), "of"])
+
+
+def test_timed_chains_that_bear_the_papers_name_are_as_printed(monkeypatch):
+    made = []
+    monkeypatch.setattr(
+        speed, "make_engine", lambda name, settings, families: made.append(settings) or FastEx(**settings)
+    )
+    speed.time_documents({"proposal": "hash"}, [4], [8, 16], 50, 2000, sweeps=5)
+    printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
+    assert [one.get("bits") for one in made if printed.items() <= one.items()] == [8, 16]
+    assert [one.get("bits") for one in made if "projection" not in one] == [16, None, None]
 
 
 TIMES = pd.DataFrame(

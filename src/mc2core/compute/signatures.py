@@ -1,4 +1,4 @@
-"""Signs from MurmurHash3 and bit signatures: what FastEx proposes from (NIPS12 section 4).
+"""Signs from MurmurHash3 and bit signatures: what FastEx proposes from (NIPS12 sections 3.2 and 3.5).
 
 A word's random vector of +-1 signs is read off the bits of MurmurHash3 of its number, so it is never stored: the
 128-bit digest (x64 variant) of the word's number as eight little-endian bytes gives 128 signs, and a second one

@@ -99,7 +99,7 @@ def f_score(truth: Any, clusters: Any) -> float:
 
 
 def variation_of_information(truth: Any, clusters: Any) -> float:
-    """H(truth) + H(clusters) - 2 I in bits, at least 0; a metric on partitions (NIPS12, section 5)."""
+    """H(truth) + H(clusters) - 2 I in bits, at least 0; a metric on partitions (NIPS12, eq. 19)."""
     one, other, both = _entropies(_table(truth, clusters))
     return max(2.0 * both - one - other, 0.0) / float(np.log(2.0))
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from mc2core.experiments.nips2012.convergence import JUDGED, longest
+from mc2core.experiments.nips2012.convergence import BITS, FASTEX, usual
 from mc2core.experiments.report import style
 
 
@@ -19,11 +19,11 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     """
     figure = style.new_figure(7.4, 3.4)
     left, right = figure.subplots(1, 2, sharey=True)
-    hashed = curves[curves["method"] == JUDGED[0]]
-    _draw_lines(left, {str(method): rows for method, rows in longest(curves).groupby("method", sort=False)})
+    hashed = curves[curves["method"] == FASTEX]
+    _draw_lines(left, {str(method): rows for method, rows in usual(curves).groupby("method", sort=False)})
     _draw_lines(right, {f"{bits} bits": rows for bits, rows in hashed.groupby("bits")})
-    left.set_title(f"methods ({hashed['bits'].max()} bits where hashed)")
-    right.set_title(f"{JUDGED[0]}, by bits of a signature")
+    left.set_title(f"methods ({FASTEX}: {BITS} bits)")
+    right.set_title(f"{FASTEX}, by bits of a signature")
     seeds = curves["seed"].nunique()
     left.set_ylabel("VI to the labels (bits; 0 is perfect)" + (f", {seeds} seeds" if seeds > 1 else ""))
     left.set_ylim(bottom=0)

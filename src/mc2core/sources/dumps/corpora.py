@@ -80,7 +80,7 @@ def read_wikipedia(
 def read_categories(
     files: Files, seed: int, *, n_categories: int, least_articles: int, min_letters: int, drop_stop_words: bool
 ) -> Reading:
-    """Articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 6).
+    """Articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 4.1).
 
     The label of an article is its sampled category, and of several the one with the fewest articles.
 

@@ -330,7 +330,7 @@ def add_writers(gathered: shards.Gathered, files: Iterable[str | os.PathLike[str
 
 # -- corpora -------------------------------------------------------------------------------------------------
 def sample_categories(chosen: shards.Chosen, n: int, seed: int, least: int = 1) -> list[str]:
-    """Draw ``n`` categories at random among those of at least ``least`` articles: W100, W1000 (NIPS12, section 6).
+    """Draw ``n`` categories at random among those of at least ``least`` articles: W100, W1000 (NIPS12, section 4.1).
 
     ValueError where there are not that many.
     """

@@ -1,4 +1,4 @@
-"""Simulated encyclopaedia: articles of categories, in the shape of NIPS12's W100 and W1000 (section 6).
+"""Simulated encyclopaedia: articles of categories, in the shape of NIPS12's W100 and W1000 (section 4.1).
 
 The papers' corpora pool the articles of 100 or 1,000 sampled Wikipedia categories and keep the whole vocabulary. What
 matters to a clustering of them is drawn here: category sizes are skewed (Zipf), most tokens come from background
@@ -42,7 +42,7 @@ class Encyclopaedia:
     skew: float = 0.5
 
 
-#: the papers' sizes (NIPS12 table 2)
+#: the papers' sizes (NIPS12 section 4.1)
 W100 = Encyclopaedia(n_categories=100, n_documents=292_000, n_words=2_500_000)
 W1000 = Encyclopaedia(n_categories=1000, n_documents=710_000, n_words=5_600_000)
 

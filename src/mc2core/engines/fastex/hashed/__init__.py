@@ -1,1 +1,1 @@
-"""Hashed proposals inside exact Metropolis-Hastings (NIPS12 sections 3 and 4)."""
+"""Hashed proposals inside exact Metropolis-Hastings (NIPS12 section 3)."""

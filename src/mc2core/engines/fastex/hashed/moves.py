@@ -1,4 +1,4 @@
-"""FastEx's sweep: propose a cluster from signatures, accept exactly (NIPS12 sections 3 and 4, docs/model.md).
+"""FastEx's sweep: propose a cluster from signatures, accept exactly (NIPS12 section 3, docs/model.md).
 
 With theta_kd = ln(1 + n_kd / a), the parameter of word d in cluster k relative to that of a word the cluster lacks,
 the log likelihood of a document x is about <x, theta_k> less a scalar of the cluster. The proposal replaces the inner
