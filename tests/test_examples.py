@@ -31,7 +31,7 @@ def test_python_examples_run(checkout, capsys, name):
     examples = blocks(name, "python")
     for example in examples:
         exec(compile(example, name, "exec"), scope)
-    assert len(examples) == {"README.md": 1, "docs/own_data.md": 4}[name]
+    assert len(examples) == {"README.md": 1, "docs/own_data.md": 5}[name]
     assert "ferry" in capsys.readouterr().out
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+
+try:
+    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.partition(".")[0] != "sklearn":
+        raise
+    raise ImportError("mc2core.sklearn needs scikit-learn: pip install 'mc2core[sklearn]'") from None
 
 from mc2core.corpus import Corpus
 from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
@@ -32,6 +38,10 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         The result does not depend on it.
     random_state : int, RandomState instance or None, default 0
         An int is the seed of the run.
+    vocabulary : V strings, optional
+        Words of the columns, in their order; if not given the columns of a DataFrame, dense or sparse, else x0, x1, ...
+        A sparse matrix has no names, so in a pipeline words are known once it is fitted:
+        ``pipeline[-1].model_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
 
     Attributes
     ----------
@@ -57,16 +67,19 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         settings: Mapping[str, Any] | None = None,
         threads: int = 1,
         random_state: Any = 0,
+        vocabulary: Sequence[str] | None = None,
     ) -> None:
         self.iterations = iterations
         self.engine = engine
         self.settings = settings
         self.threads = threads
         self.random_state = random_state
+        self.vocabulary = vocabulary
 
     def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
         """Fit to counts; ``y`` is not looked at."""
-        corpus = self._corpus(X, reset=True)
+        counts = self._counts(X, reset=True)
+        corpus = Corpus(counts, self._words(counts.shape[1]))
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
@@ -81,19 +94,44 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
 
     def transform(self, X: Any) -> np.ndarray:
         """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
-        check_is_fitted(self)
-        return self.model_.predict(self._corpus(X, reset=False), progress=False)
+        corpus = self._corpus(X)
+        return self.model_.predict(corpus, threads=self.threads, progress=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """(J,) int64: the likeliest cluster of each document."""
         return self.transform(X).argmax(axis=1)
 
-    def _corpus(self, X: Any, reset: bool) -> Corpus:
+    def score(self, X: Any, y: Any = None) -> float:
+        """Log likelihood a word of new documents, in nats: higher is better, -ln V is that of guessing.
+
+        Minus the logarithm of their perplexity, by ``marginal``, or by ``left_to_right`` where documents have topic
+        proportions of their own (:mod:`mc2core.model.perplexity`); the same each time. ``y`` is not looked at.
+        ValueError where no document has a word.
+        """
+        corpus = self._corpus(X)
+        return float(self.model_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
+
+    def _corpus(self, X: Any) -> Corpus:
+        """Documents in the words of the model."""
+        check_is_fitted(self)
+        return Corpus(self._counts(X, reset=False), self.model_.vocabulary)
+
+    def _words(self, n_words: int) -> list[str]:
+        """Names of the columns that were given; x0, x1, ... are scikit-learn's own where there are none."""
+        columns = list(getattr(self, "feature_names_in_", ()))
+        if self.vocabulary is None:
+            return columns or [f"x{word}" for word in range(n_words)]
+        words = list(self.vocabulary)
+        if columns and columns != words:
+            raise ValueError("vocabulary and the columns of X are not the same words in the same order")
+        return words
+
+    def _counts(self, X: Any, reset: bool) -> Any:
+        """X as scikit-learn checks it."""
         X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
         if sp.issparse(X) and not isinstance(X, sp.csr_matrix):
             X = sp.csr_matrix(X)
-        names = getattr(self, "feature_names_in_", range(X.shape[1]))
-        return Corpus(self._whole(X), [name if isinstance(name, str) else f"w{name}" for name in names])
+        return self._whole(X)
 
     @staticmethod
     def _whole(X: Any) -> Any:
