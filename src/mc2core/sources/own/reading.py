@@ -39,7 +39,7 @@ def read_own(
     Parameters
     ----------
     settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each.
-        ``tokeniser``: of TOKENISERS; ``stop_words``: a language, a file of words, or "none"; ``separators``:
+        ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
         ``skip_bad``: so many bad rows of a table are left out.
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
