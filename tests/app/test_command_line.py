@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import logging
+import os
 import re
 import shutil
 import signal
@@ -433,3 +434,40 @@ with job(sys.argv[1]):
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.log")], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (130, b"")
     assert "stopped by Ctrl-C" in (tmp_path / "a.log").read_text()
+
+
+IN_A_PIPE = """
+import sys
+from mc2core.app.cli import main
+from mc2core.base import progress
+progress.LINE_SECONDS = 0.05
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_commands_in_a_pipe_tell_what_they_do_and_of_compiling_only_where_they_compile(fitted, tmp_path):
+    """The interval is a small part of the usual one; how long lines are apart is held by the tests of progress."""
+
+    def call(*arguments):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+        command = [sys.executable, "-c", IN_A_PIPE, *map(str, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    train = fitted / "data/train"
+    command = ["fit", train, "--context", "year=normal_gamma", "--set", "start_topics=20", "--iterations", "8"]
+    first, second = call(*command, "--out", tmp_path / "a"), call(*command, "--out", tmp_path / "b")
+    lines = first.stderr.splitlines()
+    numbers = [int(one.split("number ")[1].split(" ")[0]) for one in lines if "compiling kernels (once)" in one]
+    assert len(numbers) > 5
+    assert numbers == sorted(numbers)
+    assert re.search(
+        r"gibbs, loading compiled kernels: .*compiling kernels \(once\), number \d+ \(\w+\): \d+ s", first.stderr
+    )
+    assert re.search(r"gibbs, start: (topics settle|documents into clusters, .*): \d+ of \d+ sweeps", second.stderr)
+    assert "compiling" not in second.stderr + second.stdout
+    assert json.loads((tmp_path / "a/provenance.json").read_text())["compile_seconds"] > 1
+    assert json.loads((tmp_path / "b/provenance.json").read_text())["compile_seconds"] == 0
+    model = tmp_path / "b/model.npz"
+    assert "map of documents (t-SNE)" in call("describe", model, train, "--out", tmp_path / "c").stderr
+    assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", call("evaluate", model, train).stderr)
