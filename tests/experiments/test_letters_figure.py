@@ -1,5 +1,7 @@
 """ICML14 figure 2: which letters a fit tells apart, by topics made by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -71,6 +73,27 @@ def test_the_claim_is_judged_by_most_fits_of_lda_and_of_hdp():
     assert letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 6, "HDP": [one] * 6}).verdict == "does not hold"
     missing = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both]})
     assert (missing.verdict, missing.numbers) == ("not computed", "no fit of HDP")
+
+
+class Clustered(Made):
+    """A model of the letters with so many clusters of equal size."""
+
+    def __init__(self, n_clusters):
+        super().__init__(LETTERS)
+        self.last = SimpleNamespace(
+            n_clusters=n_clusters, cluster=np.repeat(np.arange(n_clusters), 30), n_topics=len(LETTERS)
+        )
+
+
+def test_recovery_is_judged_of_each_sampler_by_its_name():
+    four, twelve = [Clustered(4)] * 10, [Clustered(12)] * 10
+    found = [*letters.judge_recovery(TRUTH, four, 100, "MC2, ours"), *letters.judge_recovery(TRUTH, twelve, 100)]
+    assert [(one.text, one.verdict) for one in found] == [
+        ("MC2, ours: 100 sweeps recover K = 4", "holds"),
+        ("MC2, ours: 100 sweeps recover all 13 letters", "holds"),
+        ("100 sweeps recover K = 4", "does not hold"),
+        ("100 sweeps recover all 13 letters", "holds"),
+    ]
 
 
 def test_large_clusters_have_three_in_a_hundred_documents():

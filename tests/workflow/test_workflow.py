@@ -330,7 +330,7 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     assert code == 0, output
     planned = jobs(output)
     assert [planned[rule] for rule in ("fit_letters", "baseline_letters", "score_letters", "fit_seeds")] == [
-        2,
+        3,
         1,
         1,
         10,

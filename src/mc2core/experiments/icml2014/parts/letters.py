@@ -211,8 +211,12 @@ def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
     return judge("letters", text, shares, "; ".join(numbers), favours=MC2)
 
 
-def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int) -> list[Claim]:
-    """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters."""
+def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int, method: str = "MC2") -> list[Claim]:
+    """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters.
+
+    method : how the fits are called; the claims on others than the paper's begin with it.
+    """
+    whose = "" if method == "MC2" else f"{method}: "
     n_clusters = len(truth.cluster_weights)
     clusters, large = zip(*(sizes(model) for model in models), strict=True)
     found = [
@@ -222,7 +226,7 @@ def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int) -> list[C
     return [
         judge(
             "letters",
-            f"{sweeps} sweeps recover K = {n_clusters}",
+            f"{whose}{sweeps} sweeps recover K = {n_clusters}",
             [share_of(f"K = {n_clusters} in", [one == n_clusters for one in clusters])],
             f"K {', '.join(map(str, clusters))}; clusters with at least {LARGE:.0%} of the documents "
             f"{', '.join(map(str, large))}",
@@ -230,7 +234,7 @@ def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int) -> list[C
         ),
         judge(
             "letters",
-            f"{sweeps} sweeps recover all {n_letters} letters",
+            f"{whose}{sweeps} sweeps recover all {n_letters} letters",
             [share_of(f"{n_letters} letters in", [one == n_letters for one in found])],
             f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
             favours=MC2,
