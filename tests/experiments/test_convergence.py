@@ -23,7 +23,7 @@ from mc2core.experiments.nips2012 import times as speed
 PAPER = pd.DataFrame([("W100", 5.04, 5.60, 9.25)], columns=["dataset", "fastex_vi_bits", "baseline_vi_bits", "speedup"])
 
 
-def curve(method, values, step, bits=32, seed=0, dataset="W100"):
+def curve(method, values, step, bits=32, seed=0, dataset="W100", in_use=100):
     n = len(values)
     named = {"dataset": dataset, "source": "simulated", "documents": 2920, "words": 25_000, "method": method}
     return pd.DataFrame(
@@ -35,6 +35,7 @@ def curve(method, values, step, bits=32, seed=0, dataset="W100"):
             "iteration": np.arange(1, n + 1),
             "seconds": step * np.arange(1, n + 1),
             "vi_bits": values,
+            "in_use": in_use,
         }
     )
 
@@ -136,6 +137,17 @@ def test_longer_signatures_are_judged_by_their_last_vi():
     assert convergence.judge_bits(fits(FAST), "W100").verdict == "not computed"
 
 
+def test_bits_of_chains_that_end_with_one_cluster_are_not_judged():
+    ends = [curve("FastEx", [6.4], 1.0, bits, seed, in_use=1) for bits in (64, 128) for seed in range(3)]
+    claim = convergence.judge_bits(fits(*ends), "W100")
+    assert (claim.verdict, claim.numbers) == (
+        "not computed",
+        "VI at 64 bits 6.40, 128 bits 6.40: all documents are in one cluster at the end of every fit",
+    )
+    ends[0] = curve("FastEx", [6.4], 1.0, 64, 0, in_use=2)
+    assert convergence.judge_bits(fits(*ends), "W100").verdict == "holds"
+
+
 def test_neighbours_are_judged_and_are_not_set_beside_figures_of_the_paper():
     ours = curve(convergence.NEIGHBOURS, [7.0, 2.0], step=0.5)
     table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, ours)), PAPER)
@@ -191,10 +203,11 @@ def test_curves_are_read_with_what_the_plan_and_the_corpus_say(tmp_path):
     runs = {"a": {"dataset": "w100", "method": "FastEx", "fit": fit}}
     path = tmp_path / "fits/a/7/trace.tsv"
     path.parent.mkdir(parents=True)
-    path.write_text("iteration\tseconds\ttokens\tvi_bits\n1\t0.5\t10\t2.5\n2\t1.0\t10\t2.25\n")
+    path.write_text("iteration\tseconds\ttokens\tclusters\tvi_bits\n1\t0.5\t10\t3\t2.5\n2\t1.0\t10\t2\t2.25\n")
     rows = convergence.read_curves([path], [tmp_path / "w100"], runs)
     assert rows[["method", "documents", "clusters", "bits", "seed"]].iloc[1].tolist() == ["FastEx", 5, 3, 16, 7]
-    assert rows[["iteration", "seconds", "vi_bits"]].to_numpy().tolist() == [[1, 0.5, 2.5], [2, 1.0, 2.25]]
+    known = rows[["iteration", "seconds", "vi_bits", "in_use"]].to_numpy().tolist()
+    assert known == [[1, 0.5, 2.5, 3], [2, 1.0, 2.25, 2]]
 
 
 def test_figure_names_every_line_and_its_data():
