@@ -75,20 +75,20 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
     command = ["fit", str(corpus), "--out", str(tmp_path), "--set", "kernel=collapsed"]
     assert main([*command, "--iterations", "4"]) == 0
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    anew = "; remove it to start anew, or choose another --out (checkpoint= from Python)\n"
     for other, difference in (
-        (["--iterations", "4", "--seed", "1"], "is the checkpoint of another run: seed is 0 there and 1 here"),
+        (
+            ["--iterations", "4", "--seed", "1"],
+            "run: seed is 0 there and 1 here; write elsewhere, or remove it to start anew",
+        ),
         (
             ["--iterations", "9", "--set", "start_topics=3"],
-            "run: settings.start_topics is 50 there and 3 here",
+            "run: settings.start_topics is 50 there and 3 here; write elsewhere, or remove it to start anew",
         ),
-        (["--iterations", "3"], "is at iteration 4, past the 3 asked for"),
+        (["--iterations", "3"], "is at iteration 4, past the 3 asked for: ask for at least 4, or write elsewhere"),
     ):
         capsys.readouterr()
         assert main([*command, *other]) == 2
-        said = capsys.readouterr().err
-        assert difference in said
-        assert said.endswith(anew)
+        assert capsys.readouterr().err.endswith(f"{difference}\n")
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     caplog.clear()
     with caplog.at_level("INFO"):
@@ -96,6 +96,23 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
     assert "is at iteration 4 of 4: nothing is left to do" in caplog.text
     assert (tmp_path / "model.npz").read_bytes() == before["model.npz"]
     assert (tmp_path / "checkpoint.npz").read_bytes() == before["checkpoint.npz"]
+
+
+@pytest.mark.parametrize(
+    "settings", [["--context", "number=normal_gamma"], ["--engine", "svi"], ["--engine", "fastex"]]
+)
+def test_a_fit_of_another_corpus_is_told_by_the_corpus(corpus, tmp_path, capsys, settings):
+    """It was called no checkpoint, with the advice to remove a good run."""
+    letters.simulate(1, n_documents=1500, n_tokens=3)[0].save(tmp_path / "other")
+    command = [*settings, "--iterations", "2", "--out", str(tmp_path / "fit")]
+    assert main(["fit", str(corpus), *command]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(tmp_path / "other"), *command]) == 2
+    said = (
+        f"mc2: error: {tmp_path}/fit/checkpoint.npz is the checkpoint of a run on another corpus (30 documents); "
+        "write elsewhere, or remove it to start anew\n"
+    )
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_a_fit_of_the_workflow_leaves_no_checkpoint(tmp_path):

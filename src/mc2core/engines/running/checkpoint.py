@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from mc2core.model.sample import pack_sample, unpack_sample
 
 FORMAT = "mc2core checkpoint 2"
 #: what to do about one of another run
-ANEW = "remove it to start anew, or choose another --out (checkpoint= from Python)"
+ELSEWHERE = "write elsewhere, or remove it to start anew"
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Checkpoint:
     ----------
     run : JSON-able
         What must be the same for the run to go on: engine, settings, seed, corpus digest, thinning; and the burn-in,
-        which may be another one if that leaves all samples after it.
+        after which all samples are there. It may become another one (:meth:`drop`).
     iteration : int
     seconds, cpu_seconds : float, spent so far by the clock and of processors
     state : named arrays of the engine's state
@@ -47,6 +48,23 @@ class Checkpoint:
     snapshots: list[Sample] = field(default_factory=list)
     snapshot_times: list[dict[str, float]] = field(default_factory=list)
     cpu_seconds: float = 0.0
+
+    @property
+    def begins_after(self) -> int:
+        """Iterations so far, from the first, whose samples were never kept or are dropped."""
+        return min(self.run["burn_in"], self.iteration)
+
+    def lacks(self, burn_in: int) -> bool:
+        """Whether samples after ``burn_in`` were never kept or are dropped."""
+        return n_samples(self.begins_after, burn_in, self.run["thin"]) > 0
+
+    def drop(self, burn_in: int) -> None:
+        """Leave the samples after ``burn_in``, or all where they begin later."""
+        begins, thin = self.begins_after, self.run["thin"]
+        if self.lacks(burn_in):
+            burn_in = begins
+        del self.samples[: n_samples(min(burn_in, self.iteration), begins, thin)]
+        self.run["burn_in"] = burn_in
 
 
 def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -79,68 +97,87 @@ def read(
     """The checkpoint at ``path``, or None where there is no file.
 
     ``sizes``: J and V of the corpus; ``defaults``: of the engine's settings, for those that were not there yet when the
-    checkpoint was written. The burn-in becomes that of ``run``, and samples before it are dropped. ValueError if the
-    file is damaged, was changed, lacks samples after the burn-in, or belongs to another run than ``run`` (it names the
-    first difference).
+    checkpoint was written. The burn-in may be another one than that of ``run``. ValueError if the file is damaged, was
+    changed, or belongs to another run than ``run`` (it names the first difference).
     """
     if not Path(path).exists():
         return None
-    try:
-        checkpoint = load(path, sizes)
-    except ValueError as error:
-        raise ValueError(f"{error}; remove it to start anew") from error
-    stored = checkpoint.run
+    sizes = sizes or {}
+    with _or_anew():
+        arrays, meta = _open(path)
+    stored = meta["run"]
     if isinstance(stored.get("settings"), dict):
         asked_for = run.get("settings", {})
         known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
         stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
-    burn_in = {name: run[name] for name in ("burn_in",) if name in run}
-    difference = first_difference(stored | burn_in, json.loads(json.dumps(run)))
+    free = {name: stored[name] for name in ("burn_in",) if name in stored and name in run}
+    asked = json.loads(json.dumps(run)) | free
+    difference = first_difference(stored | {"corpus": asked.get("corpus")}, asked)
+    # before all array sizes; other contexts make another digest, but not another number of documents
+    if stored.get("corpus") != asked.get("corpus"):
+        n_documents = arrays["state.cluster"].size if "state.cluster" in arrays else None
+        if difference is None or n_documents != sizes.get("J"):
+            told = "" if n_documents is None else f" ({n_documents:,} documents)"
+            raise ValueError(f"{path} is the checkpoint of a run on another corpus{told}; {ELSEWHERE}")
     if difference:
-        raise ValueError(f"{path} is the checkpoint of another run: {difference}; {ANEW}")
-    if burn_in:
-        _drop_samples(path, checkpoint, **burn_in)
-    checkpoint.run = dict(run)
+        raise ValueError(f"{path} is the checkpoint of another run: {difference}; {ELSEWHERE}")
+    with _or_anew():
+        checkpoint = _unpack(path, arrays, meta, sizes)
+    checkpoint.run = {**run, **free}
     return checkpoint
 
 
-def _drop_samples(path: str | os.PathLike[str], checkpoint: Checkpoint, burn_in: int) -> None:
-    """Leave the samples after another burn-in; ValueError where some of them were never kept."""
-    known, thin = checkpoint.run["burn_in"], checkpoint.run["thin"]
-    without = min(known, checkpoint.iteration)
-    if n_samples(without, burn_in, thin):
-        raise ValueError(
-            f"{path} has no samples of iterations {burn_in + 1} to {without}: a burn-in of {without} goes on "
-            f"(burn_in={without}, or --burn-in {without}; half of the iterations unless given); {ANEW}"
-        )
-    del checkpoint.samples[: n_samples(min(burn_in, checkpoint.iteration), known, thin)]
-
-
-def load(path: str | os.PathLike[str], sizes: Mapping[str, int] | None = None) -> Checkpoint:
+def load(path: str | os.PathLike[str]) -> Checkpoint:
     """The checkpoint of any run; the arrays of its state are for the engine to check."""
-    arrays = storage.read_arrays(path)
+    return _unpack(path, *_open(path), {})
+
+
+@contextmanager
+def _or_anew() -> Iterator[None]:
+    """Say of a damaged file that it is of no use any more."""
     try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error}; remove it to start anew") from error
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """ValueError for whatever is wrong with the content of a file."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays of the file, and its checked description."""
+    arrays = storage.read_arrays(path)
+    with _reading(path):
         meta = storage.parse_json(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
         if "moments" in meta:  # their name in older files
             meta["snapshot_times"] = meta.pop("moments")
         _check_meta(meta)
+    return arrays, meta
+
+
+def _unpack(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], sizes: Mapping[str, int]
+) -> Checkpoint:
+    with _reading(path):
         return Checkpoint(
             run=meta["run"],
             iteration=meta["iteration"],
             seconds=float(meta["seconds"]),
             state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
-            samples=[unpack_sample(arrays, f"{i}.", sizes or {}) for i in range(meta["n_samples"])],
+            samples=[unpack_sample(arrays, f"{i}.", sizes) for i in range(meta["n_samples"])],
             trace=meta["trace"],
-            snapshots=[
-                unpack_sample(arrays, f"snapshot.{i}.", sizes or {}) for i in range(len(meta["snapshot_times"]))
-            ],
+            snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes) for i in range(len(meta["snapshot_times"]))],
             snapshot_times=meta["snapshot_times"],
             cpu_seconds=float(meta.get("cpu_seconds", meta["seconds"])),  # older files have those of the clock only
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a checkpoint: {error}") from error
 
 
 def is_one(arrays: Mapping[str, np.ndarray]) -> bool:

@@ -78,6 +78,8 @@ class _Run:
         All that has been done; its ``state`` is filled when it is written.
     ahead : list of numbers, ascending
         When snapshots are still to be taken, in iterations.
+    burn_in : int, optional
+        The one that was named.
     path : path, optional
         Where checkpoints go.
     saved : float
@@ -89,6 +91,7 @@ class _Run:
     state: State
     done: checkpoints.Checkpoint
     ahead: list[float]
+    burn_in: int | None
     path: str | os.PathLike[str] | None
     saved: float
 
@@ -110,11 +113,18 @@ class _Run:
         done = self.done
         done.iteration = iteration = done.iteration + 1
         done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
-        run = done.run
-        if self.engine.keeps_samples and len(done.samples) < n_samples(iteration, run["burn_in"], run["thin"]):
-            done.samples.append(self.engine.sample(self.corpus, self.state))
+        if self.engine.keeps_samples:
+            self.drop()
+            if len(done.samples) < n_samples(iteration, done.run["burn_in"], done.run["thin"]):
+                done.samples.append(self.engine.sample(self.corpus, self.state))
         if callback is not None:
             done.trace[-1].update(callback(iteration, self.state) or {})
+
+    def drop(self) -> None:
+        """Drop samples of the burn-in: unless it was named, that of a run that ends here, so that a stop or any greater
+        length finds the samples that it needs.
+        """
+        self.done.drop(self.done.iteration // 2 if self.burn_in is None else self.burn_in)
 
     def show(self) -> None:
         """Keep a snapshot if the time for one has come."""
@@ -152,9 +162,18 @@ def _stored(
         return None
     sizes = {"J": corpus.n_documents, "V": corpus.n_words}
     stored = checkpoints.read(path, asked, sizes, engine.defaults())
-    if stored is not None and stored.iteration > iterations:
+    if stored is None:
+        return None
+    if stored.iteration > iterations:
         raise ValueError(
-            f"{path} is at iteration {stored.iteration}, past the {iterations} asked for; {checkpoints.ANEW}"
+            f"{path} is at iteration {stored.iteration}, past the {iterations} asked for: "
+            f"ask for at least {stored.iteration}, or write elsewhere"
+        )
+    if engine.keeps_samples and stored.lacks(asked["burn_in"]):
+        first, last = asked["burn_in"] + 1, stored.begins_after
+        raise ValueError(
+            f"{path} has no samples of iterations {first} to {last}, which a burn-in of {first - 1} needs: "
+            f"name one of at least {last} (and more iterations than that), or write elsewhere"
         )
     return stored
 
@@ -164,6 +183,7 @@ def _begin(
     engine: Engine,
     asked: dict[str, Any],
     stored: checkpoints.Checkpoint | None,
+    burn_in: int | None,
     path: str | os.PathLike[str] | None,
 ) -> _Run:
     """Start the run, or take it up where it was stored."""
@@ -179,7 +199,9 @@ def _begin(
             state, done = engine.restore(corpus, stored.state), stored
         except ValueError as error:
             raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
-    run = _Run(corpus, engine, state, done, ahead, path, time.perf_counter())
+    run = _Run(corpus, engine, state, done, ahead, burn_in, path, time.perf_counter())
+    if engine.keeps_samples:
+        run.drop()
     if done.snapshot_times:
         run.ahead = [moment for moment in ahead if moment > run.now]
     return run
@@ -215,8 +237,10 @@ def fit(
     seed : int
         The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
     burn_in : int, optional
-        Iterations before the first sample is kept; half of ``iterations`` if not given. Where a checkpoint goes on
-        with a later burn-in, samples before it are dropped. Engines that keep no samples have none.
+        Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
+        iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
+        length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped. Engines
+        that keep no samples have none.
     thin : int
         Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
     callback : function (iteration, state), optional
@@ -254,6 +278,7 @@ def fit(
         engine = make_engine(DEFAULT_ENGINE, with_default_model(DEFAULT_ENGINE, {}), {})
     if not isinstance(engine, Engine):
         raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.engines.Gibbs()")
+    is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every = whole("checkpoint_every", checkpoint_every)
     seed = whole("seed", seed, least=0)
@@ -269,7 +294,7 @@ def fit(
         with stopping.noting():
             is_done = stored is not None and stored.iteration == iterations
             compiled = 0.0 if is_done else _warm(engine, corpus)
-            run = _begin(corpus, engine, asked, stored, checkpoint)
+            run = _begin(corpus, engine, asked, stored, burn_in if is_named else None, checkpoint)
         return _iterate(run, iterations, compiled, callback, checkpoint_every, trace, on_stop)
 
 
