@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from mc2core import Corpus, Model, clustering
 from mc2core.app import fit_command
 from mc2core.app.cli import main
-from mc2core.base import locks
+from mc2core.base import locks, stopping
 from mc2core.engines.registry import make_engine
 from mc2core.engines.running import checkpoint
 from mc2core.engines.running.found import found
@@ -207,16 +207,44 @@ def test_a_fit_says_that_it_replaces_a_model(fitted, tmp_path, capsys):
     assert f"mc2: the model in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
 
 
-def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, monkeypatch, capsys):
-    def stop(*_, **__):
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("where", ["mc2core.corpus.Corpus.load", "mc2core.engines.gibbs.engine.Gibbs.init"])
+def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, monkeypatch, capsys, where, number):
+    """While the corpus is read, and in the start."""
 
-    monkeypatch.setattr("mc2core.engines.running.files.fit_corpus", stop)
+    def stop(*_, **__):
+        os.kill(os.getpid(), number)
+        for _ in range(100):
+            time.sleep(0.01)
+            stopping.look()
+
+    monkeypatch.setattr(where, stop)
+    monkeypatch.setattr("mc2core.engines.running.loop._warm", lambda *_: 0.0)
     with pytest.raises(SystemExit) as stopped:
         main(["fit", str(fitted / "data/train"), "--iterations", "3", "--out", str(tmp_path / "fit")])
-    assert stopped.value.code == 130
+    assert stopped.value.code == 128 + number
     said = capsys.readouterr().err
     assert said == "mc2: stopped; the same command starts anew, as there is no checkpoint yet\n"
+
+
+def test_a_fit_does_not_write_where_it_cannot_or_must_not(fitted, tmp_path, monkeypatch, capsys):
+    corpus, file = fitted / "data/train", tmp_path / "sotu.csv"
+    file.write_text("text\n")
+    before = sorted(path.name for path in corpus.iterdir())
+    monkeypatch.chdir(corpus)
+    for out, message in (
+        (corpus, "is the folder of the corpus; a fit needs one of its own"),
+        (".", "is the folder of the corpus; a fit needs one of its own"),
+        (file, f"{file} is a file; a folder is needed"),
+        (file / "fit", f"{file} is a file; a folder is needed"),
+    ):
+        assert main(["fit", str(corpus), "--iterations", "1", "--out", str(out)]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"mc2: error: --out {out}")
+        assert said.endswith(f"{message}\n")
+        assert said.count("\n") == 1
+    assert sorted(path.name for path in corpus.iterdir()) == before
+    assert file.read_text() == "text\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -235,9 +263,8 @@ def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, nu
     about, model = json.loads((tmp_path / "provenance.json").read_text()), Model.load(tmp_path / "model.npz")
     assert len(model.samples) == about["stopped_at"] - 2 > 0
     assert (tmp_path / "checkpoint.npz").is_file()
-    if number == signal.SIGINT:
-        assert f"{tmp_path}/model.npz holds what there is after {about['stopped_at']:.4g} iterations" in said
-        assert "the same command goes on from the checkpoint" in said
+    told = f"{tmp_path}/model.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
+    assert said.endswith(f"mc2: stopped; the same command goes on from the checkpoint; {told}")
 
 
 def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):

@@ -51,10 +51,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Fit, write the files, and say what was found and what to do next."""
+    _check_folder(options.out, options.corpus)
+    try:
+        provenance = _fit(options)
+    except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
+        print(f"mc2: stopped; {_left_by_a_stop(options.out)}", file=sys.stderr)
+        raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
+    print("\n".join(_summary(options, provenance)))
+
+
+def _check_folder(out: Path, corpus: Path) -> None:
+    """ValueError where the files of a fit cannot be in ``out``, or would be among those of its corpus."""
+    for one in (out, *out.parents):
+        if one.exists() and not one.is_dir():
+            raise ValueError(f"--out {out}: {one} is a file; a folder is needed")
+    if out.resolve() == corpus.resolve():
+        raise ValueError(f"--out {out} is the folder of the corpus; a fit needs one of its own")
+
+
+def _fit(options: argparse.Namespace) -> dict[str, Any]:
+    """Read the corpus, fit and write the files; returns the provenance."""
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
-        from mc2core.base import storage
         from mc2core.corpus import Corpus
         from mc2core.engines.registry import DEFAULT_ENGINE, with_default_model
         from mc2core.engines.running.files import fit_corpus
@@ -69,32 +88,35 @@ def run(options: argparse.Namespace) -> None:
     model, written, checkpoint = (options.out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
     if model.is_file() and not checkpoint.is_file():
         print(f"mc2: the model{_length(written)} in {options.out} will be replaced", file=sys.stderr)
-    try:
-        provenance = fit_corpus(
-            corpus,
-            engine=engine,
-            contexts=contexts,
-            settings={name: value for name, value in given.items() if not name.startswith("spark.")},
-            spark={name: value for name, value in given.items() if name.startswith("spark.")},
-            iterations=options.iterations,
-            burn_in=options.burn_in,
-            thin=options.thin,
-            seed=options.seed,
-            threads=options.threads,
-            model=model,
-            trace=options.out / "trace.tsv",
-            provenance=written,
-            checkpoint=checkpoint,
-            checkpoint_every=options.checkpoint_every,
-            keep_all=True,
-        )
-    except KeyboardInterrupt:
-        stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
-        so_far = f"; {model} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
-        went = "goes on from the checkpoint" if checkpoint.is_file() else "starts anew, as there is no checkpoint yet"
-        print(f"mc2: stopped; the same command {went}{so_far}", file=sys.stderr)
-        raise SystemExit(130) from None
-    print("\n".join(_summary(options, provenance)))
+    return fit_corpus(
+        corpus,
+        engine=engine,
+        contexts=contexts,
+        settings={name: value for name, value in given.items() if not name.startswith("spark.")},
+        spark={name: value for name, value in given.items() if name.startswith("spark.")},
+        iterations=options.iterations,
+        burn_in=options.burn_in,
+        thin=options.thin,
+        seed=options.seed,
+        threads=options.threads,
+        model=model,
+        trace=options.out / "trace.tsv",
+        provenance=written,
+        checkpoint=checkpoint,
+        checkpoint_every=options.checkpoint_every,
+        keep_all=True,
+    )
+
+
+def _left_by_a_stop(out: Path) -> str:
+    """What the same command will do, and what the model is of."""
+    from mc2core.base import storage
+
+    model, written, checkpoint = (out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
+    stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
+    so_far = f"; {model} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
+    went = "goes on from the checkpoint" if checkpoint.is_file() else "starts anew, as there is no checkpoint yet"
+    return f"the same command {went}{so_far}"
 
 
 def _length(provenance: Path) -> str:
