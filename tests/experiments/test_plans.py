@@ -165,7 +165,7 @@ def refused(message):
             "context 'year' is not among those of corpora.letters: ['number']",
         ),
         ({"dataset": "w100", "contexts": "title"}, "context 'title' is not among those of corpora.w100: []"),
-        ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: ['year', 'author']"),
+        ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
         ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
         ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
         ({"engine": "kmeens"}, "run 'a': engine 'kmeens' is not known; did you mean 'kmeans'?"),
@@ -313,7 +313,7 @@ def test_a_row_may_ask_for_missing_contexts(tmp_path):
 def test_the_plans_of_the_checkout_are_accepted():
     from mc2core.experiments.run_checks import check_runs
 
-    for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml"):
+    for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
         whole = config()
 
         def update(old, new):
@@ -500,6 +500,57 @@ def test_a_doomed_plan_stops_a_dry_run(checkout, content, message):
     assert code == 1
     assert message in output
     assert "Traceback" not in output
+
+
+def own_plan(checkout, **columns):
+    """A plan with a corpus of one's own in a folder, as an option of Snakemake."""
+    (checkout / "mine.yaml").write_text(yaml.safe_dump({"datasets": ["mine"], "corpora": {"mine": columns}}))
+    return ["--configfile", "mine.yaml"]
+
+
+@pytest.mark.workflow
+def test_results_of_a_file_do_not_pass_for_those_of_another_one(checkout):
+    for name, last in (("a", "sea"), ("b", "hill")):
+        (checkout / f"{name}.csv").write_text("paragraph\n" + f"red lake\nblue {last}\n" * 10)
+    vocabulary = checkout / "results/corpora/mine/train/vocabulary.txt"
+    # columns that the plan does not name are not used, so that the table needs no others
+    for name, words in (("a", ["blue", "lake", "red", "sea"]), ("b", ["blue", "hill", "lake", "red"])):
+        code, output = snakemake(checkout, "corpora", *own_plan(checkout, file=f"{name}.csv", text="paragraph"))
+        assert code == 0, output
+        assert sorted(vocabulary.read_text().split()) == words
+
+    for changes, message in (
+        (
+            {"file": "none.csv"},
+            "configuration: corpora, mine: file: 'none.csv' is not there (the folder of this run is ",
+        ),
+        ({"file": None}, "configuration: corpora, mine: file is null; the source 'own' needs its path"),
+        ({"vocabulary": "words.txt"}, "configuration: corpora, mine: vocabulary: 'words.txt' is not there (the folder"),
+    ):
+        columns = {"file": "b.csv", "text": "paragraph"} | changes
+        code, output = snakemake(checkout, "corpora", *own_plan(checkout, **columns))
+        assert code == 1
+        assert message in output
+        assert "Traceback" not in output
+
+    code, output = snakemake(checkout, "corpora", *own_plan(checkout, file="b.csv", text="paragraf"))
+    assert code == 1
+    assert "Error: b.csv has no column 'paragraf'; did you mean 'paragraph'?" in output
+    assert "Traceback" not in output
+
+
+def test_files_of_ones_own_may_be_made_by_the_workflow_that_takes_ours_as_a_module(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    corpora = config()["corpora"]
+    whole = {"corpora": corpora | {"aua": corpora["aua"] | {"source": "own", "folder": "log"}}}
+    plan.check_own_files(whole, ["aua"], must_exist=False)
+    with refused("configuration: corpora, aua: folder: 'log' is not there"):
+        plan.check_own_files(whole, ["aua"])
+    (tmp_path / "log").mkdir()
+    plan.check_own_files(whole, ["aua"])
+    whole["corpora"]["aua"]["folder"] = None
+    with refused("configuration: corpora, aua: folder is null; the source 'own' needs its path"):
+        plan.check_own_files(whole, ["aua"], must_exist=False)
 
 
 @pytest.mark.workflow

@@ -112,10 +112,13 @@ def test_runs_in_a_folder_without_any_configuration(there, here, tmp_path, defau
     code, output = snakemake(tmp_path, "-n", *entry)
     assert code == 0, output
     assert planned(output) == default_jobs
-    # the small table that datasets.tsv, the papers' counts and the example of an own corpus go into, and a drawing
-    code, output = snakemake(tmp_path, "uai2016_figure1", "corpora", *entry, "--config", "datasets=mine")
+    # the small tables of the checkout go into it, and a drawing; paths in a plan are seen from here
+    (here / "config").mkdir()
+    shutil.copy(there / "config/example.csv", here / "config")
+    plan = ["--configfile", there / "config/example.yaml"]
+    code, output = snakemake(tmp_path, "uai2016_figure1", "corpora", *entry, *plan)
     assert code == 0, output
-    made = files_below(here)
+    made = files_below(here) - {"config/example.csv"}
     assert made >= {f"results/uai2016/uai2016_figure1.{kind}" for kind in ("png", "pdf", "csv")}
     assert len(mc2core.Corpus.load(here / "results/corpora/mine/train").vocabulary) > 10
     assert all(path.startswith("results/") for path in made)

@@ -101,7 +101,7 @@ def test_every_layout_becomes_a_corpus(checkout):
         },
     }
     (checkout / "tiny.yaml").write_text(yaml.safe_dump(changes))
-    code, output = snakemake(checkout, "corpora", "--configfile", "tiny.yaml")
+    code, output = snakemake(checkout, "corpora", "--configfile", "config/example.yaml", "tiny.yaml")
     assert code == 0, output
     corpora = checkout / "results/corpora"
 
@@ -129,7 +129,7 @@ def test_every_layout_becomes_a_corpus(checkout):
         )
 
     ranges = f"results/shards/wikipedia/{DUMP}.xml.bz2/9-ranges.json"
-    code, output = snakemake(checkout, ranges, "--configfile", "tiny.yaml")
+    code, output = snakemake(checkout, ranges, "--configfile", "config/example.yaml", "tiny.yaml")
     assert code != 0
     assert "can be cut into 4 parts at most, but corpora, wikipedia, parts is 9" in output
 

@@ -273,7 +273,7 @@ def test_dry_run_of_everything_on_every_plan(checkout, name):
 @pytest.mark.slow
 def test_a_corpus_of_ones_own_ends_in_its_page_beside_those_of_the_papers(checkout):
     (checkout / "my.csv").write_text("text,score,tags\n" + "red lake,1,a; b\nblue sea,2.5,b\n" * 10)
-    columns = {"file": "my.csv", "contexts": ["score:number", "tags:bag"], "keep": []}
+    columns = {"file": "my.csv", "text": "text", "contexts": ["score:number", "tags:bag"]}
     fit = {"iterations": 4, "burn_in": 2, "thin": 1}
     mine = {"datasets": ["mine"], "seeds": 1, "corpora": {"mine": columns}, "fit": {"mine": fit}}
     (checkout / "my.yaml").write_text(yaml.safe_dump(mine))

@@ -77,6 +77,10 @@ try:
 
         check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, targets.registry())
     plan.check_files(config, SOURCES, ASKED, FILES_OF)
+    # a workflow that has this one as a module may make them
+    plan.check_own_files(
+        config, ASKED, must_exist=workflow.modifier.is_main_snakefile()
+    )
     CHOSEN, LEFT_OUT = plan.leave_out(config, CONFIG_SCHEMA, SOURCES, ASKED)
 except ValueError as error:
     # one sentence instead of a traceback

@@ -91,12 +91,7 @@ def year_before(wildcards):
 
 
 def usage_files():
-    folder = config["corpora"]["aua"]["folder"]
-    if folder is None:
-        raise WorkflowError(
-            "corpora, aua: the source 'own' needs the folder of your tables"
-        )
-    return {"files": [local(folder)]}
+    return {"files": [local(config["corpora"]["aua"]["folder"])]}
 
 
 def sheet_files(dataset):
@@ -111,10 +106,8 @@ def sheet_files(dataset):
 def own_files():
     """Files of the user; local ones: where a module puts its files (its prefix) does not matter for them."""
     mine = config["corpora"]["mine"]
-    example = DEFAULT_PLAN["corpora"]["mine"]["file"]
-    file = sheet(example) if mine["file"] == example else mine["file"]
     return {
-        "files": [local(str(file))],
+        "files": [local(mine["file"])],
         "vocabulary": [local(mine["vocabulary"])] if mine["vocabulary"] else [],
     }
 

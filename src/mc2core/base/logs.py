@@ -19,9 +19,9 @@ LINE = "%(asctime)s %(name)s %(levelname)s %(message)s"
 def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
     """Run a block with its log written to ``log`` and BLAS kept to ``threads`` threads.
 
-    An exception is written to the log with its traceback, and goes on; one that says what is wrong with the input
-    (ValueError, OSError), or that the memory does not hold it, ends the job with its sentence alone; Ctrl-C ends it
-    with the exit code 130. Long work says in the log how far it is.
+    An exception is written to the log with its traceback, and goes on; of one that says what is wrong with the input
+    (ValueError, OSError), or that the memory does not hold it, the log and the end of the job have the sentence alone;
+    Ctrl-C ends the job with the exit code 130. Long work says in the log how far it is.
     """
     path = Path(log)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,13 +40,13 @@ def job(log: str | os.PathLike[str], threads: int = 1) -> Iterator[None]:
         ):
             yield
     except (ValueError, OSError) as error:
-        root.exception("failed")
+        root.error("%s", error)
         raise SystemExit(f"Error: {error}") from error
     except KeyboardInterrupt:
         root.warning("stopped by Ctrl-C")
         raise SystemExit(130) from None
     except MemoryError as error:
-        root.exception("failed")
+        root.error("there is not enough memory: %s", error)
         raise SystemExit(f"Error: there is not enough memory: {error}") from error
     except BaseException:
         root.exception("failed")

@@ -266,6 +266,27 @@ def check_files(
                     raise ValueError(f"{where}: {name!r} is not in config/datasets.tsv{nearest(name, there)}")
 
 
+#: keys of a corpus in the plan that name files of a user's own, and those of them that it cannot do without
+OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary"), ("file", "folder")
+
+
+def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist: bool = True) -> None:
+    """ValueError for the first file or folder of a user's own that a chosen corpus lacks in the plan or on the disk.
+
+    Snakemake does not miss the input of what is made already: results of another file would pass for those of this one.
+
+    must_exist : look on the disk too.
+    """
+    for dataset in chosen:
+        corpus = config["corpora"][dataset]
+        for key in [key for key in OWN_KEYS if corpus["source"] == "own" and key in corpus]:
+            where, path = f"configuration: corpora, {dataset}: {key}", corpus[key]
+            if path is None and key in NEEDED_KEYS:
+                raise ValueError(f"{where} is null; the source 'own' needs its path")
+            if must_exist and path is not None and not Path(path).exists():
+                raise ValueError(f"{where}: {path!r} is not there (the folder of this run is {str(Path.cwd())!r})")
+
+
 #: family of a context by its kind; of families of numbers only this one takes those that are standardised, as all are
 FAMILY_OF_KIND = {
     **dict.fromkeys(("number", "date"), "normal_gamma"),
