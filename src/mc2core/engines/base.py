@@ -84,6 +84,10 @@ class Engine(ABC):
     def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
 
+    def truncations(self, corpus: Corpus) -> dict[str, int]:
+        """The most ``clusters`` and ``topics`` that a fit can find, where what it finds follows them; {} elsewhere."""
+        return {}
+
     def here(self) -> Engine:
         """The engine that does all of this one's work in this process."""
         return self

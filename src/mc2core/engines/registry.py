@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mc2core import engines
-from mc2core.base.checks import choice
+from mc2core.base.checks import choice, did_you_mean
 from mc2core.engines.base import Engine
 
 #: name in configuration files, and of the engine's module: class in :mod:`mc2core.engines`, loaded when asked for
@@ -42,7 +42,9 @@ def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, A
     """
     kind, known = engine_class(name), settings_of(name)
     for setting in settings:
-        choice(f"a setting of engine {name!r}", setting, known)
+        if setting not in known:
+            hint = did_you_mean(setting, known)
+            raise ValueError(f"engine {name!r} has no setting {setting!r}; it has: {', '.join(known)}{hint}")
     if takes_contexts(name):
         return kind(**settings, contexts=contexts, threads=threads)
     if contexts:

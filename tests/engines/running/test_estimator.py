@@ -72,7 +72,9 @@ def test_what_is_no_count_is_refused():
     for wrong, message in (([[0.5]], "counts are whole numbers"), ([[-1]], "Negative values")):
         with pytest.raises(ValueError, match=message):
             MC2Clusterer().fit(wrong)
-    with pytest.raises(ValueError, match=r"a setting of engine 'gibbs' is 'start_topic'.*did you mean 'start_topics'"):
+    with pytest.raises(
+        ValueError, match=r"engine 'gibbs' has no setting 'start_topic'; it has: .*did you mean 'start_topics'"
+    ):
         MC2Clusterer(settings={"start_topic": 2}).fit([[1]])
 
 

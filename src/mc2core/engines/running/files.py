@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +15,9 @@ from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, parts
 from mc2core.engines.base import State
 from mc2core.engines.registry import make_engine
+from mc2core.engines.running.contexts import tell_unused
 from mc2core.engines.running.loop import Fit, fit
 from mc2core.model import clustering
-
-logger = logging.getLogger(__name__)
 
 
 def fit_corpus(
@@ -64,8 +62,7 @@ def fit_corpus(
     absent = [name for name in contexts if name not in corpus.contexts]
     if absent:
         raise ValueError(f"the corpus has no context {absent[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
-    if ignored := sorted(set(corpus.contexts) - set(contexts)):
-        logger.info("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
+    tell_unused(corpus, contexts)
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     part = parts.without_contexts(part, missing, seed)
 

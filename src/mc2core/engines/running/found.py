@@ -9,7 +9,9 @@ from typing import Any
 _NAMES = ("clusters", "topics")
 
 
-def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -> dict[str, Any]:
+def found(
+    trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES, truncations: Mapping[str, int] | None = None
+) -> dict[str, Any]:
     """The last numbers of clusters and topics in use, and what they were before the last third of the iterations.
 
     Whether a chain has converged cannot be told from one trace, so nothing is said of that.
@@ -18,12 +20,14 @@ def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -
     ----------
     trace : rows of a run, one an iteration.
     names : those of the two that the engine finds; others are left out.
+    truncations : the most of each that the engine can find, where its numbers follow them.
 
     Returns
     -------
     dict
         ``clusters``, ``topics``: int, the last of each. ``over``: int, a third of the iterations. ``before``: dict,
         each number that many iterations before the end; empty where the third of a run is no iteration.
+        ``truncations``: dict of int, where there are any.
     """
     over = len(trace) // 3
     about: dict[str, Any] = {"over": over, "before": {}}
@@ -32,13 +36,15 @@ def found(trace: Sequence[Mapping[str, float]], names: Sequence[str] = _NAMES) -
             about[name] = int(trace[-1][name])
             if over:
                 about["before"][name] = int(trace[-1 - over][name])
+    if truncations:
+        about["truncations"] = dict(truncations)
     return about
 
 
 def sentence(about: Mapping[str, Any]) -> str:
     """What :func:`found` says, in a sentence; "" where the engine reports neither number."""
     names = [name for name in _NAMES if name in about]
-    first = "found " + " and ".join(f"{about[name]} {name}" for name in names)
+    first = "found " + " and ".join(f"{about[name]} {name}" for name in names) + _of_at_most([about], names)
     changes = [f"from {about['before'][name]} to {about[name]}" for name in names if name in about["before"]]
     return _with_changes(first, about, names, "went", changes) if names else ""
 
@@ -50,13 +56,21 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
         return sentence(known[0]) if known else ""
     names = [name for name in _NAMES if name in known[0]]
     numbers = [f"{_range([one[name] for one in known])} {name}" for name in names]
-    first = f"found {' and '.join(numbers)} in {len(known)} fits"
+    first = f"found {' and '.join(numbers)} in {len(known)} fits{_of_at_most(known, names)}"
     changes = [
         f"by {_range([one[name] - one['before'][name] for one in known], '+')}"
         for name in names
         if all(name in one["before"] for one in known)
     ]
     return _with_changes(first, known[0], names, "changed", changes)
+
+
+def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    """The truncations, for engines whose numbers follow them."""
+    if not all("truncations" in one for one in known):
+        return ""
+    most = " and ".join(_range([one["truncations"][name] for one in known]) for name in names)
+    return f", of at most {most}: the truncation, which the numbers of this engine follow (docs/questions.md)"
 
 
 def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], verb: str, changes: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from mc2core.corpus import Corpus
 from mc2core.engines.base import Engine, State, n_samples, run_length
 from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.engines.running import checkpoint as checkpoints
+from mc2core.engines.running.contexts import tell_far, tell_unused
 from mc2core.engines.running.found import found
 from mc2core.engines.running.trace import _trace_file
 from mc2core.model import Model
@@ -290,6 +291,8 @@ def fit(
     if stored is not None:
         rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
         logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
+    tell_unused(corpus, engine.contexts)
+    tell_far(corpus, engine.contexts)
     with stopping.watching(), telling.showing(progress):
         with stopping.noting():
             is_done = stored is not None and stored.iteration == iterations
@@ -347,7 +350,8 @@ def _result(run: _Run, iterations: int, compiled: float) -> Fit:
     shown = None
     if done.snapshots:
         shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
-    about = provenance | timing | {"found": found(done.trace, engine.finds)} | environment()
+    numbers = found(done.trace, engine.finds, engine.truncations(run.corpus))
+    about = provenance | timing | {"found": numbers} | environment()
     return Fit(model, run.state, pd.DataFrame(done.trace), about, shown)
 
 

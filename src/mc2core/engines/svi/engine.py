@@ -205,6 +205,9 @@ class SVI(Engine):
         with thread_budget(self.threads):
             return self.part.begin(start.start(known, corpus, contexts, seed), corpus, contexts)
 
+    def truncations(self, corpus: Corpus) -> dict[str, int]:
+        return dict(zip(("clusters", "topics"), self.part.truncations(corpus), strict=True))
+
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         row = None
         while row is None:
