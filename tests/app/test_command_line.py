@@ -302,6 +302,19 @@ def test_evaluate_prints_the_models_own_figure(fitted, capsys):
     assert printed["perplexity"] == {"context": pytest.approx(expected)}
 
 
+def test_evaluate_says_that_documents_were_fitted(fitted, tmp_path, capsys):
+    model, train = str(fitted / "fit/model.npz"), Corpus.load(fitted / "data/train")
+    assert set(train.contexts) > {"year", "author"}  # the fit left out another
+    imported = tmp_path / "imported"
+    train.subset(range(train.n_documents - 1)).save(tmp_path / "fewer")
+    train.save(imported)
+    for corpus, was_fitted in ((imported, 1), (tmp_path / "fewer", 0), (fitted / "data/test", 0)):
+        assert main(["evaluate", model, str(corpus), "--estimator", "context"]) == 0
+        told = capsys.readouterr()
+        assert told.err.count("mc2: the model was fitted on these documents; held-out ones have a higher") == was_fitted
+        assert list(json.loads(told.out)["perplexity"]) == ["context"]
+
+
 def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
     assert main(["topics", str(fitted / "fit/model.npz"), "--words", "3"]) == 0
     header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
@@ -367,6 +380,11 @@ FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
         (
             [*FIT, "--context", "year=normal"],
             "did you mean 'normal_gamma'?",
+        ),
+        (
+            [*FIT, "--context", "year=dirichlet"],
+            "context 'year': DirichletCategorical needs a matrix of counts, not one "
+            "number for each document: numbers take NormalGamma (normal_gamma)",
         ),
         ([*FIT, "--context", "year"], "must have the form NAME=FAMILY"),
         ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),

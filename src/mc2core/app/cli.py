@@ -102,7 +102,7 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
 
-    topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first")
+    topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first, tab-separated")
     topics.add_argument("model", type=Path, help="model.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
@@ -167,7 +167,21 @@ def _evaluate(options: argparse.Namespace) -> None:
     names = options.estimator or [suited(model)]
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
     scores["perplexity"] = {name: model.perplexity(corpus, name, options.seed, options.threads) for name in names}
-    print(json.dumps(scores | predicted_agreement(model, corpus, options.threads), indent=2))
+    scores |= predicted_agreement(model, corpus, options.threads)
+    if _was_fitted(model, corpus):
+        print("mc2: the model was fitted on these documents; held-out ones have a higher perplexity", file=sys.stderr)
+    print(json.dumps(scores, indent=2))
+
+
+def _was_fitted(model: Any, corpus: Any) -> bool:
+    """Whether ``corpus``, in the contexts and units of ``model``, is what it was fitted on."""
+    from mc2core.corpus.matching import in_units
+
+    names = [name for name in model.families if name in corpus.contexts]
+    if corpus.content.nnz == 0 and not names:
+        return False
+    seen = in_units(corpus.with_contexts({name: corpus.contexts[name] for name in names}), names, model.units)
+    return bool(seen.digest == model.provenance.get("corpus"))
 
 
 def _topics(options: argparse.Namespace) -> None:
