@@ -68,7 +68,7 @@ def test_other_words_are_refused_with_the_first_that_differ(model, use):
     with pytest.raises(
         ValueError,
         match=r"has 5 words, but the model was fitted on 4: word 4 is none in the model "
-        "and 'elm' in the corpus; mc2 import --like reads documents in the columns of a model$",
+        r"and 'elm' in the corpus; mc2 import --like and, in Python, Corpus.from_dataframe\(like=model\) read",
     ):
         run(model, more)
 

@@ -86,7 +86,7 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
         dest="separators",
         action="append",
         metavar="[COLUMN=]SIGN",
-        help="between the names of a bag (default ;; none: a text is one name); may be given again",
+        help="between the names of a bag (default: a semicolon); 'none': a text is one name; may be given again",
     )
     parser.add_argument(
         "--rare",
@@ -124,6 +124,10 @@ def run(options: argparse.Namespace) -> None:
         datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped, notes=notes_of(corpus))
         if bad.number:
             bad.write(new / "bad_rows.tsv")
+    for name in corpus.contexts if like else ():
+        if corpus.missing(name).all():
+            said = f"context {name!r} is missing in every document; --context {name}=COLUMN names its column"
+            print(f"mc2: {said}", file=sys.stderr)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 
 

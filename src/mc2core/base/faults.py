@@ -6,17 +6,22 @@ from typing import Any, NamedTuple
 
 
 class Fault(NamedTuple):
-    """What is wrong with a row as a whole, in place of its values: "has 1 fields, but the header has 2"."""
+    """What is wrong with a row as a whole, in place of its values: "has 1 fields, but the header has 2".
+
+    ``remedy`` : what can be done about it.
+    """
 
     message: str
+    remedy: str = ""
 
 
 class BadRow(NamedTuple):
-    """Where a row is, the column that is wrong (None: the row as a whole), and why."""
+    """Where a row is, the column that is wrong (None: the row as a whole), why, and what can be done about it."""
 
     place: Any
     column: str | None
     message: str
+    remedy: str = ""
 
     def __str__(self) -> str:
         if self.column is None:

@@ -154,7 +154,7 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
     Returns
     -------
     settings : what is given, and what the pattern adds to it.
-    optional : columns of then, which the documents may lack.
+    optional : columns of then, which nobody named for these documents.
 
     Raises
     ------
@@ -187,7 +187,7 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
         settings["separators"] = [renamed[one] + text[len(one) :] for text, one in signs if one in renamed]
     if form == TABLE and not has_text(settings):
         settings = {name: one for name, one in settings.items() if name not in TOKENS or name in given}
-    optional = {column for role, column in now.items() if role not in said and role != _CONTENT}
+    optional = {column for role, column in now.items() if column and not said.get(role)}
     return settings, optional - set(said.values())
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 #: differences that a message shows
 _SHOWN = 3
-_HELP = "mc2 import --like reads documents in the columns of a model"
+_HELP = "mc2 import --like and, in Python, Corpus.from_dataframe(like=model) read documents in the columns of a model"
 _OWN_UNIT = (0.0, 1.0)
 
 

@@ -31,7 +31,10 @@ class DirichletCategorical(Family):
 
     def dimension(self, context: Any) -> int:
         if np.ndim(context) != 2 and not sp.issparse(context):
-            raise ValueError("DirichletCategorical needs a matrix of counts, not one number for each document")
+            raise ValueError(
+                "DirichletCategorical needs a matrix of counts, not one number for each document: "
+                "numbers take NormalGamma (normal_gamma)"
+            )
         if context.shape[1] == 0:
             raise ValueError("DirichletCategorical needs a matrix of at least one column")
         return context.shape[1]

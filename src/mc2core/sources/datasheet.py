@@ -135,7 +135,7 @@ def write(
     lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
     lines += ["", "## Left out", ""]
     kept = [one for one in dropped if one.number]
-    lines += [f"- {one.number:,} {_cell(one.what)}: {_cell(one.why)}" for one in kept] or ["Nothing."]
+    lines += [f"- {_cell(str(one))}" for one in kept] or ["Nothing."]
     if notes:
         lines += ["", "## How it was counted", "", *(f"- {_cell(one)}" for one in notes)]
     if files:

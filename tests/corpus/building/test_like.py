@@ -35,7 +35,7 @@ WORDS = ["bread", "ferry", "flour", "harbour", "oven", "sail"]
 CONTENT = [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
 WHO = [[0, 0, 0, 1], [1, 0, 0, 0]]
 YEAR = [(1995 - 1991.5) / 1.25**0.5, np.nan]
-LOST = ["2 words: unknown to", "3 tokens: of a word unknown to", "1 values of who: unknown to", "3 counts of who: of a"]
+LOST = ["2 words: unknown to", "3 tokens: of a word unknown to", "1 value of who: unknown to", "3 counts of who: of a"]
 
 
 @pytest.fixture(scope="module")
@@ -82,11 +82,19 @@ def test_a_frame_whose_columns_are_called_otherwise(like, caplog):
     other = NEW.rename(columns={"body": 0, "Year": "when", "who": "by=all: of them"}).drop(columns="title")
     corpus = Corpus.from_dataframe(other, 0, contexts={"year": "when", "who": "by=all: of them"}, like=like)
     check(corpus)
-    assert "1 columns: 'title', not among those given" in caplog.text
+    assert "1 column: 'title', not among those given" in caplog.text
     dates = other.assign(when=pd.to_datetime(["1995-01-01", None]))
     check(Corpus.from_dataframe(dates, 0, contexts={"who": "by=all: of them", "year": "when"}, like=like))
     cut = other.assign(words=other[0].str.split())
     check(Corpus.from_dataframe(cut, bag="words", contexts={"year": "when", "who": "by=all: of them"}, like=like))
+
+
+def test_a_frame_without_the_column_of_the_words(like):
+    other = NEW.rename(columns={"body": "abstract"})
+    message = r"frame has no column 'body', .*--text COLUMN \(text= in Python\) names another \(columns: 'abstract, "
+    with pytest.raises(ValueError, match=message):
+        Corpus.from_dataframe(other, like=like)
+    check(Corpus.from_dataframe(other, "abstract", like=like))
 
 
 def test_texts(like, caplog):
@@ -97,7 +105,7 @@ def test_texts(like, caplog):
     corpus = Corpus.from_texts(["ferry"], {"who": [None]}, like=like)
     assert corpus.missing("who").all()
     assert corpus.missing("year").all()
-    assert "1 contexts: year, which was not given: missing in every document" in caplog.text
+    assert "1 context: year, which was not given: missing in every document" in caplog.text
     # counts that are a matrix already are in the columns
     table = pd.DataFrame({"id": ["p", "q"]})
     made = Corpus.from_texts(NEW["body"], {"year": [1995, None], "who": sp.csr_matrix(WHO)}, documents=table, like=like)

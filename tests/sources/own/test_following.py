@@ -157,8 +157,23 @@ def test_columns_that_the_file_lacks(tmp_path, like, suffix):
     ]
     with pytest.raises(ValueError, match="title"):
         read_own(path, {"keep": ["title"]}, like)
-    with pytest.raises(ValueError, match="body"):
+    with pytest.raises(
+        ValueError, match=r"bare\S* has no column 'body', .*--text COLUMN .* \(columns: 'key, Year, who"
+    ):
         read_own(write(tmp_path / f"bare{suffix}", without(NEW, "body")), {}, like)
+
+
+def test_a_context_that_is_missing_everywhere_is_told_with_its_option(tmp_path, like, capsys):
+    like.save(tmp_path / "like.npz" if isinstance(like, Model) else tmp_path / "like")
+    earlier = str(next(tmp_path.glob("like*")))
+    path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
+    command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
+    assert main(command) == 0
+    told = capsys.readouterr()
+    assert told.err == "mc2: context 'year' is missing in every document; --context year=COLUMN names its column\n"
+    assert "1 context: year, which was not given" in told.out
+    assert main([*command, "--context", "year=when"]) == 0
+    assert "year" not in capsys.readouterr().err
 
 
 def test_labels_and_facts_may_be_other_ones(tmp_path, like):

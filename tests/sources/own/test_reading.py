@@ -52,7 +52,7 @@ def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
     sheet = (tmp_path / "own/datasheet.md").read_text()
     said = capsys.readouterr()
     assert (said.out, said.err) == (sheet, "")
-    assert "- 1 words: in fewer than 2 documents" in sheet
+    assert "- 1 word: in fewer than 2 documents" in sheet
     assert main(command) == 0  # a saved corpus may be replaced
     said = f"mc2: the corpus of 2 documents in {tmp_path}/own will be replaced\n"
     assert capsys.readouterr().err == said
@@ -68,7 +68,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "give the column of the words, either as 'text' or as 'bag' or 'counts'"),
+        ([], "give the column of the words, by one of --text, --bag and --counts of mc2 import"),
         (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
         (["--text", "txt"], "no record has the key 'txt'"),
         (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),

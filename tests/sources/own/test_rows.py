@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import subprocess
 
 import numpy as np
 import openpyxl
@@ -100,6 +101,17 @@ def test_a_csv_of_semicolons_has_decimal_commas(tmp_path):
     assert read_own(path, {"text": "text", "contexts": ["tags:bag"]})[0].context_names["tags"] == ["a", "b"]
 
 
+def test_names_read_as_numbers_are_told_their_kind_once(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,president\n" + "red lake,Lincoln\n" * 30)
+    with pytest.raises(ValueError, match="30 of 30 rows") as caught:
+        read_own(path, {"text": "text", "contexts": ["president:number"]})
+    said = str(caught.value)
+    assert said.count("a context of names is of kind bag: president:bag") == 1
+    assert "--skip-bad" not in said  # would leave no document
+    assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
+
+
 def test_a_folder_of_text_files(tmp_path):
     folder = tmp_path / "texts"
     for name, text in (("x/1.txt", "lake sea"), ("x/2.txt", "hill"), ("y/1.txt", "sea"), ("y/notes.md", "no")):
@@ -116,6 +128,14 @@ def test_a_folder_of_text_files(tmp_path):
     (folder / "y/1.txt").write_bytes(b"a\xff")
     with pytest.raises(ValueError, match=r"texts, file 'y/1\.txt' is not UTF-8 text: byte 0xff at place 2"):
         read_own(folder, {})
+    (folder / "x/2.txt").write_bytes("halb \u00bd".encode("latin-1"))
+    with pytest.raises(ValueError, match="2 of 3 rows cannot be read") as caught:
+        read_own(folder, {})
+    assert str(caught.value).count("iconv -f latin1 -t utf-8 OLD > NEW") == 1  # for all of them
+    command = ["iconv", "-f", "latin1", "-t", "utf-8", str(folder / "x/2.txt")]
+    (folder / "x/2.txt").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+    (folder / "y/1.txt").write_text("sea")
+    assert read_own(folder, {"min_letters": 1})[0].vocabulary == ["halb", "lake", "sea", "\u00bd"]
     Corpus([[1]], ["lake"]).save(tmp_path / "saved")
     with pytest.raises(ValueError, match="saved is a saved corpus already"):
         read_own(tmp_path / "saved", {})
@@ -171,7 +191,7 @@ def test_russian_dates_separators_and_rare_values_on_the_command_line(tmp_path, 
     assert "2019.5 to 2019.5" in sheet
     assert "stop words: russian" in sheet
     assert "each word of a document is counted once" in sheet
-    assert "- 1 values of who: in fewer than 2 documents, counted as '(rare)'" in sheet
+    assert "- 1 value of who: in fewer than 2 documents, counted as '(rare)'" in sheet
     # like it: an author never seen is as rare as those that were pooled
     (tmp_path / "new.csv").write_text('text,when,tags,who\nдом дом,04.07.2019,"a,x",zoe\n')
     assert (

@@ -84,8 +84,8 @@ class Layout:
     id : column of a name that no two documents share.
     keep : columns kept beside the documents, such as a title.
     tokeniser : of running text; for contexts of text, without its n-grams.
-    optional : columns that the file may lack; what they are is left out then, and so are labels where a document lacks
-        one.
+    optional : columns that nobody named for this file, which may lack them; what they are is left out then (but for
+        ``content``), and so are labels where a document lacks one.
     separators : ``{column: sign between the names of a bag}``, of "" for all columns that are not named.
     date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
     rare : ``{name of a context: what becomes of its rare values}``.
@@ -128,8 +128,17 @@ class Layout:
         contexts = [one.column for one in self.contexts.values()]
         return [column for column in (self.content, *contexts, self.labels, self.id, *self.keep) if column]
 
-    def without(self, lacking: Collection[str]) -> Layout:
-        """This layout without these columns."""
+    def among(self, columns: Sequence[str], where: str) -> Layout:
+        """This layout without its optional columns that are none of ``columns``.
+
+        ValueError, which begins with ``where``: the words stood in one of them.
+        """
+        lacking = set(self.optional) - set(columns)
+        if self.content in lacking:
+            raise ValueError(
+                f"{where} has no column {self.content!r}, where the words stood; --text COLUMN (text= in Python) names "
+                f"another (columns: {', '.join(columns)[:200]!r})"
+            )
         contexts = {name: one for name, one in self.contexts.items() if one.column not in lacking}
         return replace(
             self,
@@ -146,7 +155,13 @@ class Layout:
         return self.separators.get(column, self.separators.get("", SEPARATOR))
 
 
-class Bags:
+class Cells:
+    """A column of cells; ``remedy``: what can be done where they cannot be read."""
+
+    remedy = ""
+
+
+class Bags(Cells):
     """A column of bags or of labels."""
 
     def __init__(
@@ -161,7 +176,7 @@ class Bags:
         return parse_bag(value, self._is_counted, self._separator)
 
 
-class Texts:
+class Texts(Cells):
     """A column of running text."""
 
     def __init__(self, column: str, tokeniser: Tokeniser, names: Sequence[str] | None = None) -> None:
@@ -178,11 +193,12 @@ class Texts:
         return self._tokeniser.prepare(value)
 
 
-class Numbers:
+class Numbers(Cells):
     """A column of numbers or dates, NaN where one is missing."""
 
     def __init__(self, column: str, parse: Callable[[Any], float]) -> None:
         self.column, self.values = column, array("d")
+        self.remedy = f"a context of names is of kind bag: {column}:bag"
         self._parse = parse
         self.append = self.values.append
 
@@ -191,7 +207,7 @@ class Numbers:
         return self._parse(value)
 
 
-class Facts:
+class Facts(Cells):
     """A column kept as text; ``unique``: no two rows share a value."""
 
     def __init__(self, column: str, unique: bool = False) -> None:

@@ -26,6 +26,11 @@ class Dropped:
     number: int
     why: str
 
+    def __str__(self) -> str:
+        first, *rest = self.what.split(" ", 1)
+        what = " ".join([first.removesuffix("s") if self.number == 1 else first, *rest])
+        return f"{self.number:,} {what}: {self.why}"
+
 
 class CountsBuilder(Generic[Name]):
     """Rows of named counts, eight bytes for each distinct name of a row.

@@ -129,7 +129,7 @@ def from_dataframe(
     ]
     settings, optional = (given, set[str]()) if pattern is None else following.follow(pattern, TABLE, given)
     settings = complete(settings, NONE)
-    layout = layout_of(settings, optional, tokenise).without(optional - set(frame.columns))
+    layout = layout_of(settings, optional, tokenise).among(list(frame.columns), "frame")
     cells = [_cells(frame, column) for column in layout.columns]
     placed = ((f"row {index!r}", row) for index, row in zip(frame.index, zip(*cells, strict=True), strict=True))
     corpus, dropped = corpus_of_rows(make, "frame", placed, layout, settings.get("vocabulary"), rule_of(settings))
@@ -206,7 +206,7 @@ def _like(make: Make, corpus: Any, pattern: following.Pattern, dropped: Sequence
     """The corpus in the columns of a pattern; what was lost is logged, as datasheets tell it of files."""
     followed, unknown = following.conform(make, corpus, pattern)
     if lost := [*dropped, *unknown]:
-        listed = "; ".join(f"{one.number:,} {one.what}: {one.why}" for one in lost)
+        listed = "; ".join(map(str, lost))
         logger.warning("of the new documents, these were left out: %s", listed)
     return followed
 

@@ -36,7 +36,7 @@ class BadRows:
     """Bad rows of one run.
 
     allowed : so many are left out; one more is an error.
-    can_allow : whether the user has a say in that, so that the message names the option.
+    can_allow : whether the user has a say in how a file is read, so that messages say what can be done.
     first : of each the first fault, up to ``allowed`` or MOST_SHOWN of them.
     number : of all of them.
     """
@@ -56,20 +56,23 @@ class BadRows:
         """ValueError where there are more than are allowed, or only bad ones."""
         if self.number <= self.allowed and self.number < max(n_rows, 1):
             return
+        remedies = "".join(f"; {remedy}" for remedy in dict.fromkeys(one.remedy for one in self.first) if remedy)
+        remedies = remedies if self.can_allow else ""
         if self.number == 1:
             others = "".join(f"; column {one.column!r}: {one.message}" for one in self.first[1:])
-            raise ValueError(f"{where}, {self.first[0]}{others}")
+            raise ValueError(f"{where}, {self.first[0]}{others}{remedies}")
         shown = self.first[:MOST_SHOWN]
         listed = "".join(f"\n  {one}" for one in shown)
         more = "; the first" if self.number > len({one.place for one in shown}) else ""
-        remedy = f" (--skip-bad {self.number}, 'skip_bad' in a plan, leaves them out)" if self.can_allow else ""
-        raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{remedy}{more}:{listed}")
+        can_skip = self.can_allow and self.number < n_rows
+        skip = f" (--skip-bad {self.number}, 'skip_bad' in a plan, leaves them out)" if can_skip else ""
+        raise ValueError(f"{where}: {self.number:,} of {n_rows:,} rows cannot be read{skip}{remedies}{more}:{listed}")
 
     def write(self, path: Path) -> None:
         """A tab-separated list of them: where, column, why."""
         with storage.replacing(path) as stream:
             stream.write("row\tcolumn\twhy\n")
-            for place, column, message in self.first:
+            for place, column, message, _ in self.first:
                 stream.write("\t".join((place_text(place), column or "", " ".join(message.split()))) + "\n")
 
 
@@ -176,21 +179,21 @@ class _Parts:
 def _gather(rows: Iterable[tuple[Any, Sequence[Any] | Fault]], parts: Sequence[Any], bad: BadRows) -> int:
     """Put the cells of every good row into ``parts``; the number of rows."""
     n_rows = 0
-    parsers = [(part.column, part.parse) for part in parts]
+    parsers = [(part.column, part.parse, part.remedy) for part in parts]
     appenders = [part.append for part in parts]
     with work("reading documents", unit="documents") as told:
         for place, values in rows:
             n_rows += 1
             told.advance()
             if isinstance(values, Fault):
-                bad.add([BadRow(place, None, values.message)])
+                bad.add([BadRow(place, None, *values)])
                 continue
             parsed, faults = [], []
-            for (column, parse), value in zip(parsers, values, strict=True):
+            for (column, parse, remedy), value in zip(parsers, values, strict=True):
                 try:
                     parsed.append(parse(value, place))
                 except ValueError as error:
-                    faults.append(BadRow(place, column, str(error)))
+                    faults.append(BadRow(place, column, str(error), remedy))
             if faults:
                 bad.add(faults)
                 continue

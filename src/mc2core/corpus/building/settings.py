@@ -75,7 +75,10 @@ def layout_of(settings: Mapping[str, Any], optional: Collection[str] = (), token
     """
     content = [kind for kind in CONTENT_KINDS if kind in settings]
     if len(content) != 1:
-        raise ValueError("give the column of the words, either as 'text' or as 'bag' or 'counts'")
+        raise ValueError(
+            "give the column of the words, by one of --text, --bag and --counts of mc2 import, "
+            "text, bag and counts of a plan, text= and bag= in Python"
+        )
     return Layout(
         settings[content[0]],
         content[0],

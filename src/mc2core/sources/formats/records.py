@@ -26,6 +26,7 @@ _SEPARATORS = (".csv", ".tsv")
 _BINARY = (".parquet", ".xlsx", "")
 _FOLDER_COLUMNS = ("text", "file", "folder")
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_TO_UTF8 = "text in another encoding is converted by iconv, from Latin-1: iconv -f latin1 -t utf-8 OLD > NEW"
 _BATCH_ROWS = 65_536
 
 Row = tuple[int, list[Any]]
@@ -118,7 +119,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
     """(number from 1, line with its end) of a UTF-8 file; a byte order mark is dropped. ValueError for a bad line."""
     for number, line in _lines(path):
         if fault := _fault_of(line):
-            raise ValueError(f"{path}, line {number} {fault.message}")
+            raise ValueError(f"{path}, line {number} {fault.message}; {fault.remedy}")
         yield number, line
 
 
@@ -140,7 +141,7 @@ def _fault_of(text: str) -> Fault | None:
     if text.isascii() or not (bad := _NOT_UTF8.search(text)):
         return None
     place = len(text[: bad.start()].encode()) + 1
-    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {place}")
+    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {place}", _TO_UTF8)
 
 
 def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:

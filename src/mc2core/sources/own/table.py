@@ -32,7 +32,7 @@ def read_table(
     """
     path = Path(path)
     if layout.optional:
-        layout = layout.without(set(layout.optional) - set(columns_of(path)))
+        layout = layout.among(columns_of(path), str(path))
     rows = rows_or_faults(path, layout.columns)
     return corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, has_decimal_commas(path))
 
