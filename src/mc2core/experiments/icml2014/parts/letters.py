@@ -82,7 +82,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     k, large = sizes(model)
     drawn.append(
         _draw_shares(
-            middle, f"clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
+            middle, f"clusters: {title}\nK = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
         )
     )
     drawn.append(_draw_densities(right, corpus, truth, model, clusters))
