@@ -64,7 +64,7 @@ def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, An
         "settings": settings,
         "contexts": {name: {"family": FAMILIES[name]} for name in names},
         "iterations": iterations,
-        "burn_in": int(rng.integers(0, iterations - thin + 1)),
+        "burn_in": int(rng.integers(0, iterations - thin + 1)) if rng.random() < 0.5 else None,
         "thin": thin,
         "seed": int(rng.integers(2**31)),
         "threads": int(rng.integers(1, 3)),
