@@ -438,12 +438,14 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(run_to_the_end, ch
         "nips2012_table1",
         "nips2012_table2",
     }
-    simulated = {"simulated (MC2)", "simulated (mixture of multinomials)", "simulated as in the paper (MC2)"}
+    bursty = "simulated (correlated topics, bursty words)"
+    simulated = {bursty, "simulated (mixture of multinomials)", "simulated as in the paper (MC2)"}
     assert set(claims["data"]) == simulated
     judged = claims[claims["verdict"] != "not computed"]
     assert judged["numbers"].str.contains(r"95% .* to |no interval").all()
     about_mc2 = judged[judged["claim"].str.contains("MC2 with|contexts than with none|MC2 below npTOT|timestamp best")]
-    assert set(about_mc2["verdict"]) == {"says nothing here"}
+    assert len(about_mc2) > 10
+    assert "says nothing here" not in set(about_mc2["verdict"])  # MC2 has drawn none of these data
     agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
     assert set(agreement["method"]) == {"MC2", OWN_DOCUMENTS, "HDP + AP", "AP", "K-means", "NMF"}
     assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {4}  # two numbers of clusters, two seeds
