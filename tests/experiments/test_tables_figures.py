@@ -229,7 +229,7 @@ def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
     assert "first of 3 fits" in text
     k, large = letters.sizes(model)
     assert k == len(model.cluster_weights)
-    assert f"clusters: MC2, K = {k} ({large} of at least 3%)" in text
+    assert f"clusters: MC2\nK = {k} ({large} of at least 3%)" in text
     found = drawn.loc[drawn["panel"] == "topics: LDA, M = 3", "value"].dropna()
     assert np.allclose(np.sort(found), np.sort(lda.word_given_topic.ravel()))
     rows = drawn[drawn["panel"] == "topics: truth"]

@@ -82,7 +82,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     k, large = sizes(model)
     drawn.append(
         _draw_shares(
-            middle, f"clusters: {title}\nK = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
+            middle, f"clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
         )
     )
     drawn.append(_draw_densities(right, corpus, truth, model, clusters))
@@ -130,7 +130,7 @@ def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], 
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=0.4, aspect="auto", interpolation="nearest")
     ax.set_xticks(np.arange(len(columns)), columns)
     ax.set_yticks(np.arange(len(rows)), [row.capitalize() for row in rows], fontsize=7)
-    ax.set(title=title, xlabel="topic (letter)")
+    ax.set(title=title.replace(", K =", "\nK ="), xlabel="topic (letter)")
     ax.tick_params(length=0)
     return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
 
