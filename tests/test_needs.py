@@ -10,7 +10,7 @@ import pytest
 from paths import ROOT
 
 REASONS = {
-    "spark": r"Spark needs pyspark, which is not installed; pip install .*",
+    "spark": r"Spark needs the package pyspark, which is not installed: pip install .*",
     "browser": r"no Chromium is installed \(Debian: .*\)",
     "bsdtar": r"bsdtar is not installed \(Debian: .*\)",
 }

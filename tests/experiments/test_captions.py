@@ -19,7 +19,7 @@ BEGINS = (
 )
 LACKS = {
     "nothing": None,
-    "pyspark": "Spark needs pyspark, which is not installed; pip install -c constraints.txt -e '.[spark]' brings it",
+    "pyspark": "Spark needs the package pyspark, which is not installed: pip install 'mc2core[spark]'",
     "Java": "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless",
 }
 

@@ -9,6 +9,7 @@ import pytest
 from explore.fits import HOSTILE, corpus, fastex, gibbs, svi
 
 from mc2core.app.cli import main
+from mc2core.base.extras import MissingPackage
 from mc2core.explore import describe, documents, page, tables, topics
 from mc2core.explore.found import Found
 
@@ -292,5 +293,5 @@ def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, caps
 
 def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "altair" else object())
-    with pytest.raises(ValueError, match="the page needs the package altair, which is not installed"):
+    with pytest.raises(MissingPackage, match="the page needs the package altair, which is not installed"):
         describe.describe(None, None, tmp_path / "out")

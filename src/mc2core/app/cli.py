@@ -27,6 +27,7 @@ from typing import Any
 
 from mc2core.app import fit_command, import_command
 from mc2core.base import progress, stopping
+from mc2core.base.extras import MissingPackage
 from mc2core.base.progress import work
 
 
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `mc2 topics ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, MissingPackage) as error:
         print(f"mc2: error: {error}", file=sys.stderr)
         return 2
     except MemoryError as error:

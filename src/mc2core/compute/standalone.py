@@ -4,7 +4,6 @@ Spark needs at all."""
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import os
 import re
 import shutil
@@ -18,6 +17,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from mc2core.base import extras
+
 _SECONDS = 120.0
 _SET_PARENT_DEATH_SIGNAL = 1  # of prctl, on Linux
 
@@ -28,8 +29,8 @@ class SparkFailed(OSError):
 
 def missing() -> str | None:
     """A sentence on what is missing to run Spark here and how to get it, or None."""
-    if importlib.util.find_spec("pyspark") is None:
-        return "Spark needs pyspark, which is not installed; pip install -c constraints.txt -e '.[spark]' brings it"
+    if lack := extras.lacking("pyspark", extra="spark", purpose="Spark"):
+        return lack
     home = os.environ.get("JAVA_HOME")
     if not (shutil.which("java") or (home and (Path(home) / "bin/java").is_file())):
         return "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless"

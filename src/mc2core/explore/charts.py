@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
+
+from mc2core.base import extras
 
 
 def charts() -> dict[str, Any]:
@@ -23,12 +24,9 @@ def library() -> str:
 
 
 def refuse_without() -> None:
-    """ValueError where a package is missing that the page needs; cheap."""
-    for module, package in (("altair", "altair"), ("vl_convert", "vl-convert-python"), ("sklearn", "scikit-learn")):
-        if importlib.util.find_spec(module) is None:
-            raise ValueError(
-                f"the page needs the package {package}, which is not installed: pip install mc2core[explore]"
-            )
+    """MissingPackage where a package is missing that the page needs; cheap."""
+    for module in ("altair", "vl_convert", "sklearn"):
+        extras.require(module, extra="explore", purpose="the page")
 
 
 def _map(alt: Any) -> Any:

@@ -33,8 +33,8 @@ def describe(
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
     and ``progress`` those of :meth:`mc2core.Model.predict`. The folder is replaced as a whole. ValueError: the model
-    has no clusters of documents, the corpus does not fit it, the folder holds something else, or the packages of the
-    page are missing.
+    has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage: a
+    package of the page is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     charts.refuse_without()

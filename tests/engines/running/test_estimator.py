@@ -98,7 +98,10 @@ def test_the_first_transform_of_a_process_says_nothing():
 def test_without_scikit_learn_the_import_says_what_to_install():
     said, code = in_a_process("import sys; sys.modules['sklearn'] = None", "import mc2core.sklearn")
     assert code == 1
-    assert said.splitlines()[-1] == "ImportError: mc2core.sklearn needs scikit-learn: pip install 'mc2core[sklearn]'"
+    assert said.splitlines()[-1] == (
+        "mc2core.base.extras.MissingPackage: mc2core.sklearn needs the package scikit-learn, which is not installed: "
+        "pip install 'mc2core[sklearn]'"
+    )
     assert said.count("Traceback") == 1
     assert "exception" not in said
 

@@ -141,7 +141,7 @@ def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
 # -- where there is no Spark ---------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("lack", "message"), [("java", "Java 17"), ("pyspark", "pip install")])
 def test_what_is_missing_is_said_with_how_to_get_it(tmp_path, monkeypatch, capsys, lack, message):
-    monkeypatch.setattr(standalone.importlib.util, "find_spec", lambda name: None if lack == "pyspark" else object())
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if lack == "pyspark" else object())
     monkeypatch.setattr(standalone.shutil, "which", lambda name: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert message in spark.missing()

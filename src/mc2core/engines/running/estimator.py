@@ -1,4 +1,4 @@
-"""MC2 as an estimator of scikit-learn. Import it from :mod:`mc2core.sklearn`: ``pip install 'mc2core[sklearn]'``."""
+"""MC2 as an estimator of scikit-learn. Import it from :mod:`mc2core.sklearn`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-
-try:
-    from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
-    from sklearn.utils import check_random_state
-    from sklearn.utils.validation import check_is_fitted, validate_data
-except ModuleNotFoundError as error:
-    if error.name is None or error.name.partition(".")[0] != "sklearn":
-        raise
-    raise ImportError("mc2core.sklearn needs scikit-learn: pip install 'mc2core[sklearn]'") from None
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mc2core.corpus import Corpus
 from mc2core.engines.registry import DEFAULT_ENGINE, make_engine, with_default_model

@@ -1,4 +1,4 @@
-"""Rows of the first sheet of an Excel file (.xlsx), through openpyxl: ``pip install 'mc2core[excel]'``."""
+"""Rows of the first sheet of an Excel file (.xlsx), through openpyxl."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from mc2core.base import extras
 
 #: files that inflate beyond this are bombs
 MOST_BYTES = 2**31
@@ -32,10 +34,9 @@ def rows(path: Path) -> Iterator[tuple[int, list[Any]]]:
 
 @contextmanager
 def _sheet(path: Path) -> Iterator[Iterator[tuple[Any, ...]]]:
-    try:
-        import openpyxl
-    except ImportError:
-        raise ValueError(f"{path} needs the package openpyxl: pip install 'mc2core[excel]'") from None
+    extras.require("openpyxl", extra="excel", purpose=path)
+    import openpyxl
+
     try:
         with zipfile.ZipFile(path) as archive:
             size = sum(one.file_size for one in archive.infolist())

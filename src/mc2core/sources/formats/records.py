@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, cast
 
+from mc2core.base import extras
 from mc2core.base.checks import did_you_mean, shown
 from mc2core.base.faults import BadRow, Fault
 from mc2core.sources.formats import excel
@@ -46,6 +47,8 @@ def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[
     ValueError
         One sentence with file and line: not UTF-8, too long, not JSON, unfinished quotes, other fields than the
         header's, a column that the header lacks (the nearest is named), or an ending that is not known.
+    MissingPackage
+        A Parquet or Excel file, and the package that reads it is not installed.
     """
     for place, values in rows_or_faults(path, columns):
         if isinstance(values, Fault):
@@ -77,9 +80,9 @@ def columns_of(path: str | os.PathLike[str]) -> list[str]:
     if kind == FOLDER:
         return list(_FOLDER_COLUMNS)
     if kind == ".parquet":
-        import pyarrow.parquet as pq
-
         with _whole_parquet(path):
+            import pyarrow.parquet as pq
+
             return list(pq.read_schema(path).names)
     if kind == ".xlsx":
         return excel.header(path)
@@ -267,20 +270,22 @@ def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list
 
 
 def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
-    import pyarrow.parquet as pq
+    with _whole_parquet(path):
+        import pyarrow.parquet as pq
 
-    with _whole_parquet(path), pq.ParquetFile(path) as file:
-        find_columns(path, file.schema_arrow.names, columns)
-        number = 0
-        for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
-            for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
-                number += 1
-                yield number, list(values)
+        with pq.ParquetFile(path) as file:
+            find_columns(path, file.schema_arrow.names, columns)
+            number = 0
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
+                for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                    number += 1
+                    yield number, list(values)
 
 
 @contextmanager
 def _whole_parquet(path: Path) -> Iterator[None]:
-    """Say of what pyarrow cannot read that the file is damaged."""
+    """Ask for pyarrow, and say of what it cannot read that the file is damaged."""
+    extras.require("pyarrow", extra="parquet", purpose=path)
     import pyarrow as pa
 
     try:

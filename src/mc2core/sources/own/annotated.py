@@ -1,8 +1,8 @@
 """AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` as contexts.
 
 The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
-h5py alone, so that no version of pandas is asked for; install it by ``pip install 'mc2core[anndata]'``. A forged file
-can crash the HDF5 library itself, and Python with it: :func:`rehearse` finds out in a process of its own.
+h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library itself, and Python with
+it: :func:`rehearse` finds out in a process of its own.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.base import extras
 from mc2core.base.checks import did_you_mean
 from mc2core.corpus import Corpus
 from mc2core.corpus.building.cells import parse_date
@@ -60,8 +61,10 @@ def read(
     Raises
     ------
     ValueError
-        One sentence: h5py is not installed, the file is damaged or of another layout, a column is missing (the nearest
-        is named) or of another kind, or a value is not a count.
+        One sentence: the file is damaged or of another layout, a column is missing (the nearest is named) or of another
+        kind, or a value is not a count.
+    MissingPackage
+        h5py is not installed.
     """
     path = Path(path)
     contexts = contexts or {}
@@ -70,10 +73,9 @@ def read(
             raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind {one.kind!r}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
-    try:
-        import h5py
-    except ImportError:
-        raise ValueError(f"{path} needs the package h5py: pip install 'mc2core[anndata]'") from None
+    extras.require("h5py", extra="anndata", purpose=path)
+    import h5py
+
     try:
         with h5py.File(path, "r") as file:
             return _read(path, file, contexts, labels, layer, optional, date_format)

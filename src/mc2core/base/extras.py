@@ -1,0 +1,23 @@
+"""Packages that only some functions need, and the extra of this distribution that brings each."""
+
+import importlib.util
+
+_PACKAGES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}  # where a module is called otherwise
+
+
+class MissingPackage(ImportError):
+    """A package is not installed; one sentence says what needs it and how to install it."""
+
+
+def lacking(module: str, extra: str, purpose: object) -> str | None:
+    """The sentence of :class:`MissingPackage` on a top-level ``module``; None where it is installed."""
+    if importlib.util.find_spec(module) is not None:
+        return None
+    package = _PACKAGES.get(module, module)
+    return f"{purpose} needs the package {package}, which is not installed: pip install 'mc2core[{extra}]'"
+
+
+def require(module: str, extra: str, purpose: object) -> None:
+    """MissingPackage unless ``module`` is installed; it is not imported."""
+    if lack := lacking(module, extra, purpose):
+        raise MissingPackage(lack)
