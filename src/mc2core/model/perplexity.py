@@ -12,7 +12,7 @@ corpus nor on the number of threads. (Matrix products of another size may differ
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,8 @@ LEFT_TO_RIGHT_PARTICLES = 20
 """Particles of ``left_to_right``."""
 LEFT_TO_RIGHT_MOVES = 5
 """Earlier topics that a particle redraws before each token."""
+ICML14_SMOOTH = 0.1
+"""What ``icml14`` adds to each word's count in a topic, whatever prior the topics were fitted with (ICML14, A.4)."""
 
 # documents a thread takes at a time
 _CHUNK = 16
@@ -114,6 +116,12 @@ def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.nd
     return average
 
 
+def _icml14_sample(sample: Any) -> Any:
+    """The sample as A.4 has it: topics smoothed with its constant, clusters and topics in use only."""
+    none_new = np.zeros_like(sample.new_topic_weight)
+    return replace(sample, topic_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
+
+
 def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     indptr, indices, counts = block.arrays
     mean = np.zeros(len(indices))
@@ -123,7 +131,7 @@ def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, thre
         tau = tau.toarray() if sp.issparse(tau) else tau
 
         def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
-            kernels.own_topic_values(indptr, indices, psi, tau, cluster, first, last, mean)
+            kernels.likeliest_topic(indptr, indices, psi, tau, cluster, first, last, mean)
 
         in_chunks(run, len(block.rows), threads, _CHUNK, done)
     with np.errstate(divide="ignore"):
@@ -144,6 +152,8 @@ class Estimator:
     run : callable
         (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is told
         how many documents are, for each sample.
+    of_sample : callable
+        What it makes of each sample first.
     uses_context : bool
         Whether it looks at the test documents' contexts.
     takes_own_documents : bool
@@ -153,6 +163,7 @@ class Estimator:
     name: str
     description: str
     run: Callable[..., np.ndarray]
+    of_sample: Callable[[Any], Any] = lambda sample: sample
     uses_context: bool = False
     takes_own_documents: bool = False
 
@@ -173,9 +184,10 @@ ESTIMATORS: dict[str, Estimator] = {
         ),
         Estimator(
             "icml14",
-            "each token under the likeliest topic of the likeliest cluster of its document, averaged over samples; "
-            "optimistic, since a token helps to choose its own topic",
+            "ICML14, A.4 as printed: of each token tau times psi of its likeliest topic in its document's likeliest "
+            "cluster, averaged over samples; other topics are left out, so that probabilities do not sum to 1",
             _icml14,
+            of_sample=_icml14_sample,
         ),
         Estimator(
             "importance",
@@ -225,9 +237,10 @@ def log_likelihood(
         The same with pi_k prop. to pi_k p(x_j | cluster k), the posterior predictive of the document's own context
         (prior predictive for a new cluster): ln p(w_j | x_j). Without a context it equals ``marginal``.
     ``icml14``
-        ICML14, A.4 as printed: sum_i ln of the mean over samples of psi[l_ji, w_ji], z_j and l_ji being the likeliest
-        given the document's words. A token helps to choose its own topic, so the figure is optimistic and cannot be
-        compared with any of the others.
+        ICML14, A.4 as printed: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji], with psi smoothed
+        by :data:`ICML14_SMOOTH`, and z_j and l_ji the likeliest given the document's words. How they are estimated the
+        paper does not say. Each token has one topic and the others are left out, so that this is no probability of a
+        document, and above ``marginal`` as a perplexity; it cannot be compared with any of the others.
     ``importance``, ``left_to_right``
         Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
         one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
@@ -280,7 +293,7 @@ def log_likelihood(
     stacked = model.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
     with showing(progress), stopping.noting(), work(chosen.name, len(out), "documents") as told:
-        mixtures = [Mixture(sample, seed, number) for number, sample in enumerate(model.samples)]
+        mixtures = [Mixture(chosen.of_sample(one), seed, number) for number, one in enumerate(model.samples)]
 
         def done(n_documents: float) -> None:
             told.advance(n_documents / len(mixtures))

@@ -47,23 +47,22 @@ def _draw(state, cumulative):
 
 
 @kernel
-def own_topic_values(indptr, indices, psi, tau, cluster, first, last, out):
-    """Add to ``out`` (entries,) psi[w, l] of the likeliest topic l of each entry, given the document's cluster.
+def likeliest_topic(indptr, indices, psi, tau, cluster, first, last, out):
+    """Add to ``out`` (entries,) tau[k, l] psi[w, l] of each entry's likeliest topic l, given its document's cluster k.
 
-    Equivalent to ``psi[w, np.argmax(tau[cluster[j]] * psi[w])]`` for every entry (j, w): ICML14, A.4.
+    Equivalent to ``np.max(tau[cluster[j]] * psi[w])`` for every entry (j, w): ICML14, A.4.
     ``tau`` (K, M) float64; ``cluster`` (J,) ints. NaN where the weights of a token's topics have no finite sum.
     """
     for j in range(first, last):
         proportions = tau[cluster[j]]
         for position in range(indptr[j], indptr[j + 1]):
             likely = psi[indices[position]]
-            best, value, total = -1.0, 0.0, 0.0
+            best, total = 0.0, 0.0
             for m in range(len(proportions)):
                 weight = proportions[m] * likely[m]
                 total += weight
-                if weight > best:
-                    best, value = weight, likely[m]
-            out[position] += value if total < math.inf else math.nan
+                best = max(best, weight)
+            out[position] += best if total < math.inf else math.nan
 
 
 @kernel

@@ -58,15 +58,13 @@ def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
 
     Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
     of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
-    ``icml14`` takes the topics of a document from the likeliest cluster; it is left out where clusters are topics of
-    such a model (LDA) or where documents have proportions around their cluster's.
+    ``icml14`` takes the proportions of a document from its cluster; it is left out for such models.
     """
     own = perplexity.suited(model)
     if own == "marginal":
         return list(asked)
     names = [own if name in ("marginal", "context") else name for name in asked]
-    takes_icml14 = model.last.documents_are_clusters and not model.last.has_own_documents
-    return [name for name in dict.fromkeys(names) if name != "icml14" or takes_icml14]
+    return [name for name in dict.fromkeys(names) if name != "icml14"]
 
 
 def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:

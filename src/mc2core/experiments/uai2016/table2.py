@@ -120,8 +120,8 @@ TARGET = Target(
     notes=(
         "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use. Estimators: marginal is "
         "p(words of a held-out document) exactly, where documents share the proportions of their cluster; "
-        "left_to_right is unbiased for it, where each has its own (LDA, documents of their own). icml14 lets a word "
-        "help to choose its topic and is not comparable with them.",
+        "left_to_right is unbiased for it, where each has its own (LDA, documents of their own). icml14 gives each "
+        "word one topic, leaves the others out, and is not comparable with them.",
         "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
         "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
         about_svi(500),

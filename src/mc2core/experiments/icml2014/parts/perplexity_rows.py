@@ -15,9 +15,9 @@ NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
     "perplexity, ours: of p(words of a held-out document) under the method's own model, averaged over samples inside "
     "the logarithm, by the estimator named: marginal is exact, where documents share the proportions of their cluster; "
-    "left_to_right is unbiased, where each has its own (HDP, npTOT, documents of their own). icml14: the paper's own "
-    "estimator (its appendix A.4), in which a word helps to choose its topic: optimistic, and not comparable with the "
-    "other column.",
+    "left_to_right is unbiased, where each has its own (HDP, npTOT, documents of their own). icml14: the formula "
+    "of the paper's appendix A.4, which gives each word one topic and leaves the others out, so that it is no "
+    "probability of a document and not comparable with the other column.",
     ABOUT_OWN_DOCUMENTS,
     "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
     "ours, not the levels. Empty cells: not printed there, or not fitted here.",
