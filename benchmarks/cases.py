@@ -1,0 +1,284 @@
+"""The benchmarks. All calls into the library stand in this module."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.suite import ROOT, benchmark, processor_seconds
+from mc2core import Corpus, Model, fit
+from mc2core.compute import spark
+from mc2core.corpus import parts
+from mc2core.engines import SVI, FastEx, Gibbs
+from mc2core.engines.base import Engine
+from mc2core.model.clustering import adjusted_rand_index
+from mc2core.sources.collections import labelled_images, nips
+from mc2core.sources.dumps import pubmed, wikipedia
+from mc2core.sources.simulated import encyclopaedia, shapes
+
+_SEED = 0
+#: what is measured, by name
+ENGINES: dict[str, Callable[..., Engine]] = {
+    "MC2, collapsed": lambda: Gibbs(kernel="collapsed"),
+    "MC2, interleaved": lambda: Gibbs(kernel="interleaved"),
+    "document level": lambda: Gibbs(document_concentration="learn"),
+    "SVI": SVI,
+    "SVI, tables": lambda: SVI(n_clusters=40, n_tables=20, n_topics=120, batch_size=50),
+    "SVI, document level": lambda: SVI(document_concentration="learn"),
+    "SVI, shards": lambda batch_size, n_shards: SVI(
+        n_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards
+    ),
+    "FastEx": lambda n_clusters, proposal: FastEx(n_clusters=n_clusters, proposal=proposal, exact_sweeps=[]),
+}
+
+
+def lacks(needed: str, mirror: Path) -> str | None:
+    """A sentence on what of "mirror", "spark" or "" is missing here, or None."""
+    if needed == "mirror" and not mirror.is_dir():
+        return f"no mirror of the real data in {mirror}; --mirror or MC2_MIRROR names its folder"
+    return spark.missing() if needed == "spark" else None
+
+
+# -- data, steps, fits ---------------------------------------------------------------------------------------------
+def simulated_nips(scale: float) -> Corpus:
+    """Words of a corpus in the shape of NIPS."""
+    return shapes.simulate(shapes.NIPS, _SEED, scale)[0].with_contexts({})
+
+
+def articles(n_documents: int, n_clusters: int) -> Corpus:
+    """A simulated encyclopaedia of 50,000 words with so many categories."""
+    return encyclopaedia.simulate(encyclopaedia.Encyclopaedia(n_clusters, n_documents, 50_000), _SEED)
+
+
+def steps(engine: Engine, corpus: Corpus, units: float, untimed: int = 3) -> Iterator[float]:
+    """Processor seconds of one step after another, times ``units``; the first few, which compile, left out."""
+    state = engine.init(corpus, _SEED)
+    for iteration in count(1):
+        seconds = processor_seconds(engine.step, corpus, state, _SEED, iteration)
+        if iteration > untimed:
+            yield seconds * units
+
+
+def fitted(corpus: Corpus, engine: Engine, iterations: int, seed: int = _SEED) -> Model:
+    return fit(corpus, engine, iterations=iterations, seed=seed, progress=False).model
+
+
+# -- engines -------------------------------------------------------------------------------------------------------
+@benchmark("ns a token", tiny={"scale": 0.05})
+def gibbs_collapsed(scale: float = 0.5) -> Iterator[float]:
+    """A collapsed sweep of MC2 over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["MC2, collapsed"](), corpus, 1e9 / corpus.n_tokens)
+
+
+@benchmark("ns a token", tiny={"scale": 0.05})
+def gibbs_interleaved(scale: float = 0.5) -> Iterator[float]:
+    """A blocked move and a collapsed sweep of MC2 over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["MC2, interleaved"](), corpus, 1e9 / corpus.n_tokens)
+
+
+@benchmark("ns a token", tiny={"scale": 0.05})
+def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
+    """A sweep of documents with proportions of their own over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["document level"](), corpus, 1e9 / corpus.n_tokens)
+
+
+@benchmark("µs a document", tiny={"scale": 0.05})
+def svi_direct(scale: float = 1.0) -> Iterator[float]:
+    """An epoch of SVI by its defaults over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+
+
+@benchmark("µs a document", tiny={"scale": 0.05})
+def svi_tables(scale: float = 1.0) -> Iterator[float]:
+    """An epoch of SVI with 40 clusters of 20 tables and 120 topics, batches of 50, over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["SVI, tables"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+
+
+@benchmark("µs a document", tiny={"scale": 0.05})
+def svi_documents(scale: float = 1.0) -> Iterator[float]:
+    """An epoch of SVI of documents with proportions of their own over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    return steps(ENGINES["SVI, document level"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+
+
+def visits(n_documents: int, n_clusters: int, proposal: str) -> Iterator[float]:
+    engine = ENGINES["FastEx"](n_clusters, proposal)
+    return steps(engine, articles(n_documents, n_clusters), 1e6 / n_documents)
+
+
+@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_exact(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+    """A FastEx sweep that scores every cluster, over a simulated encyclopaedia."""
+    return visits(n_documents, n_clusters, "exact")
+
+
+@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_hash(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+    """A FastEx sweep with hashed proposals over a simulated encyclopaedia."""
+    return visits(n_documents, n_clusters, "hash")
+
+
+@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_neighbours(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+    """A FastEx sweep with proposals from neighbours over a simulated encyclopaedia."""
+    return visits(n_documents, n_clusters, "neighbours")
+
+
+# -- new processes -------------------------------------------------------------------------------------------------
+def process_seconds(code: str, store: str) -> float:
+    """Processor seconds of a new Python process whose compiled kernels are in the folder ``store``."""
+
+    def used() -> float:
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return children.ru_utime + children.ru_stime
+
+    started = used()
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"NUMBA_CACHE_DIR": store}, check=True)
+    return used() - started
+
+
+def fit_a_little(engine: str) -> None:
+    """What :func:`first_fit` runs in a process of its own."""
+    fitted(simulated_nips(0.02), ENGINES[engine](), 3)
+
+
+@benchmark("s", repeats=1, tiny={"engine": "SVI"})
+def first_fit(engine: str = "document level") -> Iterator[float]:
+    """Import and fit of 35 documents in a new process that has to compile all kernels."""
+    while True:
+        with tempfile.TemporaryDirectory() as store:
+            yield process_seconds(f"from benchmarks.cases import fit_a_little; fit_a_little({engine!r})", store)
+
+
+@benchmark("s", repeats=5)
+def import_library() -> Iterator[float]:
+    """Import of ``Corpus`` and ``fit`` in a new process."""
+    with tempfile.TemporaryDirectory() as store:
+        while True:
+            yield process_seconds("from mc2core import Corpus, fit", store)
+
+
+# -- data ----------------------------------------------------------------------------------------------------------
+@benchmark("ms a MB of text", tiny={"scale": 0.02})
+def read_texts(scale: float = 1.0) -> Iterator[float]:
+    """``Corpus.from_texts`` of a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    words = np.asarray(corpus.vocabulary, dtype=object)
+    texts = [" ".join(np.repeat(words[row.indices], row.data)) for row in corpus.content]
+    size = sum(map(len, texts)) / 1e6
+    while True:
+        yield processor_seconds(Corpus.from_texts, texts) * 1e3 / size
+
+
+def parsing(parse: Callable[[Path, Path], Any], files: list[Path], opener: Callable[..., Any]) -> Iterator[float]:
+    """Processor milliseconds a MB of XML, all files one after another."""
+    size = 0
+    for path in files:
+        with opener(path) as stream:
+            size += len(stream.read())
+    with tempfile.TemporaryDirectory() as name:
+        parse(files[0], Path(name, "compiled"))
+        for repeat in count():
+            seconds = [processor_seconds(parse, path, Path(name, f"{repeat} {path.name}")) for path in files]
+            yield sum(seconds) * 1e3 / (size / 1e6)
+
+
+@benchmark("ms a MB of XML", needs="mirror")
+def read_wikipedia(mirror: Path) -> Iterator[float]:
+    """The Wikipedia dumps of the mirror to shards, decompression included."""
+
+    def parse(path: Path, folder: Path) -> None:
+        wikipedia.parse_pages(path, folder, allow_truncated=True)
+
+    return parsing(parse, sorted((mirror / "wikipedia").glob("enwiki-*.bz2")), bz2.open)
+
+
+@benchmark("ms a MB of XML", needs="mirror")
+def read_pubmed(mirror: Path) -> Iterator[float]:
+    """The PubMed citations of the mirror to shards, decompression included."""
+
+    def parse(path: Path, folder: Path) -> None:
+        pubmed.parse_citations(path, folder, pubmed.Selection())
+
+    return parsing(parse, sorted((mirror / "pubmed").glob("*.xml.gz")), gzip.open)
+
+
+# -- scores --------------------------------------------------------------------------------------------------------
+def scoring(estimator: str, scale: float) -> Iterator[float]:
+    """Processor milliseconds a held-out document of a simulated NIPS."""
+    train, test = simulated_nips(scale).split(0.1, seed=_SEED)
+    model = fitted(train, ENGINES["SVI"](), 1)
+    model.perplexity(test.subset(np.arange(2)), estimator)  # compiles
+    while True:
+        yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
+
+
+@benchmark("ms a document", tiny={"scale": 0.05})
+def perplexity_marginal(scale: float = 0.5) -> Iterator[float]:
+    """Perplexity by ``marginal`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    return scoring("marginal", scale)
+
+
+@benchmark("ms a document", tiny={"scale": 0.05})
+def perplexity_importance(scale: float = 0.5) -> Iterator[float]:
+    """Perplexity by ``importance`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    return scoring("importance", scale)
+
+
+@benchmark("ms a document", tiny={"scale": 0.05})
+def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
+    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, one epoch of SVI."""
+    return scoring("left_to_right", scale)
+
+
+@benchmark("perplexity", needs="mirror", tiny={"epochs": 1})
+def quality_nips(mirror: Path, epochs: int = 2) -> Iterator[float]:
+    """Held-out words of the real NIPS by ``marginal`` after two epochs of SVI, seeds 0, 1 and 2."""
+    train, test = nips.read(mirror / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=_SEED)
+    for seed in count():
+        yield fitted(train, ENGINES["SVI"](), epochs, seed).perplexity(test, "marginal", progress=False)
+
+
+@benchmark("ARI, more is better", needs="mirror", tiny={"sweeps": 2})
+def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
+    """Agreement of clusters with the classes of UIUC-Sports' report half, document level, seeds 0, 1 and 2."""
+    files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
+    corpus = parts.half(labelled_images.read_sports(*files)[0], "report")
+    for seed in count():
+        model = fitted(corpus, ENGINES["document level"](), sweeps, seed)
+        yield adjusted_rand_index(corpus.labels, model.last.cluster)
+
+
+# -- Spark ---------------------------------------------------------------------------------------------------------
+@benchmark("ms a mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
+def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
+    """What a mini-batch of SVI takes longer by the clock on two executor threads of Spark than in this process."""
+    corpus = articles(n_documents, 40)
+    engines = [ENGINES["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
+    with tempfile.TemporaryDirectory() as folder, spark.session({"spark.master": "local[2]", spark.FOLDER: folder}):
+        states = [engine.init(corpus, _SEED) for engine in engines]
+        for epoch in count(1):
+            seconds = []
+            for engine, state in zip(engines, states, strict=True):
+                started = time.perf_counter()
+                engine.step(corpus, state, _SEED, epoch)
+                seconds.append(time.perf_counter() - started)
+            if epoch > 1:
+                yield (seconds[1] - seconds[0]) * 1e3 / (n_documents / batch_size)

@@ -1,0 +1,102 @@
+"""Every benchmark runs, at a size of seconds; figures are written, compared and shown as the README says."""
+
+import bz2
+import gzip
+import math
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+from benchmarks import __main__ as command
+from benchmarks import cases, suite
+from paths import MIRROR
+
+PAGE = (
+    "<page><title>Topic</title><ns>0</ns><id>1</id><revision><id>2</id><timestamp>2020-01-01T00:00:00Z</timestamp>"
+    "<contributor><username>A</username><id>1</id></contributor><text>some words of an article</text></revision></page>"
+)
+CITATION = (
+    '<PubmedArticle><MedlineCitation><PMID Version="1">1</PMID><Article><Journal><JournalIssue><PubDate>'
+    "<Year>2005</Year></PubDate></JournalIssue></Journal><ArticleTitle>A title</ArticleTitle><Abstract>"
+    "<AbstractText>Some words.</AbstractText></Abstract></Article></MedlineCitation></PubmedArticle>"
+)
+
+
+@pytest.fixture
+def dumps(tmp_path):
+    """A mirror with one small dump of each kind."""
+    for folder in ("wikipedia", "pubmed"):
+        (tmp_path / folder).mkdir()
+    small = f"<mediawiki>{PAGE}</mediawiki>".encode()
+    (tmp_path / "wikipedia/enwiki-small.xml.bz2").write_bytes(bz2.compress(small))
+    small = f"<PubmedArticleSet>{CITATION}</PubmedArticleSet>".encode()
+    (tmp_path / "pubmed/small.xml.gz").write_bytes(gzip.compress(small))
+    return tmp_path
+
+
+def marks(one):
+    yield from [pytest.mark.needs("spark")] if one.needs == "spark" else []
+    if one.name.startswith("quality"):
+        yield pytest.mark.skipif(not MIRROR.is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
+
+
+@pytest.mark.parametrize(
+    "one", [pytest.param(one, id=name, marks=[*marks(one)]) for name, one in suite.BENCHMARKS.items()]
+)
+def test_each_runs_and_gives_figures(one, dumps):
+    mirror = MIRROR if one.name.startswith("quality") else dumps
+    assert cases.lacks(one.needs, mirror) is None
+    assert one.tiny.keys() <= one.sizes.keys()
+    figures = suite.measure(one, 1, mirror, {**one.sizes, **one.tiny})
+    assert len(figures) == 1
+    assert math.isfinite(figures[0])
+    assert figures[0] > 0 or one.needs  # clusters may agree with classes worse than chance, Spark cost nothing
+    assert one.measures[0].isupper() or one.measures[0] == "`"
+
+
+ROW = suite.Row(
+    date="2026-01-01", commit="abc1234", benchmark="read-texts", sizes="scale=1.0", unit="ms a MB of text", median=8.0,
+    least=7.5, most=9.0, repeats=3, load=0.1, machine="A, 2 cores", versions="",
+)  # fmt: skip
+
+
+def test_a_figure_is_compared_with_the_last_of_the_same_work_on_the_same_machine():
+    history = [ROW, replace(ROW, median=4.0), replace(ROW, median=1.0, machine="B, 2 cores")]
+    assert suite.ratio(replace(ROW, median=6.0), history) == 1.5
+    assert suite.ratio(replace(ROW, sizes="scale=2.0"), history) is None
+    shown = suite.page("# Title\n", [*history, replace(ROW, median=6.0, commit="def5678", load=3.2)])
+    line = next(line for line in shown.splitlines() if line.startswith("| `read-texts` |"))
+    assert line.endswith("| 6 (7.5 to 9) | ms a MB of text | 1.50 | 3.2 | 2026-01-01, def5678 |")
+    assert shown.startswith("# Title\n")
+    assert len(re.findall(r"^\| `", shown, re.M)) == len(suite.BENCHMARKS)
+
+
+def test_the_command_measures_compares_and_records(tmp_path, monkeypatch, capsys):
+    history, page = tmp_path / "history.csv", tmp_path / "README.md"
+    history.touch()
+    page.write_text("# Title\n")
+    monkeypatch.setattr(suite, "HISTORY", history)
+    monkeypatch.setattr(suite, "PAGE", page)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "import-library", "--repeats", "2", "--record"])
+    for _ in range(2):
+        command.main()
+    first, second = suite.read_history(history)
+    said = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"import-library: \S+ s \(\S+ to \S+\), nothing to compare with; took \d+ s", said[0])
+    assert f"{second.median / first.median:.2f} of the row before" in said[1]
+    assert 0.05 < first.least <= first.median <= first.most < 60
+    assert first.repeats == 2
+    assert f"{second.median / first.median:.2f}" in page.read_text()
+    assert len(said) == 2
+
+
+def test_what_needs_a_mirror_is_left_out_without_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--only", "quality-nips", "--mirror", str(tmp_path / "none")])
+    command.main()
+    assert capsys.readouterr().out.startswith("quality-nips: left out; no mirror of the real data in ")
+
+
+def test_the_page_is_made_from_the_history():
+    text = suite.PAGE.read_text(encoding="utf-8")
+    assert suite.page(text, suite.read_history(suite.HISTORY)) == text
