@@ -45,7 +45,7 @@ def test_the_guides_commands_run(checkout, capsys):
 
 @pytest.mark.slow
 def test_the_example_compiles_the_kernels_that_it_needs(checkout):
-    """Import, fit and describe, each in a process of its own; their seconds are in benchmarks/compile_times.md."""
+    """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md."""
     commands = [line for block in blocks("README.md", "sh") for line in block.splitlines() if "results/own" in line]
     commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}

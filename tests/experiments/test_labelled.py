@@ -128,7 +128,10 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert code == 0, output
     assert said in output
     assert "rule labelled_table1" not in output
-    for name, why in (("labelled_table1", "has no run in config/exp"), ("labelled", "has no target on the datasets")):
+    for name, why in (
+        ("labelled_table1", "has no run in config/experiments.tsv"),
+        ("labelled", "has no target on the datasets"),
+    ):
         code, output = snakemake(checkout, "-n", name)
         assert code == 1
         assert f"{name} {why}" in output

@@ -88,7 +88,7 @@ class FastEx(Engine):
         Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
     bits : {8, 16, 32, 64, 128, 256}, default 128
         Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
-        (``benchmarks/fastex.md``); the paper's is 32.
+        (``docs/notes/fastex.md``); the paper's is 32.
     projection : {"balanced", "paper"}, default "balanced"
         Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.engines.fastex.hashed.moves`).
         The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
@@ -105,7 +105,7 @@ class FastEx(Engine):
         documents 4 K, and as many for each count it has in a document (at most its documents or its largest count).
         Beyond, it reads neighbours, if components are multinomial, half of the documents have a word in 2 to
         ``list_budget`` documents, and all that is kept takes at most 16 GiB; else it is exact up to 2 GiB, and hashes
-        beyond (``benchmarks/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
+        beyond (``docs/notes/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
         choice on any machine.
     failure_probability : float in (0, 1) or None, default None
         Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the

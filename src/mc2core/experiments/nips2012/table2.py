@@ -37,7 +37,7 @@ NOTES = (
     "baseline: the paper's, which draws all parameters. It has the model of FastEx, with word prior a = 1, which the "
     "paper does not give; all others have a = 0.01. With 0.01 the baseline does not leave its random start, since a "
     "document's rare words hold it in its cluster. On W1000, with one or two articles a cluster, no prior serves: up "
-    "to 0.3 nothing moves, and from 1 on nearly all articles end in one or two clusters (benchmarks/fastex_scale.md).",
+    "to 0.3 nothing moves, and from 1 on nearly all articles end in one or two clusters (docs/notes/fastex_scale.md).",
     "Seconds are those of one core; fits run side by side on the cores there are. Paper: its own machine and data.",
 )
 

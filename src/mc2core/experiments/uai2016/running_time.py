@@ -113,7 +113,7 @@ TARGET = Target(
     notes=(
         "Ours: the second epoch of one fit; on Spark, one core a worker, on the machine that runs the driver.",
         "The paper's corpora, its 8 nodes and its number of cores a node differ from ours: its hours stand there for "
-        "orders of magnitude. A million documents through this code: benchmarks/spark.md.",
+        "orders of magnitude. A million documents through this code: docs/notes/spark.md.",
     ),
     has_paper=True,
     has_claims=True,

@@ -56,7 +56,7 @@ class DirectPart(GlobalPart):
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
         """By rule a cluster for every four documents, 2 to 320 of them, and two topics for every cluster.
 
-        More clusters have lower perplexity on validation documents as far as was tried (benchmarks/svi_direct.md); the
+        More clusters have lower perplexity on validation documents as far as was tried (docs/notes/svi.md); the
         most is what time allows.
         """
         by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _LEAST_CLUSTERS), _MOST_CLUSTERS)

@@ -62,9 +62,9 @@ class OwnPart(DirectPart):
     def truncations(self, corpus: Corpus) -> tuple[int, int]:
         """By rule a cluster for every 25 documents, up to 20 for every four, 2 to 100; eight topics for every cluster.
 
-        Clusters join others as a run goes on and hardly part; documents share topics (benchmarks/svi_own.md). Topics of
-        fewer than a thousand tokens each would be fewer in the end, so that there is no more than one beside those of
-        clusters.
+        Clusters join others as a run goes on and hardly part; documents share topics
+        (docs/notes/svi_document_level.md). Topics of fewer than a thousand tokens each would be fewer in the end, so
+        that there is no more than one beside those of clusters.
         """
         few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MOST_WHERE_FEW)
         by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _LEAST_CLUSTERS), _MOST_CLUSTERS)
@@ -73,7 +73,7 @@ class OwnPart(DirectPart):
         return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
 
     def usual_batch(self, n_documents: int) -> int:
-        """At most a 32nd of the documents: rates suit so many steps an epoch (benchmarks/svi_own.md)."""
+        """At most a 32nd of the documents: rates suit so many steps an epoch (docs/notes/svi_document_level.md)."""
         return min(super().usual_batch(n_documents), max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
 
     def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
