@@ -72,6 +72,17 @@ def test_claims_are_judged_by_seed_for_each_measure(ours, verdict):
         )
 
 
+@pytest.mark.parametrize(("ours", "verdict"), [(0.8, "holds"), (0.54, "does not hold")])
+def test_a_wide_margin_is_more_than_a_lead(ours, verdict):
+    scores = [fit("MC2", ["tag"], solution(ours), seed=seed) for seed in (0, 1)]
+    claims = {one.text: one for one in agreement.claims([*scores, kmeans(0.5, 0), kmeans(0.501, 1)], "X")}
+    assert claims["MC2 with tags best in purity"].verdict == "holds"
+    assert claims["MC2 with tags ahead in purity by a wide margin (0.05, ours)"].verdict == verdict
+    assert [text for text in claims if "wide margin" in text] == [
+        f"MC2 with tags ahead in {measure} by a wide margin (0.05, ours)" for measure in ("purity", "NMI")
+    ]
+
+
 def test_claims_without_a_rival_or_without_ours_are_not_computed():
     for few, text in ((SCORES[:2], "no other method"), (SCORES[2:], "no fit of MC2 with tags")):
         for one in agreement.claims(few, "X"):

@@ -34,7 +34,10 @@ def test_neighbours_on_the_map_are_counted_by_hand():
     # nearest of 3.0 are 4.5 and 1.0; of 10 are 11.5 and 13.5; of 4.5 are 3.0 and 1.0
     assert alike.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0]
     claim = cluster_map.judge_separation(table, "X")
-    assert (claim.text, claim.verdict) == ("2 clusters separated", "cannot be told")  # one fit
+    assert (claim.text, claim.verdict) == (
+        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "cannot be told",
+    )  # one fit
     assert claim.numbers == (
         "79% of nearest neighbours on the map are in the same cluster, 90% wanted; from 75% to 83% by cluster, "
         "51% by chance: share 0.79 (one of the fits only, no interval)"
@@ -97,7 +100,11 @@ def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(gr
     table = cluster_map.describe(corpus, [strays, other, model], n_clusters=2)
     assert table.groupby("seed", sort=False)["drawn"].all().to_dict() == {7: False, 0: True}
     claim = cluster_map.judge_separation(table, "made up")
-    assert (claim.verdict, claim.text, claim.favours) == ("holds", "2 clusters separated", "MC2")
+    assert (claim.verdict, claim.text, claim.favours) == (
+        "holds",
+        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "MC2",
+    )
 
 
 def test_both_colourings_are_drawn(groups):

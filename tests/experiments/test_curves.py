@@ -66,7 +66,7 @@ def curves_of(svi, gibbs, direct=(), apart=0.5):
         {
             "dataset": "NIPS", "source": "simulated data", "method": method, "seed": seed, "threads": 1,
             "iteration": at, "seconds": seconds, "perplexity": value + step * seed,
-            "averaged": value - 5 if at == line[-1][0] else np.nan,
+            "averaged": value + step * seed - 5 if at == line[-1][0] else np.nan,
         }
         for method, line, step in (
             ("SVI", svi, apart), ("Gibbs, collapsed", gibbs, 1.0), ("SVI without tables", direct, apart),
@@ -83,28 +83,37 @@ GIBBS = [(0, 0.1, 900), (10, 1.0, 500), (20, 2.0, 410), (40, 4.0, 400)]
 @pytest.mark.parametrize(
     ("svi", "verdicts", "words"),
     [
-        ([(0, 0.5, 800), (0.5, 0.7, 420), (1, 0.9, 390), (2, 1.5, 385)], ["holds"] * 2, "SVI after 0.9 s"),
+        ([(0, 0.5, 800), (0.5, 0.7, 420), (1, 0.9, 390), (2, 1.5, 387)], ["holds"] * 3, "at its level after 0.9 s"),
         (
-            [(0, 0.5, 800), (0.5, 0.7, 420), (1, 1.1, 390), (2, 1.5, 385)],
-            ["holds", "does not hold"],
-            "SVI after 1.1 s",
+            [(0, 0.5, 800), (0.5, 0.7, 420), (1, 1.1, 390), (2, 1.5, 387)],
+            ["holds", "does not hold", "holds"],
+            "after 1.1 s",
         ),
         (
-            [(0, 0.5, 300), (0.5, 0.7, 420), (1, 0.9, 402), (2, 0.95, 390)],
-            ["cannot be told", "holds"],
-            "SVI after 0.95 s",
+            [(0, 0.5, 300), (0.5, 0.7, 420), (1, 0.9, 397), (2, 0.95, 390)],
+            ["cannot be told", "holds", "holds"],
+            "after 0.95 s",
         ),
-        ([(0, 0.5, 300), (1, 0.9, 410), (2, 0.95, 406)], ["does not hold"] * 2, "SVI never"),
-        # no state by a quarter of the time, but the start: its worst stands for it
-        ([(0, 0.5, 800), (1, 1.9, 390), (2, 2.0, 385)], ["holds", "does not hold"], "SVI after 1.9 s"),
+        # as good as its last state, 400.5, but not as its kept ones averaged, 395
+        (
+            [(0, 0.5, 300), (1, 0.9, 400), (2, 0.95, 399)],
+            ["does not hold", "does not hold", "does not hold"],
+            "at its level never",
+        ),
+        # no state by a quarter of the time, but the start: its worst stands for it; and only twice as soon
+        (
+            [(0, 0.5, 800), (1, 1.9, 390), (2, 2.0, 387)],
+            ["holds", "does not hold", "does not hold"],
+            "after 1.9 s",
+        ),
     ],
 )
 def test_claims_of_figure_3(svi, verdicts, words):
     rows = curves_of(svi, GIBBS)
     judged = figure.claims(rows, "NIPS")
-    assert [one.verdict for one in judged] == verdicts
+    assert [one.verdict for one in judged[:3]] == verdicts
     assert {one.favours for one in judged} == {""}  # two ways to fit one model
-    assert "Gibbs, collapsed 400.5 (395.0 averaged)" in judged[0].numbers
+    assert "Gibbs, collapsed 400.5 (395.5 averaged)" in judged[0].numbers
     assert f"{words}: " in judged[1].numbers
     points = figure.summarise(rows)
     last = points[points["method"] == "SVI"].iloc[-1]
@@ -112,29 +121,46 @@ def test_claims_of_figure_3(svi, verdicts, words):
     figure.draw(points)
 
 
+@pytest.mark.parametrize(("second", "verdict"), [(388, "holds"), (380, "does not hold"), (None, "not computed")])
+def test_the_second_epoch_gains_little_where_it_gains_less_than_one_per_cent(second, verdict):
+    svi = [(0, 0.5, 800), (1, 0.9, 390), *([(2, 1.5, second)] if second else [])]
+    claim = figure.claims(curves_of(svi, GIBBS), "NIPS")[3]
+    assert (claim.text, claim.verdict) == ("the second epoch of SVI gains little (less than 1%, ours)", verdict)
+
+
 def test_curves_are_paired_by_seed():
-    """Seeds of 395 and 396 against 400 and 401: always 5 ahead, however far the seeds are apart."""
-    svi = [(0, 0.5, 800), (1, 0.9, 395), (2, 1.5, 394)]
-    first, second = figure.claims(curves_of(svi, GIBBS, apart=1.0), "NIPS")
-    assert first.numbers.endswith("(395.0 averaged): difference -5.0 (95% -5.0 to -5.0, 2 seeds)")
+    """Seeds of 390 and 391 against 395 and 396: always 5 ahead, however far the seeds are apart."""
+    svi = [(0, 0.5, 800), (1, 0.9, 390), (2, 1.5, 389)]
+    first, second = figure.claims(curves_of(svi, GIBBS, apart=1.0), "NIPS")[:2]
+    assert first.numbers.endswith("(395.5 averaged): difference -5.0 (95% -5.0 to -5.0, 2 seeds)")
     assert second.numbers == (
-        "Gibbs first at its last level after 4 s, SVI after 0.9 s: "
-        "SVI less Gibbs at that time -5.0 (95% -5.0 to -5.0, 2 seeds)"
+        "Gibbs first at its usual state after 4 s, SVI at its level after 0.9 s: "
+        "SVI less the level at that time -5.0 (95% -5.0 to -5.0, 2 seeds)"
     )
 
 
+def test_gibbs_is_timed_by_its_usual_state_and_not_by_one_that_happens_to_be_last():
+    """States of 398, 404 and 402 in the second half: 401.3 on average, first passed after 2.4 s; the last alone is
+    above the first of them, and would be passed there too; the best one first at 3 s would have been a matter of luck.
+    """
+    gibbs = [(0, 0.1, 900), (20, 2.0, 403), (22, 2.4, 401), (24, 3.0, 398), (32, 3.5, 404), (40, 4.0, 402)]
+    claim = figure.claims(curves_of([(1, 0.5, 390), (2, 0.7, 389)], gibbs), "NIPS")[1]
+    assert "Gibbs first at its usual state after 2.4 s" in claim.numbers
+
+
 def test_claims_of_figure_3_without_tables_come_beside():
-    rows = curves_of([(1, 0.9, 415), (2, 0.95, 411)], GIBBS, direct=[(1, 0.9, 390), (2, 1.1, 385)])
+    rows = curves_of([(1, 0.9, 415), (2, 0.95, 411)], GIBBS, direct=[(1, 0.9, 390), (2, 1.1, 387)])
     judged = figure.claims(rows, "NIPS")
-    assert [one.verdict for one in judged] == ["does not hold"] * 2 + ["holds"] * 2
-    assert judged[2].text.startswith("SVI without tables reaches")
-    assert "last state of Gibbs, collapsed" in judged[2].numbers
+    assert [one.verdict for one in judged] == ["does not hold"] * 3 + ["holds"] * 5
+    assert judged[4].text.startswith("SVI without tables reaches")
+    assert "last state of Gibbs, collapsed" in judged[4].numbers
     figure.draw(figure.summarise(rows))
 
 
 def test_claims_without_a_fit_are_not_computed():
     rows = curves_of([(1, 1.0, 3.0)], GIBBS)
-    assert {one.verdict for one in figure.claims(rows[rows["method"] != "SVI"], "NIPS")} == {"not computed"}
+    judged = figure.claims(rows[rows["method"] != "SVI"], "NIPS")
+    assert [one.verdict for one in judged] == ["not computed"] * 4
 
 
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
@@ -156,7 +182,8 @@ PAPER = pd.DataFrame({"dataset": ["NIPS"], "sequential_seconds": [800.0], "paral
         (2, 6.0, "not computed", "2.00 times on 2 cores, 100% of the ideal; the paper's is 200% of it on 4"),
         (4, 0.5, "holds", "24.00 times on 4 cores"),
         (4, 12.0, "does not hold", "1.00 times on 4 cores"),
-        (4, 1.5, "cannot be told", "8.00 times on 4 cores"),
+        (4, 4.743, "cannot be told", "2.53 times on 4 cores"),
+        (4, 3.0, "holds", "4.00 times on 4 cores"),  # of the order of 8
         (1, None, "not computed", "one core only"),
     ],
 )
@@ -177,10 +204,28 @@ def test_speed_table(cores, parallel, verdict, numbers):
     assert row["sequential_seconds_sd"] == pytest.approx(0.1 * np.sqrt(2))
     assert table["method"].tolist() == ["SVI", "SVI without tables"]
     assert table["paper_cores"].isna().tolist() == [False, True]
-    assert len(claims) == 1
-    assert claims[0].text == "8.0 times as fast on 4 cores"
+    assert [one.text for one in claims] == [
+        "of the order of 8.0 times as fast on 4 cores", "more cores gain more than on NIPS",
+    ]  # fmt: skip
+    assert claims[1].verdict == "not computed"  # of NIPS alone
     assert claims[0].verdict == verdict
     assert claims[0].numbers.startswith(numbers)
     shown = table1.format_speed_table(table).iloc[0]
     assert shown["1 core, s, ours"] == "12.00 ± 0.14"
     assert (shown["parallel, s, ours"] == "") == (parallel is None)
+
+
+def test_more_cores_are_to_gain_more_on_nuswide():
+    rows = pd.DataFrame(
+        [
+            {"dataset": dataset, "source": "simulated", "method": "SVI", "documents": 90, "iterations": 2, "seed": seed,
+             "threads": threads, "seconds": 12.0 / (by + 0.01 * seed) ** (threads - 1)}
+            for dataset, by in (("NIPS", 1.2), ("NUS-WIDE", 1.8))
+            for threads in (1, 2)
+            for seed in (0, 1)
+        ]
+    )  # fmt: skip
+    paper = pd.concat([PAPER, PAPER.assign(dataset="NUS-WIDE")])
+    assert table1.speed_table(rows, paper)[1][-1].verdict == "holds"
+    swapped = rows.assign(dataset=rows["dataset"].map({"NIPS": "NUS-WIDE", "NUS-WIDE": "NIPS"}))
+    assert table1.speed_table(swapped, paper)[1][-1].verdict == "does not hold"

@@ -119,7 +119,7 @@ def test_agreement_as_contexts_go_missing_stands_beside_the_papers():
         "0.800 ± 0.028",
         "9.0 ± 0.0",
     ]
-    assert {one.verdict for one in table3.judge_decay(decay(0.9, 0.8, 0.7, 0.6, 0.5))} == {"holds"}
+    assert {one.verdict for one in table3.judge_decay(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)} == {"holds"}
 
 
 def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide():
@@ -135,12 +135,12 @@ def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide():
     assert table["seeds"].tolist() == [2] * 5 + [2, 1]
     assert table["nmi"].to_numpy() == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.96, 0.99])
     assert table["paper_nmi"].isna().tolist() == [False] * 5 + [True] * 2
-    assert table3.judge_decay(own + printed) == table3.judge_decay(printed)
+    assert table3.judge_decay(own + printed, PAPER3) == table3.judge_decay(printed, PAPER3)
     shown = table3.format_table(table)
     assert shown.loc[5, ["contexts missing", "method", "NMI, paper", "K, ours"]].tolist() == [
         "0%", OWN_DOCUMENTS, "", "6.0 ± 0.0",
     ]  # fmt: skip
-    assert {one.verdict for one in table3.judge_decay(own)} == {"not computed"}
+    assert {one.verdict for one in table3.judge_decay(own, PAPER3)} == {"not computed"}
 
 
 def falls(*pairs):
@@ -159,26 +159,41 @@ def falls(*pairs):
         (
             falls((0.9, 0.91), (0.8, 0.8), (0.7, 0.72), (0.6, 0.6), (0.5, 0.515)),
             "holds",
-            # falls of 0.4 and 0.395: 12.706 standard errors of 0.0025
+            # 0.200 and 0.205 ahead: 12.706 standard errors of 0.0025
             "0.905 at 0%, 0.800 at 25%, 0.710 at 50%, 0.600 at 75%, 0.508 at 100%: "
-            "fall from 0% to 100% +0.398 (95% +0.366 to +0.429, 2 seeds)",
+            "50% ahead of 100% +0.202 (95% +0.171 to +0.234, 2 seeds)",
         ),
-        # a rise that may be chance, and a sure one
-        (falls((0.9, 0.9), (0.8, 0.8), (0.9, 0.75), (0.6, 0.6), (0.5, 0.5)), "holds", "fall from 0% to 100% +0.400"),
+        # a rise that may be chance, a sure one, and one beyond a half
+        (falls((0.9, 0.9), (0.8, 0.8), (0.9, 0.75), (0.6, 0.6), (0.5, 0.5)), "cannot be told", "+0.325"),
         (
             falls((0.9, 0.9), (0.8, 0.8), (0.83, 0.832), (0.6, 0.6), (0.5, 0.5)),
             "does not hold",
             "rise from 25% to 50% +0.031 (95% +0.018 to",
         ),
-        (falls((0.7, 0.6), (0.7, 0.7), (0.6, 0.65)), "cannot be told", "fall from 0% to 50% +0.025"),
-        (falls((0.9, 0.9), (0.95, 0.95)), "does not hold", "fall from 0% to 25% -0.050"),
-        (decay(0.9), "not computed", "no fits with all contexts and with fewer"),
+        (falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.8, 0.8), (0.5, 0.5)), "holds", "50% ahead of 100% +0.200"),
+        (falls((0.9, 0.9), (0.8, 0.8), (0.4, 0.4), (0.4, 0.4), (0.5, 0.5)), "does not hold", "ahead of 100% -0.100"),
+        (decay(0.9, 0.8, 0.7), "not computed", "no fits at 0%, 50% and 100%"),
     ],
 )
 def test_decay_is_graceful_by_its_plain_definition(scores, verdict, numbers):
-    for claim in table3.judge_decay(scores):
+    for claim in table3.judge_decay(scores, PAPER3)[1::2]:
+        assert claim.text.endswith("degrades gracefully up to 50% missing")
         assert claim.verdict == verdict
         assert numbers in claim.numbers
+
+
+@pytest.mark.parametrize(
+    ("words", "verdict"), [((0.5, 0.505), "holds"), ((0.899, 0.899), "does not hold"), ((0.5, 0.9), "cannot be told")]
+)
+def test_the_gain_by_contexts_is_held_against_the_printed_one(words, verdict):
+    claims = table3.judge_decay(falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.6, 0.6), words), PAPER3)[::2]
+    assert [one.verdict for one in claims] == [verdict] * 4
+    assert [one.text for one in claims] == [  # 0.407 - 0.306 and so on, as printed
+        "purity gains 0.101 by contexts, as printed",
+        "NMI gains 0.110 by contexts, as printed",
+        "Rand index gains 0.034 by contexts, as printed",
+        "F-score gains 0.038 by contexts, as printed",
+    ]
 
 
 def test_missing_contexts_need_labels():
@@ -205,7 +220,7 @@ def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(tmp_path):
     ("name", "scores", "options", "lines", "n_claims"),
     [
         ("icml2014_table2", fits([110.0, 110.1], [115.0, 115.2], [120.0, 120.1]), {"estimators": ESTIMATORS}, 3, 1),
-        ("icml2014_table3", decay(0.9, 0.8, 0.7, 0.6, 0.5), {}, 5, 4),
+        ("icml2014_table3", decay(0.9, 0.8, 0.7, 0.6, 0.5), {}, 5, 8),
     ],
 )
 def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, lines, n_claims):

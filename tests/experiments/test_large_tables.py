@@ -107,12 +107,24 @@ def timed(*rows):
 def test_speedups_of_nodes_are_judged_only_on_as_many(rows, lack, numbers):
     paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
     claims = running_time.judge_nodes(timed(*rows), paper, lack)
-    assert claims[0].text == "8 nodes 1.5 times as fast as one in batches of 500"
+    assert claims[0].text == "8 nodes of the order of 1.5 times as fast as one in batches of 500"
     assert claims[0].numbers == numbers
     assert claims[0].verdict == ("cannot be told" if "8 workers" in numbers else "not computed")
     shown = running_time.format_table(timed(*rows), paper)
     assert shown["an epoch, s"].tolist()[-1] == "64,800 (18 hours)"
     assert len(shown) == len(rows) + 3
+
+
+@pytest.mark.parametrize(("large", "numbers"), [(1.0, "1.80 against 1.50"), (1.5, "1.20 against 1.50")])
+def test_larger_batches_are_to_gain_more_by_workers(large, numbers):
+    rows = [("threads", 1, 500, 3.0), ("threads", 2, 500, 2.0), ("threads", 1, 1000, 1.8), ("threads", 2, 1000, large)]
+    claims = running_time.judge_batches(timed(*rows))
+    assert claims[0].text == "batches of 1,000 gain more by workers than of 500"
+    assert claims[0].numbers.startswith(f"{numbers} times on 2 (threads): difference")
+    assert claims[0].verdict == "cannot be told"  # one timing
+    assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes
+    on_one = running_time.judge_batches(timed(*rows[::2], ("local[2]", 2, 500, 2.0)))
+    assert {one.verdict for one in on_one} == {"not computed"}
 
 
 # -- table 3 -------------------------------------------------------------------------------------------------------

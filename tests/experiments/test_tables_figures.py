@@ -120,13 +120,49 @@ def test_order_of_methods_is_judged_only_where_all_are_there():
     _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
-    assert [one.favours for one in claims] == ["", "npTOT", "MC2"]
+    assert [one.favours for one in claims if one.verdict != "not computed"] == ["npTOT", "MC2", "MC2", ""]
     numbers = {one.text: one.numbers for one in claims}["npTOT below HDP"]
     assert numbers.startswith("2,401.0 against 2,500.5: npTOT words+timestamp less HDP -99.5 (95% ")
     _, claims = table1.perplexity_table([*scores, *seeds(["title"], [2450.0, 2452.0])], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
     _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
     assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
+
+
+@pytest.mark.parametrize(
+    ("hdp", "verdict"), [([2500.0, 2501.0], "holds"), ([2200.0, 2202.0], "does not hold"), ([], "not computed")]
+)
+def test_mc2_of_words_alone_is_held_against_the_hdp(hdp, verdict):
+    """As ICML14 says of its table 1: better than the HDP even without contexts."""
+    scores = [*seeds([], [2300.0, 2302.0]), *seeds(["year"], [2100.0, 2102.0]), *seeds([], hdp, "HDP")]
+    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "MC2 without contexts below HDP"] == verdict
+
+
+@pytest.mark.parametrize(
+    ("titles", "verdict"),
+    [([2200.0, 2203.0], "holds"), ([2400.0, 2402.0], "does not hold"), ([2301.0, 2300.0], "cannot be told")],
+)
+def test_every_context_is_held_against_words_alone(titles, verdict):
+    scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], titles), *seeds(["year"], [2100.0, 2102.0])]
+    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "every context better than words alone"] == verdict
+    _, claims = table1.perplexity_table(scores[:2], PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "every context better than words alone"] == "not computed"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "verdict"),
+    [((25, 26), "holds"), ((470, 480), "does not hold"), ((5, 6), "does not hold"), ((10, 30), "cannot be told")],
+)
+def test_clusters_are_tens_where_the_paper_prints_tens(clusters, verdict):
+    """Between the least and the most that the paper prints of MC2: 15 and 40 here."""
+    scores = [
+        one | {"clusters": float(k)} for one, k in zip(seeds([], [2300.0, 2302.0]), clusters, strict=True)
+    ] + seeds(["year"], [2100.0, 2102.0])
+    scores = [one | {"clusters": 25.0 + one["seed"]} if one["contexts"] else one for one in scores]
+    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+    assert verdicts(claims)["NIPS", "MC2 finds 15 to 40 clusters"] == verdict
 
 
 def test_documents_of_their_own_do_not_decide():
@@ -323,19 +359,37 @@ def test_sizes_are_summarised_and_judged():
 @pytest.mark.parametrize(
     ("gains", "spread", "verdict"),
     [
-        ({5: 0.3, 20: 0.1}, 0.001, "holds"),
-        ({5: 0.1, 20: 0.3}, 0.001, "does not hold"),
-        ({5: 0.105, 20: 0.1}, 0.02, "cannot be told"),
-        ({5: 0.1}, 0.001, "not computed"),
+        ({5: 0.1, 20: 0.3}, 0.001, "holds"),
+        ({5: 0.3, 20: -0.1}, 0.001, "does not hold"),
+        ({5: 0.01, 20: 0.3}, -0.02, "cannot be told"),
     ],
 )
-def test_gains_of_context_are_judged_by_the_repeats(gains, spread, verdict):
-    judged = sizes.judge_gains(sizes_rows(gains, spread))
-    assert [one.verdict for one in judged] == [verdict] * 2
+def test_robustness_by_contexts_is_judged_at_every_size(gains, spread, verdict):
+    judged = sizes.judge_sizes(sizes_rows(gains, spread))
+    assert [one.text for one in judged[:2]] == [
+        "context makes recovery more robust at every document length",
+        "context makes recovery more robust at every number of documents",
+    ]
+    assert [one.verdict for one in judged] == [verdict, verdict, "not computed"]
     if verdict == "holds":
-        # 0.200, 0.201 and 0.202: 4.3027 standard errors of 0.001 / 3 ** 0.5
-        numbers = "gain in NMI +0.301 at 5, +0.100 at 20: difference +0.201 (95% +0.199 to +0.203, 3 repeats)"
+        # 0.100, 0.101 and 0.102: 4.3027 standard errors of 0.001 / 3 ** 0.5
+        numbers = "gain in NMI +0.101 at 5, +0.300 at 20: gain at 5 +0.101 (95% +0.099 to +0.103, 3 repeats)"
         assert judged[0].numbers == numbers
+
+
+@pytest.mark.parametrize(
+    ("by_length", "verdict"),
+    [((0.1, 0.5, 0.55), "holds"), ((0.1, 0.2, 0.55), "does not hold"), ((0.1, 0.3, 0.5), "cannot be told")],
+)
+def test_longer_documents_add_little_where_the_later_half_gains_less(by_length, verdict):
+    rows = sizes_rows(dict.fromkeys((5, 20, 80), 0.1))
+    long = rows["axis"] == "n_tokens"
+    level = dict(zip((5, 20, 80), by_length, strict=True))
+    rows.loc[long, "nmi"] += rows.loc[long, "n_tokens"].map(level)
+    claim = sizes.judge_sizes(rows)[-1]
+    assert (claim.text, claim.verdict, claim.favours) == ("longer documents soon add very little", verdict, "")
+    if verdict == "holds":
+        assert "without NMI +0.400 from 5 to 20, +0.050 from 20 to 80: difference with context" in claim.numbers
 
 
 def test_sizes_figure_has_both_lines_and_names_its_repeats():

@@ -16,13 +16,21 @@ def _build(files: Files, options: Options) -> Built:
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.experiments.icml2014.parts import topic_time
+    from mc2core.experiments.report.claims import not_computed
     from mc2core.model import Model
     from mc2core.sources.catalogue import describe
+    from mc2core.sources.origins import ORIGINS
 
     (folder,) = (Path(path) for path in files["corpora"])
     corpus, model = Corpus.load(folder / "train"), Model.load(files["models"][0])
     table = topic_time.describe(corpus, model, **options["figure4"])
-    return Built(table, figure=topic_time.draw(table, describe(storage.read_json(folder / "source.json"))))
+    figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
+    match = not_computed(
+        ORIGINS["pnas"].title,
+        "the topic's years match those of Google Scholar's first 50 hits for its word",
+        "the hits of 2014 are not printed, and today's are others",
+    )
+    return Built(table, figure=figure, claims=[match])
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:
@@ -49,5 +57,6 @@ TARGET = Target(
     inputs={"corpora": "corpora", "models": "first models"},
     datasets=("pnas",),
     options=_options,
+    has_claims=True,
     memory_mb=1000,
 )

@@ -9,20 +9,21 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.experiments.icml2014.parts.perplexity_rows import (
+    FEATURES,
     NOTES,
     format_perplexity_table,
     perplexities,
     perplexity_rows,
 )
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_names, say_sources
-from mc2core.experiments.report.claims import Claim, difference, judge, not_computed
+from mc2core.experiments.report.claims import Claim, difference, judge, mean_of, not_computed
 from mc2core.experiments.targets import Built, Files, Options, Target
 from mc2core.sources.origins import MC2
 
 if TYPE_CHECKING:
     from mc2core.experiments.plan import Plan
 
-_TIME = "words+timestamp"
+_TIME, _WORDS = "words+timestamp", "words"
 
 
 def perplexity_table(
@@ -30,7 +31,9 @@ def perplexity_table(
 ) -> tuple[pd.DataFrame, list[Claim]]:
     """ICML14 table 1: the rows of :func:`perplexity_rows`, and its claims on each dataset."""
     fits = perplexities(scores, estimators)
-    claims = [one for dataset in fits for one in _claims(dataset, fits[dataset])]
+    claims = [
+        one for dataset in fits for one in (*_claims(dataset, fits[dataset]), _judge_clusters(dataset, scores, paper))
+    ]
     return perplexity_rows(scores, paper, estimators), claims
 
 
@@ -59,7 +62,41 @@ def _claims(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> list[Cla
         ]
         means = max(one.mean() for one in low.values()), min(one.mean() for one in high.values())
         judged.append(judge(dataset, text, leads, f"{means[0]:,.1f} against {means[1]:,.1f}", favours=better))
-    return judged
+    return [*judged, *_judge_words(dataset, by_method)]
+
+
+def _judge_words(dataset: str, by_method: Mapping[str, Mapping[str, pd.Series]]) -> list[Claim]:
+    """MC2 of words alone: better than the HDP, and worse than with any context."""
+    mc2, hdp = by_method["MC2"], by_method["HDP"].get(_WORDS)
+    words, contexts = mc2.get(_WORDS), [one for one in mc2 if one != _WORDS]
+    texts = "MC2 without contexts below HDP", "every context better than words alone"
+    if words is None:
+        return [not_computed(dataset, text, "no fit of MC2 on words alone") for text in texts]
+    below = not_computed(dataset, texts[0], "no fit of HDP")
+    if hdp is not None:
+        numbers = f"{words.mean():,.1f} against {hdp.mean():,.1f}"
+        below = judge(dataset, texts[0], [difference(words, hdp, below=0, digits=1)], numbers, favours=MC2)
+    if not contexts:
+        return [below, not_computed(dataset, texts[1], "no fit of MC2 with a context")]
+    gains = [difference(mc2[one], words, below=0, digits=1, name=f"{one} less {_WORDS}") for one in contexts]
+    numbers = ", ".join(f"{one} {mc2[one].mean():,.1f}" for one in (_WORDS, *contexts))
+    return [below, judge(dataset, texts[1], gains, numbers, favours=MC2)]
+
+
+def _judge_clusters(dataset: str, scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> Claim:
+    """Whether MC2 finds as many clusters as the paper prints of all its fits, tens of them, whatever its features."""
+    printed = paper.loc[paper["method"] == "MC2", "clusters"]
+    least, most = int(printed.min()), int(printed.max())
+    text = f"MC2 finds {least} to {most} clusters"
+    found = [one for one in scores if one["title"] == dataset and one["method"] == "MC2"]
+    if not found:
+        return not_computed(dataset, text, "no fit of MC2")
+    clusters: dict[str, list[float]] = {}
+    for one in found:
+        clusters.setdefault(FEATURES[tuple(sorted(one["contexts"]))], []).append(one["clusters"])
+    bounds = [mean_of(f"K of {name}", one, above=least, digits=1) for name, one in clusters.items()]
+    bounds += [mean_of(f"K of {name}", one, below=most, digits=1) for name, one in clusters.items()]
+    return judge(dataset, text, bounds)
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

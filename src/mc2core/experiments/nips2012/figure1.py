@@ -11,6 +11,7 @@ from mc2core.experiments.nips2012.convergence import (
     SOONER,
     compare,
     judge_bits,
+    judge_longer,
     judge_method,
     read_curves,
     usual,
@@ -27,7 +28,7 @@ def figure_claims(curves: pd.DataFrame) -> list[Claim]:
     """What NIPS12 says of its figure 1, held against the curves of one dataset."""
     fits, dataset = compare(curves), curves["dataset"].iloc[0]
     judged = [one for method in JUDGED for one in judge_method(usual(fits), dataset, method, SOONER)]
-    return [*judged, judge_bits(fits, dataset)]
+    return [*judged, judge_bits(fits, dataset), *judge_longer(curves, dataset)]
 
 
 # -- the contract --------------------------------------------------------------------------------------------------

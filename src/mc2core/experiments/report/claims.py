@@ -24,6 +24,8 @@ HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
 )  # fmt: skip
 #: what can be said of a claim, and of several
 VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
+#: half an order of magnitude, by which ratios of times are judged
+ORDER = 10**0.5
 #: of every interval
 LEVEL = 0.95
 COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
@@ -113,6 +115,14 @@ def difference(
     if paired.empty:
         raise ValueError(f"{name}: no two values are of the same of the {over}")
     return mean_of(name, paired, above=above, below=below, digits=digits, over=over, is_difference=True)
+
+
+def of_order(times: float) -> float:
+    """The least ratio of times that is of the order of a printed one: half an order of magnitude below, but a gain.
+
+    Machines, sizes and implementations differ from the papers', so that the digits of such a ratio say nothing.
+    """
+    return max(1.0, times / ORDER)
 
 
 def share_of(name: str, happened: Sequence[bool], *, above: float = 0.5, over: str = "fits") -> Statistic:

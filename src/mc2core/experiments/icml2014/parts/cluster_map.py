@@ -111,7 +111,7 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
     chance = float((drawn["cluster"].value_counts(normalize=True) ** 2).sum())
     return judge(
         dataset,
-        f"{len(by_cluster)} clusters separated",
+        f"{len(by_cluster)} clusters separated ({SEPARATED:.0%} of neighbours alike, our threshold)",
         [mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")],
         f"{means[drawn['seed'].iloc[0]]:.0%} of nearest neighbours on the map are in the same cluster, {SEPARATED:.0%} "
         f"wanted; from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance",
