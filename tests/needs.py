@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from mc2core.compute import standalone
+from mc2core.compute import spark
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -27,7 +27,7 @@ def _without_bsdtar():
 
 
 #: what a test may need: a sentence on what is missing, or None
-MISSING = {"spark": standalone.missing, "browser": _without_browser, "bsdtar": _without_bsdtar}
+MISSING = {"spark": spark.missing, "browser": _without_browser, "bsdtar": _without_bsdtar}
 PROGRAMS = {"spark": ("java",), "browser": BROWSERS, "bsdtar": ("bsdtar",)}
 PACKAGES = {"spark": ("pyspark",)}
 VARIABLES = {"spark": ("JAVA_HOME",)}

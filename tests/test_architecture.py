@@ -138,7 +138,7 @@ def test_tests_mirror_the_package():
     tests = ROOT / "tests"
     if not tests.is_dir():
         pytest.skip("the tests of an installed package")
-    own = {"workflow", "reliability", "cluster", "fuzz", "__pycache__"}
+    own = {"workflow", "reliability", "cluster", "fuzz", "helpers", "__pycache__"}
     for folder in tests.iterdir():
         if folder.is_dir() and folder.name not in own:
             assert (PACKAGE / folder.name).is_dir(), f"tests/{folder.name} mirrors nothing"

@@ -1,4 +1,4 @@
-"""SVI on a standalone Spark cluster of two workers whose parts are killed: the result is that of an undisturbed run."""
+"""SVI on two executors of Spark whose parts are killed: the result is that of an undisturbed run."""
 
 import os
 import shutil
@@ -11,16 +11,17 @@ from contextlib import contextmanager, suppress
 import numpy as np
 import psutil
 import pytest
+from helpers.standalone import Standalone
 
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import spark
-from mc2core.compute.standalone import Standalone
 from mc2core.engines.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
 SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
 EPOCHS = 5
+TWO_EXECUTORS = "local-cluster[2,1,700]"
 NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"
 
 
@@ -48,7 +49,7 @@ def undisturbed(corpus, tmp_path_factory):
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     """Of workers 1 and 2, which every test leaves there."""
-    with Standalone(tmp_path_factory.mktemp("cluster"), memory="700m") as cluster:
+    with Standalone(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
 
 
@@ -90,13 +91,13 @@ def wait_for_epoch(process, out, epoch, seconds=600):
         time.sleep(0.02)
 
 
-def of_worker(cluster, i, word):
-    """Processes below worker ``i`` with this word in their command line, the youngest last."""
+def below(process, word):
+    """Processes that this one has started, and those have, with this word in their command line, the youngest last."""
     found = []
-    for one in psutil.Process(cluster.processes[f"worker{i}"].pid).children(recursive=True):
+    for one in psutil.Process(process.pid).children(recursive=True):
         with suppress(psutil.NoSuchProcess):
             found += [one] if word in " ".join(one.cmdline()) else []
-    return found
+    return sorted(found, key=lambda one: one.create_time())
 
 
 def kill(process):
@@ -109,33 +110,43 @@ def finish(process, out, seconds=600):
     assert process.wait(seconds) == 0, (out / "log").read_text()
 
 
-def test_killed_executor_python_worker_worker_and_driver_change_no_bit(corpus, undisturbed, cluster, tmp_path):
-    with running(corpus, tmp_path, cluster.master) as process:
+def test_killed_executor_python_worker_and_driver_change_no_bit(corpus, undisturbed, tmp_path):
+    with running(corpus, tmp_path, TWO_EXECUTORS) as process:
         wait_for_epoch(process, tmp_path, 1)
-        kill(of_worker(cluster, 1, "pyspark.daemon")[-1])  # a Python worker
+        kill(below(process, "pyspark.daemon")[-1])  # a Python worker
         wait_for_epoch(process, tmp_path, 2)
-        kill(of_worker(cluster, 1, "CoarseGrainedExecutorBackend")[-1])
+        executors = below(process, "CoarseGrainedExecutorBackend")
+        assert len(executors) == 2
+        kill(executors[0])
         wait_for_epoch(process, tmp_path, 3)
+        (program,) = below(process, "SparkSubmit")
         process.send_signal(signal.SIGKILL)  # the driver
         assert process.wait() == -signal.SIGKILL
+    assert not psutil.wait_procs([program, *executors], timeout=60)[1], "executors outlive their driver"
     assert (tmp_path / "checkpoint.npz").is_file()
     assert not (tmp_path / "model.npz").exists()
-    with running(corpus, tmp_path, cluster.master) as process:
-        wait_for_epoch(process, tmp_path, 4)
-        cluster.kill_worker(2)
+    with running(corpus, tmp_path, TWO_EXECUTORS) as process:
         finish(process, tmp_path)
-    cluster.add_worker(2)
     same(results(tmp_path), undisturbed)
     assert not list((tmp_path / "shards").rglob("step-*")), "what the killed driver left is still there"
 
 
-def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, cluster, tmp_path):
+def test_a_killed_worker_changes_no_bit(corpus, undisturbed, cluster, tmp_path):
+    with running(corpus, tmp_path, cluster.master) as process:
+        wait_for_epoch(process, tmp_path, 1)
+        cluster.kill_worker(2)
+        finish(process, tmp_path)
+    cluster.add_worker(2)
+    same(results(tmp_path), undisturbed)
+
+
+def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_path):
     """What the test above rests on: Spark's recovery, which is switched off here."""
-    with running(corpus, tmp_path, cluster.master, *NO_SECOND_TRY, epochs=400) as process:
+    with running(corpus, tmp_path, TWO_EXECUTORS, *NO_SECOND_TRY, epochs=400) as process:
         wait_for_epoch(process, tmp_path, 1)
         deadline = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < deadline:
-            for one in of_worker(cluster, 1, "pyspark.daemon"):
+            for one in below(process, "pyspark.daemon"):
                 kill(one)
             time.sleep(0.05)
         assert process.wait(30) == 2
@@ -143,14 +154,13 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, cluste
     assert last.startswith("mc2: error: Spark gave up a mini-batch: "), last
 
 
-def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, cluster, tmp_path):
-    with running(corpus, tmp_path, cluster.master, epochs=400) as process:
+def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_path):
+    with running(corpus, tmp_path, TWO_EXECUTORS, epochs=400) as process:
         wait_for_epoch(process, tmp_path, 1)
         (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
         shutil.rmtree(folder / "00002")
-        for i in (1, 2):  # processes that had it open would go on with it; new ones look for it
-            for one in of_worker(cluster, i, "pyspark.daemon"):
-                kill(one)
+        for one in below(process, "pyspark.daemon"):  # those that had it open would go on; new ones look for it
+            kill(one)
         assert process.wait(600) == 2
     last = (tmp_path / "log").read_text().splitlines()[-1]
     assert last.startswith("mc2: error: shard 00002 on "), last

@@ -14,7 +14,7 @@ from mc2core.engines.svi import local
 from mc2core.experiments import targets
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
 from mc2core.experiments.uai2016 import running_time, table2, table3, table4
-from mc2core.experiments.uai2016.parts import batches
+from mc2core.experiments.uai2016.parts import batches, epochs
 from mc2core.model import clustering
 from mc2core.sources.simulated import shapes
 
@@ -96,9 +96,13 @@ def timed(*rows):
     [
         ([("threads", 1, 500, 2.0)], "Spark needs Java 17", "Spark needs Java 17"),
         ([("local[2]", 2, 500, 2.0)], None, "no cluster of one worker and of several was timed"),
-        ([("standalone[1]", 1, 500, 3.0), ("standalone[2]", 2, 500, 2.0)], None, "1.50 times on 2 workers"),
         (
-            [("standalone[1]", 1, 500, 4.0), ("yarn[8]", 8, 500, 2.0)],
+            [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
+            None,
+            "1.50 times on 2 workers",
+        ),
+        (
+            [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
             None,
             "2.00 times on 8 workers: speed-up 2.00 (one of the timings only, no interval)",
         ),
@@ -125,6 +129,14 @@ def test_larger_batches_are_to_gain_more_by_workers(large, numbers):
     assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes
     on_one = running_time.judge_batches(timed(*rows[::2], ("local[2]", 2, 500, 2.0)))
     assert {one.verdict for one in on_one} == {"not computed"}
+
+
+@pytest.mark.parametrize(
+    ("master", "workers"),
+    [("local[2]", 2), ("local-cluster[3,1,1024]", 3), ("local[*]", None), ("spark://host[6]:7077", None)],
+)
+def test_workers_are_those_that_the_master_names(master, workers):
+    assert epochs.workers_of(master) == workers
 
 
 # -- table 3 -------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import yaml
 from workflow_calls import ROOT, copy_checkout, snakemake
 
 from mc2core.base import storage
-from mc2core.compute.standalone import missing
+from mc2core.compute.spark import missing
 from mc2core.experiments import code_digest, plan, schemas, targets
 from mc2core.experiments.report.captions import OWN_DOCUMENTS
 

@@ -10,7 +10,7 @@ from snakemake.io import local
 from snakemake.logging import logger
 from snakemake.utils import update_config
 
-from mc2core.compute.standalone import missing
+from mc2core.compute.spark import missing
 from mc2core.experiments import inputs, plan, schemas, targets
 from mc2core.experiments.code_digest import code_digest
 from mc2core.sources.download.fetch import read_catalogue

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mc2core.compute.standalone import SparkFailed, Standalone, asked_for, missing
+from mc2core.base import extras
 
 #: property of ours: a folder that every executor can read and this process can write to
 FOLDER = "spark.mc2core.folder"
@@ -33,8 +33,21 @@ MARK = "mc2core: "
 
 _given: dict[str, str] = {}
 _started: list[Any] = []
-_clusters: list[Standalone] = []
 _scratch: list[str] = []
+
+
+class SparkFailed(OSError):
+    """Spark could not do its part; one sentence says why."""
+
+
+def missing() -> str | None:
+    """A sentence on what is missing to run Spark here and how to get it, or None."""
+    if lack := extras.lacking("pyspark", extra="spark", purpose="Spark"):
+        return lack
+    home = os.environ.get("JAVA_HOME")
+    if not (shutil.which("java") or (home and (Path(home) / "bin/java").is_file())):
+        return "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless"
+    return None
 
 
 @contextmanager
@@ -42,8 +55,7 @@ def session(properties: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Work with these properties of Spark (``spark.master``, ``spark.executor.memory``, ...) inside.
 
     The context is started when it is first needed and stopped at the end. One that runs already, as under
-    spark-submit, is used as it is and goes on. The master ``standalone[N]`` is ours: a standalone cluster of N workers
-    on this machine, which is started and stopped with the context.
+    spark-submit, is used as it is and goes on.
     """
     unknown = [name for name in properties or {} if not str(name).startswith("spark.")]
     if unknown:
@@ -79,9 +91,6 @@ def context() -> Any:
         for name, value in (_USUAL | _given).items():
             if name in _given or not conf.contains(name):
                 conf.set(name, value)
-        if workers := asked_for(str(conf.get("spark.master"))):
-            _clusters.append(Standalone(_scratch_folder() / "standalone", workers).__enter__())
-            conf.set("spark.master", _clusters[-1].master)
         with in_a_sentence("Spark does not start"):
             _started.append(SparkContext(conf=conf))
     _started[-1].setLogLevel(_given.get("spark.log.level", _USUAL["spark.log.level"]))
@@ -89,11 +98,9 @@ def context() -> Any:
 
 
 def stop() -> None:
-    """Stop the context that was started here, if there is one, and its cluster."""
+    """Stop the context that was started here, if there is one."""
     while _started:
         _started.pop().stop()
-    while _clusters:
-        _clusters.pop().__exit__(None, None, None)
     while _scratch:
         shutil.rmtree(_scratch.pop(), ignore_errors=True)
 

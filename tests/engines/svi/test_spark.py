@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mc2core import Corpus, fit
 from mc2core.app.cli import main
-from mc2core.compute import spark, standalone
+from mc2core.compute import spark
 from mc2core.corpus import shards
 from mc2core.engines import SVI
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -142,7 +142,7 @@ def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
 @pytest.mark.parametrize(("lack", "message"), [("java", "Java 17"), ("pyspark", "pip install")])
 def test_what_is_missing_is_said_with_how_to_get_it(tmp_path, monkeypatch, capsys, lack, message):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if lack == "pyspark" else object())
-    monkeypatch.setattr(standalone.shutil, "which", lambda name: None)
+    monkeypatch.setattr(spark.shutil, "which", lambda name: None)
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert message in spark.missing()
     corpus_of().with_contexts({}).save(tmp_path / "corpus")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from mc2core.compute.standalone import missing
+from mc2core.compute.spark import missing
 from mc2core.experiments.report.captions import say_sources
 from mc2core.experiments.report.claims import Claim, judge, mean_of, not_computed, of_order
 from mc2core.experiments.report.tables import number

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import storage
-from mc2core.compute.standalone import missing
+from mc2core.compute.spark import missing
 from mc2core.experiments.icml2014.parts.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
 from mc2core.experiments.plan import ON_SPARK
 from mc2core.experiments.report.captions import ABOUT_OWN_DOCUMENTS, say_sources

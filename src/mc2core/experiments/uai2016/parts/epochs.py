@@ -27,8 +27,8 @@ def epoch_seconds(
 ) -> pd.DataFrame:
     """Seconds of the second epoch of a fit, for each place and size of mini-batches.
 
-    The first one opens shards and starts processes. Columns: place ("threads", or a master of Spark), workers
-    (threads or executors' cores as far as the master's name says them), batch_size, seconds, elbo.
+    The first one opens shards and starts processes. Columns: place ("threads", or a master of Spark), workers (threads,
+    or :func:`workers_of` the master), batch_size, seconds, elbo.
     """
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
 
@@ -44,7 +44,12 @@ def epoch_seconds(
 
     rows = [row for number in threads for row in timed("threads", number, number, None)]
     for master in masters:
-        found = re.fullmatch(r"\w+\[(\d+)\]", master)
         with spark.session({**properties, "spark.master": master}):
-            rows += timed(master, int(found[1]) if found else None, 1, n_shards)
+            rows += timed(master, workers_of(master), 1, n_shards)
     return pd.DataFrame(rows)
+
+
+def workers_of(master: str) -> int | None:
+    """Threads or executors of a master of Spark whose name says how many, such as ``local[2]``."""
+    found = re.fullmatch(r"(?:local|local-cluster)\[(\d+)(?:,.*)?\]", master)
+    return int(found[1]) if found else None
