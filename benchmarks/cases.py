@@ -20,13 +20,13 @@ import numpy as np
 from benchmarks.suite import ROOT, benchmark, processor_seconds
 from mc2core import Corpus, Model, fit
 from mc2core.compute import spark
-from mc2core.corpus import parts
-from mc2core.engines import SVI, FastEx, Gibbs
-from mc2core.engines.base import Engine
-from mc2core.model.clustering import adjusted_rand_index
-from mc2core.sources.collections import labelled_images, nips
-from mc2core.sources.dumps import pubmed, wikipedia
-from mc2core.sources.simulated import encyclopaedia, shapes
+from mc2core.corpus import subsets
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference.base import Engine
+from mc2core.posterior.clustering import adjusted_rand_index
+from mc2papers.datasets.collections import labelled_images, nips
+from mc2papers.datasets.dumps import pubmed, wikipedia
+from mc2papers.datasets.simulated import encyclopaedia, shapes
 
 _SEED = 0
 #: what is measured, by name
@@ -260,7 +260,7 @@ def quality_nips(mirror: Path, epochs: int = 2) -> Iterator[float]:
 def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
     """Agreement of clusters with the classes of UIUC-Sports' report half, document level, seeds 0, 1 and 2."""
     files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
-    corpus = parts.half(labelled_images.read_sports(*files)[0], "report")
+    corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
         model = fitted(corpus, ENGINES["document level"](), sweeps, seed)
         yield adjusted_rand_index(corpus.labels, model.last.cluster)

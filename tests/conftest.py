@@ -2,9 +2,9 @@
 
 import os
 
-import needs
 import pytest
-from workflow_calls import copy_checkout
+from helpers import needs
+from helpers.workflow_calls import copy_checkout
 
 # Spark's programs live for seconds: optimising them for longer takes half of their CPU time
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

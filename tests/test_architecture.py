@@ -9,21 +9,25 @@ import grimp
 import pytest
 
 import mc2core
+import mc2papers
 
-PACKAGE = Path(mc2core.__file__).parent
+PACKAGE, PAPERS = (Path(one.__file__).parent for one in (mc2core, mc2papers))
 ROOT = PACKAGE.parents[1]
-#: packages from the top floor to the lowest: each may import those of lower floors and what stands in its own folder
+#: packages of the library from the top floor to the lowest: each may import those of lower floors, and what stands in
+#: its own folder
 FLOORS = [
     {"app"},
-    {"explore", "experiments"},
-    {"engines"},
-    {"model"},
-    {"families", "sources"},
+    {"explore"},
+    {"inference"},
+    {"models", "posterior"},
+    {"families"},
     {"corpus"},
     {"compute"},
     {"base"},
 ]
-#: flat modules: names that users rely on, and nothing of their own
+#: packages of the reproduction below all of its others, likewise
+PAPERS_FLOORS = [{"baselines"}, {"datasets"}]
+#: flat modules: names that users rely on
 PUBLIC_MODULES = {"__init__", "__main__", "clustering", "perplexity", "sklearn"}
 LONGEST_FUNCTION = 70
 MOST_ARGUMENTS = 12
@@ -31,26 +35,39 @@ MOST_ARGUMENTS = 12
 LONG_FUNCTIONS: dict[str, str] = {}
 #: compiled functions with more positional parameters than that: to be cut
 WIDE_KERNELS: set[str] = set()
-MODULES = sorted(PACKAGE.rglob("*.py"))
+MODULES = sorted([*PACKAGE.rglob("*.py"), *PAPERS.rglob("*.py")])
 
 
 def name_of(path):
-    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    return ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
 
 
 def test_imports_go_to_a_lower_floor_or_stay_in_their_folder():
     """Those inside functions and for types too."""
     public = grimp.Layer(*PUBLIC_MODULES - {"__init__"}, independent=False)
     floors = [public, *(grimp.Layer(*floor) for floor in FLOORS)]
-    imports = grimp.build_graph("mc2core", cache_dir=None)
+    imports = grimp.build_graph("mc2core", "mc2papers", cache_dir=None)
     assert not imports.find_illegal_dependencies_for_layers(floors, containers={"mc2core"})
+    above = {one.removeprefix("mc2papers.") for one in imports.find_children("mc2papers")} - set().union(*PAPERS_FLOORS)
+    floors = [grimp.Layer(*above, independent=False), *(grimp.Layer(*floor) for floor in PAPERS_FLOORS)]
+    assert not imports.find_illegal_dependencies_for_layers(floors, containers={"mc2papers"})
+
+
+def test_the_library_knows_nothing_of_the_papers():
+    imports = grimp.build_graph("mc2core", "mc2papers", cache_dir=None)
+    imports.squash_module("mc2core")
+    imports.squash_module("mc2papers")
+    assert imports.find_modules_directly_imported_by("mc2papers") == {"mc2core"}
+    assert imports.find_modules_directly_imported_by("mc2core") == set()
+    named = [path for path in PACKAGE.rglob("*.py") if "mc2papers" in path.read_text(encoding="utf-8")]
+    assert [name_of(path) for path in named] == ["mc2core.compute.kernels"]  # whose compiled functions are both's
 
 
 def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set().union(*FLOORS)
     assert {path.stem for path in PACKAGE.glob("*.py")} == PUBLIC_MODULES
-    for name in ("clustering", "perplexity", "sklearn"):
+    for name in ("clustering", "perplexity"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
         kinds = {type(node) for node in tree.body}
         assert kinds <= {ast.Expr, ast.ImportFrom, ast.Assign}, f"{name}.py holds code of its own"
@@ -58,13 +75,13 @@ def test_every_package_has_a_floor_and_flat_modules_only_pass_on_names():
 
 def test_packages_of_one_engine_do_not_know_each_other_but_for_starts():
     """SVI may start from a Gibbs chain; no other engine imports another one."""
-    engines = PACKAGE / "engines"
-    for path in engines.rglob("*.py"):
-        own = path.relative_to(engines).parts[0]
+    inference = PACKAGE / "inference"
+    for path in inference.rglob("*.py"):
+        own = path.relative_to(inference).parts[0]
         if own not in ("gibbs", "svi", "fastex"):
             continue
-        others = set(re.findall(r"mc2core\.engines\.(gibbs|svi|fastex)\b", path.read_text(encoding="utf-8"))) - {own}
-        allowed = {"gibbs"} if path.relative_to(engines).as_posix() == "svi/start.py" else set()
+        others = set(re.findall(r"mc2core\.inference\.(gibbs|svi|fastex)\b", path.read_text(encoding="utf-8"))) - {own}
+        allowed = {"gibbs"} if path.relative_to(inference).as_posix() == "svi/start.py" else set()
         assert others <= allowed, f"{path.relative_to(ROOT)} imports {others}"
 
 
@@ -103,11 +120,11 @@ def test_public_names_have_docstrings(path):
 
 
 def test_the_names_that_users_rely_on_are_there():
-    from mc2core import engines, families
+    from mc2core import families, inference
 
     for owner, names in (
         (mc2core, ("Corpus", "Model", "fit", "Fit", "clustering", "perplexity")),
-        (engines, ("Gibbs", "SVI", "FastEx")),
+        (inference, ("Gibbs", "SVI", "FastEx")),
         (families, ("DirichletCategorical", "NormalGamma", "GammaPoisson")),
         (
             mc2core.clustering,
@@ -122,10 +139,10 @@ def test_the_names_that_users_rely_on_are_there():
 @pytest.mark.parametrize(
     ("pattern", "place"),
     [
-        pytest.param("difflib|did you mean", "base.checks", id="did you mean"),
-        pytest.param(r"± \{|_sd\"\] = ", "experiments.report.tables", id="mean and spread"),
+        pytest.param("difflib|did you mean", "mc2core.base.checks", id="did you mean"),
+        pytest.param(r"± \{|_sd\"\] = ", "mc2papers.report.tables", id="mean and spread"),
         pytest.param(
-            r"\"does not hold\"|\"cannot be told\"|\bClaim\(", "experiments.report.claims", id="verdict of a claim"
+            r"\"does not hold\"|\"cannot be told\"|\bClaim\(", "mc2papers.report.claims", id="verdict of a claim"
         ),
     ],
 )
@@ -133,12 +150,15 @@ def test_what_many_say_is_written_once(pattern, place):
     assert {name_of(path) for path in MODULES if re.search(pattern, path.read_text(encoding="utf-8"))} == {place}
 
 
-def test_tests_mirror_the_package():
-    """A folder of tests is a folder of the package; helpers of several tests are no tests themselves."""
+def test_tests_mirror_the_packages():
+    """A folder of tests is a folder of a package; helpers of several tests are no tests themselves."""
     tests = ROOT / "tests"
     if not tests.is_dir():
         pytest.skip("the tests of an installed package")
-    own = {"workflow", "reliability", "cluster", "fuzz", "helpers", "__pycache__"}
-    for folder in tests.iterdir():
-        if folder.is_dir() and folder.name not in own:
-            assert (PACKAGE / folder.name).is_dir(), f"tests/{folder.name} mirrors nothing"
+    own = {"mc2core", "mc2papers", "helpers", "workflow", "reliability", "cluster", "fuzz", "__pycache__"}
+    assert {folder.name for folder in tests.iterdir() if folder.is_dir()} <= own
+    for package in (PACKAGE, PAPERS):
+        for folder in (tests / package.name).rglob("*"):
+            if folder.is_dir() and folder.name != "__pycache__":
+                where = folder.relative_to(tests)
+                assert (PACKAGE.parent / where).is_dir(), f"tests/{where} mirrors nothing"

@@ -11,7 +11,7 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
-from mc2core.model import Model, Sample, SparseRows, clustering
+from mc2core.posterior import Model, Sample, SparseRows, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
 AUTHOR = sp.csr_matrix([[1, 0], [0, 1]])

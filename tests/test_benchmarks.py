@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from benchmarks import __main__ as command
 from benchmarks import cases, suite
-from paths import MIRROR
+from helpers.paths import MIRROR
 
 PAGE = (
     "<page><title>Topic</title><ns>0</ns><id>1</id><revision><id>2</id><timestamp>2020-01-01T00:00:00Z</timestamp>"

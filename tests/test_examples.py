@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from paths import ROOT
+from helpers.paths import ROOT
 
 from mc2core.app.cli import main
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from paths import MIRROR, ROOT
+from helpers.paths import MIRROR, ROOT
 
 ARCHIVE = MIRROR / "labelled/ohsumed_single_23.tar.gz"
 

@@ -5,9 +5,9 @@ import re
 import subprocess
 import sys
 
-import needs
 import pytest
-from paths import ROOT
+from helpers import needs
+from helpers.paths import ROOT
 
 REASONS = {
     "spark": r"Spark needs the package pyspark, which is not installed: pip install .*",

@@ -2,7 +2,7 @@
 
 import re
 
-from paths import ROOT
+from helpers.paths import ROOT
 
 #: folders of the checkout, but for what runs make
 FOLDERS = ("benchmarks", "config", "docs", "src", "tests", "workflow")

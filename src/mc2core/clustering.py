@@ -1,6 +1,6 @@
-"""Agreement of a clustering with the truth (public name; see :mod:`mc2core.model.clustering`)."""
+"""Agreement of a clustering with the truth (public name; see :mod:`mc2core.posterior.clustering`)."""
 
-from mc2core.model.clustering import (
+from mc2core.posterior.clustering import (
     adjusted_rand_index,
     extended_nmi,
     f_score,

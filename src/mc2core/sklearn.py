@@ -1,9 +1,144 @@
-"""MC2 for scikit-learn's pipelines (``pip install 'mc2core[sklearn]'``)."""
+"""MC2 as an estimator of scikit-learn (``pip install 'mc2core[sklearn]'``)."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
 
 from mc2core.base import extras
 
 extras.require("sklearn", extra="sklearn", purpose="mc2core.sklearn")
 
-from mc2core.engines.running.estimator import MC2Clusterer  # noqa: E402
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin  # noqa: E402
+from sklearn.utils import check_random_state  # noqa: E402
+from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
-__all__ = ["MC2Clusterer"]
+from mc2core.corpus import Corpus  # noqa: E402
+from mc2core.inference.registry import DEFAULT_ENGINE, make_engine, with_default_model  # noqa: E402
+from mc2core.inference.running.loop import fit  # noqa: E402
+
+
+class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
+    """Clusters of documents, and topics, whose numbers are found; words only (contexts: :func:`mc2core.fit`).
+
+    Parameters
+    ----------
+    iterations : int, optional
+        Sweeps (gibbs, fastex) or epochs (svi); if not given 60, 60 and 10, those of :func:`mc2core.fit`.
+    engine : {"gibbs", "svi", "fastex"}, default "gibbs"
+    settings : dict, optional
+        Of the engine, by name: ``{"start_topics": 20}``. As in ``mc2 fit``, documents have topic proportions of their
+        own by gibbs unless a setting asks for another model: ``{"document_concentration": "inf"}`` is MC2.
+    threads : int, default 1
+        The result does not depend on it.
+    random_state : int, RandomState instance or None, default 0
+        An int is the seed of the run.
+    vocabulary : V strings, optional
+        Words of the columns, in their order; if not given the columns of a DataFrame, dense or sparse, else x0, x1, ...
+        A sparse matrix has no names, so in a pipeline words are known once it is fitted:
+        ``pipeline[-1].model_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
+
+    Attributes
+    ----------
+    model_ : mc2core.Model
+    labels_ : (J,) int64
+        Cluster of each document in the last sample; ``predict`` of the same documents is the likeliest one, which now
+        and then is another.
+    n_clusters_ : int
+    components_ : (M, V) float64
+        Words of each topic; rows sum to 1.
+    n_features_in_ : int
+        V.
+
+    X, everywhere, is (J, V) counts of words, sparse or dense: whole numbers of at least 0, such as
+    ``CountVectorizer`` gives. ValueError for anything else.
+    """
+
+    def __init__(
+        self,
+        iterations: int | None = None,
+        *,
+        engine: str = DEFAULT_ENGINE,
+        settings: Mapping[str, Any] | None = None,
+        threads: int = 1,
+        random_state: Any = 0,
+        vocabulary: Sequence[str] | None = None,
+    ) -> None:
+        self.iterations = iterations
+        self.engine = engine
+        self.settings = settings
+        self.threads = threads
+        self.random_state = random_state
+        self.vocabulary = vocabulary
+
+    def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
+        """Fit to counts; ``y`` is not looked at."""
+        counts = self._counts(X, reset=True)
+        corpus = Corpus(counts, self._words(counts.shape[1]))
+        seed = self.random_state
+        if not isinstance(seed, numbers.Integral):
+            seed = check_random_state(seed).randint(2**31 - 1)
+        settings = with_default_model(self.engine, self.settings or {})
+        engine = make_engine(self.engine, settings, {}, self.threads)
+        self.model_ = fit(corpus, engine, iterations=self.iterations, seed=int(seed), progress=False).model
+        self.labels_ = self.model_.last.cluster.astype(np.int64)
+        self.n_clusters_ = len(self.model_.cluster_weights)
+        self.components_ = self.model_.word_given_topic
+        self._n_features_out = self.n_clusters_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
+        corpus = self._corpus(X)
+        return self.model_.predict(corpus, threads=self.threads, progress=False)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(J,) int64: the likeliest cluster of each document."""
+        return self.transform(X).argmax(axis=1)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Log likelihood a word of new documents, in nats: higher is better, -ln V is that of guessing.
+
+        Minus the logarithm of their perplexity, by ``marginal``, or by ``left_to_right`` where documents have topic
+        proportions of their own (:mod:`mc2core.posterior.perplexity`); the same each time. ``y`` is not looked at.
+        ValueError where no document has a word.
+        """
+        corpus = self._corpus(X)
+        return float(self.model_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
+
+    def _corpus(self, X: Any) -> Corpus:
+        """Documents in the words of the model."""
+        check_is_fitted(self)
+        return Corpus(self._counts(X, reset=False), self.model_.vocabulary)
+
+    def _words(self, n_words: int) -> list[str]:
+        """Names of the columns that were given; x0, x1, ... are scikit-learn's own where there are none."""
+        columns = list(getattr(self, "feature_names_in_", ()))
+        if self.vocabulary is None:
+            return columns or [f"x{word}" for word in range(n_words)]
+        words = list(self.vocabulary)
+        if columns and columns != words:
+            raise ValueError("vocabulary and the columns of X are not the same words in the same order")
+        return words
+
+    def _counts(self, X: Any, reset: bool) -> Any:
+        """X as scikit-learn checks it."""
+        X = validate_data(self, X, accept_sparse="csr", dtype="numeric", reset=reset, ensure_non_negative=True)
+        if sp.issparse(X) and not isinstance(X, sp.csr_matrix):
+            X = sp.csr_matrix(X)
+        return self._whole(X)
+
+    @staticmethod
+    def _whole(X: Any) -> Any:
+        """Counts as they are; Corpus refuses what is not whole."""
+        return X
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        tags.input_tags.sparse = True
+        return tags

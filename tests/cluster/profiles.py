@@ -21,9 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))
 
+from helpers.workflow_calls import copy_checkout  # noqa: E402
 from reliability.compare import differences  # noqa: E402
 from slurm import Cluster, install  # noqa: E402
-from workflow_calls import copy_checkout  # noqa: E402
 
 PLAN = ["--configfile", "config/test.yaml"]
 # as the README has it; statuses are asked for sooner than by default, since these jobs last seconds

@@ -4,7 +4,7 @@ import re
 import sys
 
 import pytest
-from workflow_calls import ROOT, snakemake
+from helpers.workflow_calls import ROOT, snakemake
 
 sys.path.append(str(ROOT / "tests" / "cluster"))
 import profiles

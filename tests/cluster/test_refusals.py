@@ -6,7 +6,7 @@ import sys
 
 import psutil
 import pytest
-from workflow_calls import ROOT
+from helpers.workflow_calls import ROOT
 
 sys.path.append(str(ROOT / "tests" / "cluster"))
 import slurm

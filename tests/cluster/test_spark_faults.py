@@ -16,7 +16,7 @@ from helpers.standalone import Standalone
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import spark
-from mc2core.engines.running.files import fit_corpus
+from mc2core.inference.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
 SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from harness import Parser, main
 
-from mc2core.experiments import plan, schemas
-from mc2core.experiments.run_checks import check_runs
+from mc2papers import plan, schemas
+from mc2papers.run_checks import check_runs
 
 CHECKOUT = Path(__file__).parents[2]
 SCHEMAS = {path.name.partition(".")[0]: schemas.read(path) for path in (CHECKOUT / "workflow/schemas").iterdir()}

@@ -24,16 +24,16 @@ import pyarrow.parquet as pq
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from sources.collections import test_labelled, test_nips, test_nuswide
-from sources.own import test_annotated
+from corpus.readers import test_h5ad
+from datasets.collections import test_labelled, test_nips, test_nuswide
 
+from mc2core.corpus import datasheet
 from mc2core.corpus.building.columns import ContextColumn, Layout
-from mc2core.sources import datasheet
-from mc2core.sources.collections import labelled_images, labelled_texts, nips, nuswide, usage
-from mc2core.sources.download import fetch
-from mc2core.sources.dumps import vocabulary
-from mc2core.sources.formats import archives, rar
-from mc2core.sources.own import annotated, table, uci
+from mc2core.corpus.readers import h5ad, table, uci
+from mc2papers.datasets.collections import labelled_images, labelled_texts, nips, nuswide, usage
+from mc2papers.datasets.download import fetch
+from mc2papers.datasets.dumps import vocabulary
+from mc2papers.datasets.formats import archives, rar
 
 LAYOUT = Layout(
     "text", contexts={"year": ContextColumn("year", "number"), "tags": ContextColumn("tags", "counts")}, id="id"
@@ -86,18 +86,18 @@ def read_nuswide(folder: Path, target: Path) -> None:
 
 
 def read_annotated(folder: Path, target: Path) -> None:
-    """In another process first, as :func:`annotated.rehearse` does it, but forked: to start Python takes long."""
-    arguments = (_by_suffix(folder), test_annotated.CONTEXTS, "donor", "counts")
+    """In another process first, as :func:`h5ad.rehearse` does it, but forked: to start Python takes long."""
+    arguments = (_by_suffix(folder), test_h5ad.CONTEXTS, "donor", "counts")
     process = os.fork()
     if process == 0:
         try:
-            annotated.read(*arguments)
+            h5ad.read(*arguments)
         finally:
             os._exit(0)
     _, status = os.waitpid(process, 0)
     if os.WIFSIGNALED(status):
         raise ValueError(f"reading it kills the HDF5 library (signal {os.WTERMSIG(status)})")
-    annotated.read(*arguments)
+    h5ad.read(*arguments)
 
 
 def read_words(folder: Path, target: Path) -> None:
@@ -212,7 +212,7 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     zipped = _written(lambda path: test_nips.write_zip(path, members))
     counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
     cells = [
-        {"x.h5ad": _written(lambda path, kind=kind: test_annotated.write(path, counts, kind))}
+        {"x.h5ad": _written(lambda path, kind=kind: test_h5ad.write(path, counts, kind))}
         for kind in ("csr_matrix", "csc_matrix", "array")
     ]
     checkout = Path(__file__).parents[2]

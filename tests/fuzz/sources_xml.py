@@ -19,13 +19,12 @@ from pathlib import Path
 from harness import Parser, main
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from sources.download import test_eutilities
-from sources.dumps import test_wikipedia
+from datasets.download import test_eutilities
+from datasets.dumps import test_wikipedia
 
 from mc2core.corpus.building.letters import words_of
-from mc2core.sources.download import eutilities
-from mc2core.sources.dumps import categorygraph, pubmed, shards, vocabulary, wikipedia
-from mc2core.sources.text import wikitext
+from mc2papers.datasets.download import eutilities
+from mc2papers.datasets.dumps import categorygraph, pubmed, shards, vocabulary, wikipedia, wikitext
 
 TOKENS = [
     b"<page>", b"</page>", b"<text>", b"</text>", b"<revision>", b"&amp;", b"&lol;", b"<![CDATA[", b"]]>",

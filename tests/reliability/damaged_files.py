@@ -23,11 +23,11 @@ import scipy.sparse as sp
 
 from mc2core import Corpus, fit
 from mc2core.base import storage
-from mc2core.engines import SVI, FastEx, Gibbs
-from mc2core.engines.running import checkpoint
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.model import Model
-from mc2core.model.sample import pack_sample
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference.running import checkpoint
+from mc2core.posterior import Model
+from mc2core.posterior.sample import pack_sample
 
 from .children import Outcome, outcomes
 from .report import Report

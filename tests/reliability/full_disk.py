@@ -25,6 +25,7 @@ import scipy.sparse as sp
 from mc2core import Corpus, Model
 from mc2core.app.cli import main
 from mc2core.base import storage
+from mc2papers.cli import main as prepare
 
 from .children import Outcome
 from .report import Report
@@ -134,7 +135,7 @@ def import_table(scratch: Path, target: Path, variant: int) -> int:
 
 
 def draw_letters(scratch: Path, target: Path, variant: int) -> int:
-    return main(["corpus", "letters", "--seed", str(variant), "--out", str(target)])
+    return prepare(["corpus", "letters", "--seed", str(variant), "--out", str(target)])
 
 
 def fit_corpus(scratch: Path, target: Path, variant: int) -> int:

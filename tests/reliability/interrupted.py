@@ -21,7 +21,7 @@ import numpy as np
 
 from mc2core import Model
 from mc2core.base import storage
-from mc2core.engines.running import checkpoint
+from mc2core.inference.running import checkpoint
 
 from .children import Outcome, outcomes
 from .report import Report

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mc2core.base import storage
-from mc2core.engines.running import files
+from mc2core.inference.running import files
 
 from .children import Outcome, outcomes
 from .corpora import draw_corpus
@@ -50,7 +50,7 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, Any]]:
-    """Generator of the signals, and arguments of :func:`mc2core.engines.running.files.fit_corpus`, of this case."""
+    """Generator of the signals, and arguments of :func:`mc2core.inference.running.files.fit_corpus`, of this case."""
     rng = np.random.default_rng([seed, number])
     order = np.random.default_rng(seed).permutation(len(VARIANTS))
     engine, settings = VARIANTS[order[number % len(VARIANTS)]]

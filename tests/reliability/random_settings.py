@@ -17,8 +17,8 @@ import numpy as np
 
 import mc2core
 from mc2core import Corpus, Model
-from mc2core.engines import SVI, FastEx, Gibbs
-from mc2core.model.scores import estimators_of
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.posterior.scores import estimators_of
 
 from .children import Outcome, outcomes
 from .corpora import draw_corpus

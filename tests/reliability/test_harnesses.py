@@ -9,9 +9,9 @@ import sys
 import time
 
 import pytest
+from helpers.workflow_calls import ROOT
 from reliability.children import Outcome, outcomes
 from reliability.report import Report
-from workflow_calls import ROOT
 
 sys.path.insert(0, str(ROOT / "tests/fuzz"))
 import harness

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 import yaml
-from workflow_calls import ROOT, copy_checkout, snakemake
+from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 
 import mc2core
 

@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from workflow_calls import ROOT, snakemake
+from helpers.workflow_calls import ROOT, snakemake
 
 THREADS = """
 include: "Snakefile"

@@ -8,13 +8,13 @@ import subprocess
 import numpy as np
 import pytest
 import yaml
-from paths import MIRROR
-from workflow_calls import ROOT, snakemake
+from helpers.paths import MIRROR
+from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core import Corpus
 from mc2core.base.storage import read_json
-from mc2core.experiments import plan
-from mc2core.sources.formats import rar
+from mc2papers import plan
+from mc2papers.datasets.formats import rar
 
 DUMP = "enwiki-latest-pages-articles-multistream"
 FILES_OF = {"pnas": "pubmed", "w100": "wikipedia", "w1000": "wikipedia"}

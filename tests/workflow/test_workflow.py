@@ -10,12 +10,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from workflow_calls import ROOT, copy_checkout, snakemake
+from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 
 from mc2core.base import storage
 from mc2core.compute.spark import missing
-from mc2core.experiments import code_digest, plan, schemas, targets
-from mc2core.experiments.report.captions import OWN_DOCUMENTS
+from mc2papers import code_digest, plan, schemas, targets
+from mc2papers.report.captions import OWN_DOCUMENTS
 
 SCHEMAS = ROOT / "workflow/schemas"
 TEST_PLAN = "--configfile", "config/test.yaml"
@@ -225,12 +225,13 @@ def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
 
 def test_code_digest_follows_imports_and_nothing_else(tmp_path):
     """Digests of the same modules in a copy of the package, one file of it edited after the other."""
-    package = tmp_path / "mc2core"
-    shutil.copytree(Path(code_digest.__file__).parents[1], package, ignore=shutil.ignore_patterns("__pycache__"))
+    packages = Path(code_digest.__file__).parents[1]
+    for name in ("mc2core", "mc2papers"):
+        shutil.copytree(packages / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     tables = sorted({target.module for target in targets.registry().values()})
-    others = ["engines.running.files", "engines.gibbs.engine", "engines.fastex.engine", "explore.describe"]
+    others = ["inference.running.files", "inference.gibbs.engine", "inference.fastex.engine", "explore.describe"]
     modules = [*tables, *(f"mc2core.{name}" for name in others)]
-    code = "import sys; from mc2core.experiments.code_digest import code_digest; print(*map(code_digest, sys.argv[1:]))"
+    code = "import sys; from mc2papers.code_digest import code_digest; print(*map(code_digest, sys.argv[1:]))"
 
     def digests():
         command = [sys.executable, "-c", code, *modules]
@@ -239,21 +240,22 @@ def test_code_digest_follows_imports_and_nothing_else(tmp_path):
 
     def changed_by_an_edit_of(name):
         before = digests()
-        with (package / name).open("a") as file:
+        with (tmp_path / name).open("a") as file:
             file.write("\n")
         after = digests()
-        return {one.removeprefix("mc2core.") for one in modules if before[one] != after[one]}
+        return {one for one in modules if before[one] != after[one]}
 
-    assert changed_by_an_edit_of("experiments/plan.py") == {"experiments.uai2016.table2"}
-    through_catalogue = {f"experiments.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")}
-    by_excel = changed_by_an_edit_of("sources/formats/excel.py")
-    assert by_excel == through_catalogue | {"experiments.nips2012.figure1", "experiments.uai2016.table2"}
-    assert changed_by_an_edit_of("explore/assets/page.css") == {"explore.describe"}
-    assert changed_by_an_edit_of("base/storage.py") >= {"engines.running.files", "engines.gibbs.engine"}
-    diagrams = {"experiments.icml2014.figure1", "experiments.uai2016.figure1", "experiments.uai2016.figure2"}
-    assert changed_by_an_edit_of("experiments/report/diagrams.py") == diagrams  # imported inside a function
+    assert changed_by_an_edit_of("mc2papers/plan.py") == {"mc2papers.uai2016.table2"}
+    through_catalogue = {f"mc2papers.{name}" for name in ("icml2014.figure3", "icml2014.figure4", "icml2014.figure6")}
+    by_excel = changed_by_an_edit_of("mc2core/base/excel.py")
+    assert by_excel == through_catalogue | {"mc2papers.nips2012.figure1", "mc2papers.uai2016.table2"}
+    assert changed_by_an_edit_of("mc2core/explore/assets/page.css") == {"mc2core.explore.describe"}
+    by_storage = changed_by_an_edit_of("mc2core/base/storage.py")
+    assert by_storage >= {"mc2core.inference.running.files", "mc2core.inference.gibbs.engine"}
+    diagrams = {"mc2papers.icml2014.figure1", "mc2papers.uai2016.figure1", "mc2papers.uai2016.figure2"}
+    assert changed_by_an_edit_of("mc2papers/report/diagrams.py") == diagrams  # imported inside a function
     # the registry loads engines by name: a rule adds the one it uses
-    assert changed_by_an_edit_of("engines/gibbs/engine.py") == {"engines.gibbs.engine"}
+    assert changed_by_an_edit_of("mc2core/inference/gibbs/engine.py") == {"mc2core.inference.gibbs.engine"}
     with pytest.raises(ValueError, match=r"'mc2core\.nothing' is not there"):
         code_digest.code_digest("mc2core.nothing")
 

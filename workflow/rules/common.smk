@@ -11,9 +11,9 @@ from snakemake.logging import logger
 from snakemake.utils import update_config
 
 from mc2core.compute.spark import missing
-from mc2core.experiments import inputs, plan, schemas, targets
-from mc2core.experiments.code_digest import code_digest
-from mc2core.sources.download.fetch import read_catalogue
+from mc2papers import inputs, plan, schemas, targets
+from mc2papers.code_digest import code_digest
+from mc2papers.datasets.download.fetch import read_catalogue
 
 
 def own_part(path):
@@ -73,7 +73,7 @@ try:
     )
     if workflow.is_main_process:
         # once, not in each job: engines take a second to load
-        from mc2core.experiments.run_checks import check_runs
+        from mc2papers.run_checks import check_runs
 
         check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, targets.registry())
     plan.check_files(config, SOURCES, ASKED, FILES_OF)
@@ -173,7 +173,7 @@ def runs_of(target):
 def fit_code(engine):
     """Digest of all a fit is made of: it runs again when its engine changes."""
     return code_digest(
-        "mc2core.engines.running.files", f"mc2core.engines.{engine}.engine"
+        "mc2core.inference.running.files", f"mc2core.inference.{engine}.engine"
     )
 
 

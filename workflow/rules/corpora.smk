@@ -119,7 +119,7 @@ rule parse_dump:
         **takes(1000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
-        code=code_digest("mc2core.sources.dumps.wikipedia"),
+        code=code_digest("mc2papers.datasets.dumps.wikipedia"),
     message:
         "Parsing {wildcards.file}, part {wildcards.part} of {wildcards.parts}"
     script:
@@ -139,7 +139,7 @@ rule first_writers:
         **takes(2000),
     params:
         allow_truncated=config["corpora"]["wikipedia"]["allow_truncated"],
-        code=code_digest("mc2core.sources.dumps.wikipedia"),
+        code=code_digest("mc2papers.datasets.dumps.wikipedia"),
     message:
         "Looking for the first writers of articles in {wildcards.file}"
     script:
@@ -163,7 +163,7 @@ rule parse_citations:
         allow_truncated=lambda wildcards: config["corpora"][wildcards.citations][
             "allow_truncated"
         ],
-        code=code_digest("mc2core.sources.dumps.pubmed"),
+        code=code_digest("mc2papers.datasets.dumps.pubmed"),
     message:
         "Parsing {wildcards.file} for {wildcards.citations}"
     script:
@@ -182,7 +182,7 @@ rule corpus:
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
         paper=own_part("workflow/paper/datasets.csv"),
-        code=code_digest("mc2core.sources.catalogue"),
+        code=code_digest("mc2papers.datasets.catalogue"),
     message:
         "Preparing corpus {wildcards.dataset} (source: {params.corpus[source]})"
     script:

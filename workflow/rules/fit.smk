@@ -116,7 +116,7 @@ rule baseline:
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         seeds=list(SEEDS),
-        code=code_digest("mc2core.engines.baselines.files"),
+        code=code_digest("mc2papers.baselines.files"),
     message:
         "Fitting {wildcards.run}: {params.fit[engine]}"
     script:
@@ -157,7 +157,7 @@ rule baselines_on_spark:
         **takes(3000),
     params:
         fits=[RUNS[run]["fit"] for run in ON_SPARK],
-        code=code_digest("mc2core.engines.baselines.files"),
+        code=code_digest("mc2papers.baselines.files"),
     message:
         f"Fitting on Spark: {', '.join(ON_SPARK)}"
     script:
@@ -234,7 +234,7 @@ rule batches:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         n_seeds=config["seeds"],
         code=lambda wildcards: code_digest(
-            "mc2core.experiments.uai2016.parts.batches", "mc2core.engines.svi.engine"
+            "mc2papers.uai2016.batches", "mc2core.inference.svi.engine"
         ),
     message:
         "Following {wildcards.run} from mini-batch to mini-batch"
@@ -259,9 +259,9 @@ rule epochs:
         spark=config["spark"],
         lack=missing(),
         code=code_digest(
-            "mc2core.experiments.uai2016.parts.epochs",
-            "mc2core.engines.svi.engine",
-            "mc2core.engines.svi.spark",
+            "mc2papers.uai2016.epochs",
+            "mc2core.inference.svi.engine",
+            "mc2core.inference.svi.spark",
         ),
     message:
         "Timing epochs of {wildcards.run} on threads and on Spark"

@@ -29,7 +29,7 @@ rule claims:
         **takes(500),
     params:
         about=ABOUT,
-        code=code_digest("mc2core.experiments.report.tables"),
+        code=code_digest("mc2papers.report.tables"),
     message:
         "Gathering what the numbers say of the papers' claims"
     script:
@@ -79,9 +79,7 @@ rule run_page:
         entries=lambda wildcards: [entry_of(target) for target in POSSIBLE],
         about=[ABOUT],
         own={run: f"results/explore/{run}" for run in OWN},
-        code=code_digest(
-            "mc2core.experiments.report.face", "mc2core.engines.running.found"
-        ),
+        code=code_digest("mc2papers.report.face", "mc2core.inference.running.summary"),
     message:
         "Writing {output}"
     script:

@@ -18,7 +18,7 @@ rule score:
         method=lambda wildcards: RUNS[wildcards.run]["method"],
         contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
         estimators=config["estimators"],
-        code=code_digest("mc2core.model.scores"),
+        code=code_digest("mc2core.posterior.scores"),
     message:
         "Scoring {wildcards.run}"
     script:
@@ -52,9 +52,7 @@ rule curves:
         **takes(4000),
     params:
         estimator=config["estimators"][0],
-        code=code_digest(
-            "mc2core.experiments.uai2016.parts.curves", "mc2core.sources.catalogue"
-        ),
+        code=code_digest("mc2papers.uai2016.curves", "mc2papers.datasets.catalogue"),
     message:
         "Scoring the snapshots on {wildcards.dataset}"
     script:
@@ -75,8 +73,8 @@ rule letters_sizes:
         figure=config["figure7"],
         fit=lambda wildcards: RUNS[runs_of("icml2014_figure7")[0]]["fit"],
         code=code_digest(
-            "mc2core.experiments.icml2014.parts.sizes_fits",
-            "mc2core.engines.gibbs.engine",
+            "mc2papers.icml2014.sizes_fits",
+            "mc2core.inference.gibbs.engine",
         ),
     message:
         "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
@@ -106,9 +104,7 @@ rule nips2012_times:
         settings=config["engines"]["fastex"],
         grid=config["nips2012"]["table1"],
         n_seeds=config["seeds"],
-        code=code_digest(
-            "mc2core.experiments.nips2012.times", "mc2core.engines.fastex.engine"
-        ),
+        code=code_digest("mc2papers.nips2012.times", "mc2core.inference.fastex.engine"),
     message:
         "Timing FastEx, alone on the machine"
     script:

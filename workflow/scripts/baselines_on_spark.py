@@ -3,7 +3,7 @@
 from mc2core.base.logs import job
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
-from mc2core.engines.baselines.files import fit_baseline
+from mc2papers.baselines.files import fit_baseline
 
 
 def main(snakemake):

@@ -5,8 +5,8 @@ from pathlib import Path
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.experiments.plan import MISSING
-from mc2core.experiments.uai2016.parts.batches import agreement_by_batch
+from mc2papers.plan import MISSING
+from mc2papers.uai2016.batches import agreement_by_batch
 
 
 def main(snakemake):

@@ -5,8 +5,8 @@ from pathlib import Path
 import pandas as pd
 
 from mc2core.base.logs import job
-from mc2core.experiments.report.claims import COLUMNS, RULE
-from mc2core.experiments.report.tables import write_table
+from mc2papers.report.claims import COLUMNS, RULE
+from mc2papers.report.tables import write_table
 
 
 def main(snakemake):

@@ -1,7 +1,7 @@
 """Read or draw one dataset, split it, and write its folder."""
 
 from mc2core.base.logs import job
-from mc2core.sources.catalogue import known_settings, prepare
+from mc2papers.datasets.catalogue import known_settings, prepare
 
 
 def main(snakemake):

@@ -7,9 +7,9 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.experiments.uai2016.parts.curves import perplexity_curve
-from mc2core.model import Model
-from mc2core.sources.catalogue import describe
+from mc2core.posterior import Model
+from mc2papers.datasets.catalogue import describe
+from mc2papers.uai2016.curves import perplexity_curve
 
 
 def main(snakemake):

@@ -2,7 +2,7 @@
 
 from mc2core.base import storage
 from mc2core.base.logs import job
-from mc2core.sources.dumps.wikipedia import multistream_ranges
+from mc2papers.datasets.dumps.wikipedia import multistream_ranges
 
 
 def main(snakemake):

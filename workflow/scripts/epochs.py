@@ -5,7 +5,7 @@ from pathlib import Path
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.experiments.uai2016.parts.epochs import epoch_seconds
+from mc2papers.uai2016.epochs import epoch_seconds
 
 
 def main(snakemake):

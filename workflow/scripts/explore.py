@@ -3,7 +3,7 @@
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.explore.describe import describe
-from mc2core.model import Model
+from mc2core.posterior import Model
 
 
 def main(snakemake):

@@ -1,7 +1,7 @@
 """Bring one source file of datasets.tsv to results/sources."""
 
 from mc2core.base.logs import job
-from mc2core.sources.download.fetch import fetch, read_catalogue
+from mc2papers.datasets.download.fetch import fetch, read_catalogue
 
 
 def main(snakemake):

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from mc2core.base.logs import job
-from mc2core.sources.download.eutilities import fetch_year
-from mc2core.sources.download.fetch import SourceFile, fetch
+from mc2papers.datasets.download.eutilities import fetch_year
+from mc2papers.datasets.download.fetch import SourceFile, fetch
 
 
 def main(snakemake):

@@ -1,7 +1,7 @@
 """Find who wrote the first revision of each article of a history dump."""
 
 from mc2core.base.logs import job
-from mc2core.sources.dumps.wikipedia import parse_first_writers
+from mc2papers.datasets.dumps.wikipedia import parse_first_writers
 
 
 def main(snakemake):

@@ -4,8 +4,8 @@ import logging
 
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.engines.running.files import fit_corpus
-from mc2core.engines.running.found import sentence
+from mc2core.inference.running.files import fit_corpus
+from mc2core.inference.running.summary import sentence
 
 
 def main(snakemake):

@@ -4,9 +4,9 @@ import logging
 
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.engines.running.files import fit_corpus
-from mc2core.engines.running.found import sentence
-from mc2core.experiments.uai2016.parts.curves import snapshot_times
+from mc2core.inference.running.files import fit_corpus
+from mc2core.inference.running.summary import sentence
+from mc2papers.uai2016.curves import snapshot_times
 
 
 def main(snakemake):

@@ -2,7 +2,7 @@
 
 from mc2core.base import storage
 from mc2core.base.logs import job
-from mc2core.experiments.icml2014.parts.sizes_fits import letters_of_size
+from mc2papers.icml2014.sizes_fits import letters_of_size
 
 
 def main(snakemake):

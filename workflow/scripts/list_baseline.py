@@ -1,7 +1,7 @@
 """List the files of PubMed's current baseline."""
 
 from mc2core.base.logs import job
-from mc2core.sources.download.listing import list_baseline
+from mc2papers.datasets.download.listing import list_baseline
 
 
 def main(snakemake):

@@ -2,7 +2,7 @@
 
 from mc2core.base import storage
 from mc2core.base.logs import job
-from mc2core.experiments.nips2012.times import time_documents
+from mc2papers.nips2012.times import time_documents
 
 
 def main(snakemake):

@@ -1,7 +1,7 @@
 """Turn one file of citations into a shard of those that the plan selects."""
 
 from mc2core.base.logs import job
-from mc2core.sources.dumps.pubmed import PNAS, Selection, parse_citations
+from mc2papers.datasets.dumps.pubmed import PNAS, Selection, parse_citations
 
 
 def main(snakemake):

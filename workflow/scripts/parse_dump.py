@@ -2,7 +2,7 @@
 
 from mc2core.base import storage
 from mc2core.base.logs import job
-from mc2core.sources.dumps.wikipedia import parse_pages
+from mc2papers.datasets.dumps.wikipedia import parse_pages
 
 
 def main(snakemake):

@@ -6,8 +6,8 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.base.logs import job
-from mc2core.engines.running.found import sentence_of_all
-from mc2core.experiments.report.face import write_face
+from mc2core.inference.running.summary import sentence_of_all
+from mc2papers.report.face import write_face
 
 
 def main(snakemake):

@@ -5,8 +5,8 @@ from pathlib import Path
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.experiments.uai2016.parts.curves import seconds_by_threads
-from mc2core.experiments.uai2016.parts.methods import method_of
+from mc2papers.uai2016.curves import seconds_by_threads
+from mc2papers.uai2016.methods import method_of
 
 
 def main(snakemake):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from mc2core.base.logs import job
-from mc2core.experiments import targets
+from mc2papers import targets
 
 
 def main(snakemake):

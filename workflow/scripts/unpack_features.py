@@ -1,7 +1,7 @@
 """Take the visual words out of NUS-WIDE's archive of features."""
 
 from mc2core.base.logs import job
-from mc2core.sources.formats.rar import unpack
+from mc2papers.datasets.formats.rar import unpack
 
 
 def main(snakemake):

@@ -1,8 +1,8 @@
 """Compile, on a tiny corpus, every kernel that fits and scores of the plan use."""
 
 from mc2core.base.logs import job
-from mc2core.engines.running.warm import warm_kernels
-from mc2core.experiments import plan
+from mc2papers import plan
+from mc2papers.warm_kernels import warm_kernels
 
 
 def main(snakemake):

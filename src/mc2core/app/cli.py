@@ -2,23 +2,18 @@
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 import new.jsonl --like fits/own/model.npz --out data/new
-mc2 corpus nips --real nips-corpus-20111211.zip --out data/nips
-mc2 fit data/nips/train --context author=dirichlet --iterations 100 --out fits/nips
-mc2 evaluate fits/nips/model.npz data/nips/test
-mc2 topics fits/nips/model.npz
-mc2 clusters fits/nips/model.npz data/nips/train
-mc2 describe fits/nips/model.npz data/nips/train --out fits/nips/found
-mc2 verify data/nips/train fits/nips/model.npz
+mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
+mc2 evaluate fits/own/model.npz data/new
+mc2 topics fits/own/model.npz
+mc2 clusters fits/own/model.npz data/own
+mc2 describe fits/own/model.npz data/own --out fits/own/found
+mc2 verify data/own fits/own/model.npz
 """
 
 from __future__ import annotations
 
 import argparse
-import atexit
 import json
-import logging
-import os
-import signal
 import sys
 from collections.abc import Sequence
 from importlib import metadata
@@ -26,33 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from mc2core.app import fit_command, import_command
-from mc2core.base import progress, stopping
-from mc2core.base.extras import MissingPackage
+from mc2core.app.commands import add_command, run
 from mc2core.base.progress import work
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
-    options = _parser().parse_args(arguments)
-    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    try:
-        with stopping.watching(), progress.showing(True):
-            code: int = options.run(options) or 0
-        sys.stdout.flush()
-    except BrokenPipeError:  # `mc2 topics ... | head` has read enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except (ValueError, OSError, MissingPackage) as error:
-        print(f"mc2: error: {error}", file=sys.stderr)
-        return 2
-    except MemoryError as error:
-        print(f"mc2: error: there is not enough memory{f': {error}' if str(error) else ''}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("mc2: stopped", file=sys.stderr)
-        return 130
-    return code
+    return run("mc2", _parser().parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -62,24 +37,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mc2core {metadata.version('mc2core')}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    corpus = _command(commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder")
-    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, w100, w1000, pubmed or aua")
-    corpus.add_argument(
-        "--real", metavar="FILE", type=Path, help="read this source file (nips) or folder (nuswide, aua)"
-    )
-    corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
-    corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
-    corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
-    corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
-
     import_command.add_options(
-        _command(commands, "import", import_command.run, "turn documents of your own into a corpus")
+        add_command(commands, "import", import_command.run, "turn documents of your own into a corpus")
     )
 
     text = (
         "fit a saved corpus; the same command goes on where a stopped one was, or a finished one of fewer --iterations"
     )
-    fit_command.add_options(_command(commands, "fit", fit_command.run, text))
+    fit_command.add_options(add_command(commands, "fit", fit_command.run, text))
 
     _add_readers(commands)
     return parser
@@ -87,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_readers(commands: Any) -> None:
     """What reads a model, or any file of ours."""
-    evaluate = _command(
+    evaluate = add_command(
         commands,
         "evaluate",
         _evaluate,
@@ -103,14 +68,16 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
 
-    topics = _command(commands, "topics", _topics, "print the topics of a model, the commonest first, tab-separated")
+    topics = add_command(commands, "topics", _topics, "print the topics of a model, the commonest first, tab-separated")
     topics.add_argument("model", type=Path, help="model.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
-    verify = _command(commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests")
+    verify = add_command(
+        commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests"
+    )
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
 
-    describe = _command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
+    describe = add_command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
     describe.add_argument("model", type=Path, help="model.npz")
     describe.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     describe.add_argument("--title", default="What the fit found", help="heading of the page")
@@ -120,7 +87,7 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
-    clusters = _command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
+    clusters = add_command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
     clusters.add_argument("model", type=Path, help="model.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
@@ -128,41 +95,19 @@ def _add_readers(commands: Any) -> None:
     clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
 
 
-def _command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-    parser.set_defaults(run=run)
-    return parser
-
-
 # Each command imports what it needs: `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
     """The model and the corpus that a command is about."""
     with work("reading the model and the corpus"):
         from mc2core.corpus import Corpus
-        from mc2core.model import Model
+        from mc2core.posterior import Model
 
         return Model.load(options.model), Corpus.load(options.corpus)
 
 
-def _corpus(options: argparse.Namespace) -> None:
-    from mc2core.sources.catalogue import prepare
-
-    with work(f"making the corpus {options.dataset}"):
-        about = prepare(
-            options.dataset,
-            options.out,
-            source="real" if options.real else "simulated",
-            seed=options.seed,
-            test_fraction=options.test_fraction,
-            settings={} if options.scale is None else {"scale": options.scale},
-            files={"files": [options.real]} if options.real else {},
-        )
-    print(json.dumps(about, indent=2, sort_keys=True))
-
-
 def _evaluate(options: argparse.Namespace) -> None:
-    from mc2core.model.perplexity import suited
-    from mc2core.model.scores import predicted_agreement
+    from mc2core.posterior.perplexity import suited
+    from mc2core.posterior.scores import predicted_agreement
 
     model, corpus = _read(options)
     names = options.estimator or [suited(model)]
@@ -187,7 +132,7 @@ def _was_fitted(model: Any, corpus: Any) -> bool:
 
 def _topics(options: argparse.Namespace) -> None:
     from mc2core.explore.topics import describe_topics
-    from mc2core.model import Model
+    from mc2core.posterior import Model
 
     with work("reading the model"):
         table = describe_topics(Model.load(options.model), options.words)
@@ -221,8 +166,8 @@ def _whole(path: Path) -> str:
     """What a file or folder of ours is; ValueError where it is not whole."""
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.engines.running import checkpoint
-    from mc2core.model import Model
+    from mc2core.inference.running import checkpoint
+    from mc2core.posterior import Model
 
     if path.is_dir():
         corpus = Corpus.load(path, verify=True)
@@ -238,7 +183,7 @@ def _clusters(options: argparse.Namespace) -> None:
     import numpy as np
     import pandas as pd
 
-    from mc2core.model.merging import merge_tree
+    from mc2core.posterior.merging import merge_tree
 
     model, corpus = _read(options)
     group = None if options.merge_to is None else merge_tree(model).cut(options.merge_to)

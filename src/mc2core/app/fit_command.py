@@ -13,9 +13,7 @@ _COMPILED = 10.0
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
-    parser.add_argument(
-        "corpus", type=Path, help="folder written by 'mc2 import', 'mc2 corpus' (its train) or Corpus.save"
-    )
+    parser.add_argument("corpus", type=Path, help="folder written by 'mc2 import' or Corpus.save")
     parser.add_argument(
         "--engine",
         help="gibbs, svi or fastex (default gibbs; its documents have topic proportions of their own unless --set "
@@ -74,10 +72,10 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
+        from mc2core.base.settings import parse_settings
         from mc2core.corpus import Corpus
-        from mc2core.engines.registry import DEFAULT_ENGINE, with_default_model
-        from mc2core.engines.running.files import fit_corpus
-        from mc2core.experiments.plan import parse_settings
+        from mc2core.inference.registry import DEFAULT_ENGINE, with_default_model
+        from mc2core.inference.running.files import fit_corpus
 
         corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
     for name, family in contexts.items():
@@ -132,7 +130,7 @@ def _length(provenance: Path) -> str:
 
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
     """What was found and what to do next, line by line."""
-    from mc2core.engines.running.found import sentence
+    from mc2core.inference.running.summary import sentence
 
     model, found, settings = options.out / "model.npz", provenance["found"], provenance["settings"]
     took = f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mc2core.sources.own.reading import LAYOUT, notes_of, read_own
+from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
-    from mc2core.model import Model
+    from mc2core.posterior import Model
 
 
 _FORMS = """\
@@ -107,9 +107,9 @@ def run(options: argparse.Namespace) -> None:
     """
     from mc2core.base import storage
     from mc2core.base.progress import work
+    from mc2core.corpus import datasheet
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.files import CORPUS_FILES
-    from mc2core.sources import datasheet
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if (options.out / "corpus.json").is_file():
@@ -143,7 +143,7 @@ def _size(folder: Path) -> str:
 
 def _load(path: Path) -> Corpus | Model:
     from mc2core.corpus import Corpus
-    from mc2core.model import Model
+    from mc2core.posterior import Model
 
     if not path.exists():
         raise ValueError(f"--like {path} is missing; a model (.npz) or the folder of a corpus is needed")

@@ -18,7 +18,7 @@ from mc2core.base import progress, stopping
 
 _PACKAGE = Path(__file__).parents[1]
 #: folders of the package of which no kernel uses anything: after an edit there, stored kernels stay valid
-WITHOUT_KERNELS = ("app", "experiments", "explore")
+WITHOUT_KERNELS = ("app", "explore")
 
 
 @functools.cache
@@ -94,7 +94,7 @@ class _Compiling(event.Listener):
 
 
 def _is_ours(event: event.Event) -> bool:
-    return str(event.data["dispatcher"].py_func.__module__).startswith("mc2core.")
+    return str(event.data["dispatcher"].py_func.__module__).startswith(("mc2core.", "mc2papers."))
 
 
 # numba lets one thread compile at a time

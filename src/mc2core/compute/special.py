@@ -2,7 +2,7 @@
 
 LLVM cannot vectorise calls to the C library, and numba's plain wheel has no vector mathematics of its own. These
 functions are straight-line arithmetic, so a loop over an array runs at several values a cycle. They are meant for
-loops inside compiled kernels; their error against exact values is tested (tests/compute/test_special.py).
+loops inside compiled kernels; their error against exact values is tested (tests/mc2core/compute/test_special.py).
 """
 
 from __future__ import annotations

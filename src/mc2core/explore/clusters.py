@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mc2core.explore.found import MOST_GROUPS, Found
 from mc2core.explore.words import often_enough, said, top_of, words_table
-from mc2core.model import clustering
+from mc2core.posterior import clustering
 
 N_DOCUMENTS = 10
 """Most typical documents of a node in the tables."""

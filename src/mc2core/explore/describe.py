@@ -11,7 +11,7 @@ from mc2core.corpus import Corpus
 from mc2core.explore import charts, page
 from mc2core.explore.found import Found
 from mc2core.explore.tables import tables_of, write_tables
-from mc2core.model import Model
+from mc2core.posterior import Model
 
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|merges)\.csv|index\.html"

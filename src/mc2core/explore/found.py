@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.corpus import Corpus
-from mc2core.model import Model
-from mc2core.model.merging import MergeTree, merge_tree
+from mc2core.posterior import Model
+from mc2core.posterior.merging import MergeTree, merge_tree
 
 MOST_GROUPS = 200
 """Unions are described where at most so many groups are left."""

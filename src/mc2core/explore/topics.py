@@ -13,7 +13,7 @@ from mc2core.explore.clusters import own_unit
 from mc2core.explore.coherence import coherence
 from mc2core.explore.found import Found
 from mc2core.explore.words import N_SHOWN, Top, often_enough, said, top_of, words_table
-from mc2core.model import Model
+from mc2core.posterior import Model
 
 N_BINS = 20
 """Steps of a trend, of equal width; whole numbers of fewer different values have a step each."""

@@ -1,6 +1,6 @@
 """Compiled posterior predictives of the families, for engines that go through documents one by one.
 
-Plain twins: ``Family.log_normaliser`` (A(eta + T) - A(eta)); tests/families/test_families.py compares the two.
+Plain twins: ``Family.log_normaliser`` (A(eta + T) - A(eta)); tests/mc2core/families/test_families.py compares the two.
 """
 
 from __future__ import annotations

@@ -1,0 +1,325 @@
+"""Rows of tables (JSON Lines, CSV, Parquet, Excel) and of folders of text files, each with its place for messages.
+
+Files come from anybody: lines and fields have a limit, text must be UTF-8, a row must have the fields of the header.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, cast
+
+from mc2core.base import excel, extras
+from mc2core.base.checks import did_you_mean, shown
+from mc2core.base.faults import BadRow, Fault
+
+MAX_LINE_BYTES = 32 * 2**20
+FOLDER = "folder"
+_SEPARATORS = (".csv", ".tsv")
+_BINARY = (".parquet", ".xlsx", "")
+_FOLDER_COLUMNS = ("text", "file", "folder")
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_TO_UTF8 = "text in another encoding is converted by iconv, from Latin-1: iconv -f latin1 -t utf-8 OLD > NEW"
+_BATCH_ROWS = 65_536
+
+Row = tuple[int, list[Any]]
+
+
+def read_rows(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[Row]:
+    """Yield (line, values of ``columns``) of a file with one of ENDINGS, or of a folder.
+
+    ``line`` is the line on which the row ends (of Parquet: its number from 1). Values are text in CSV, whatever JSON
+    holds in JSON Lines, with None for a key that is absent, and Python values in Parquet and Excel files. Blank lines
+    are skipped. A CSV file whose header has semicolons and no comma is separated by semicolons. Text may be compressed,
+    named .csv.gz. The rows of a folder are the files below it that are named .txt, in the order of their paths, with
+    the columns ``text``, ``file`` (its path in the folder) and ``folder`` (the name of the folder it lies in).
+
+    Raises
+    ------
+    ValueError
+        One sentence with file and line: not UTF-8, too long, not JSON, unfinished quotes, other fields than the
+        header's, a column that the header lacks (the nearest is named), or an ending that is not known.
+    MissingPackage
+        A Parquet or Excel file, and the package that reads it is not installed.
+    """
+    for place, values in rows_or_faults(path, columns):
+        if isinstance(values, Fault):
+            raise ValueError(f"{path}, {BadRow(place, None, values.message)}")
+        yield place, values
+
+
+def rows_or_faults(path: str | os.PathLike[str], columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    """:func:`read_rows` with a Fault in place of the values of a row that cannot be read."""
+    path = Path(path)
+    with _whole_gzip(path):
+        yield from READERS[_kind(path)](path, columns)
+
+
+def has_decimal_commas(path: str | os.PathLike[str]) -> bool:
+    """Whether numbers may have a comma for the point: in CSV that is separated by semicolons."""
+    path = Path(path)
+    with _whole_gzip(path):
+        return _kind(path) == ".csv" and _delimiter(path) == ";"
+
+
+def columns_of(path: str | os.PathLike[str]) -> list[str]:
+    """Columns of a file that :func:`read_rows` reads; of JSON Lines the keys of all records, which reads it through.
+
+    ValueError as there.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    if kind == FOLDER:
+        return list(_FOLDER_COLUMNS)
+    if kind == ".parquet":
+        with _whole_parquet(path):
+            import pyarrow.parquet as pq
+
+            return list(pq.read_schema(path).names)
+    if kind == ".xlsx":
+        return excel.header(path)
+    with _whole_gzip(path):
+        if kind in _SEPARATORS:
+            return _header(csv_rows(path, _delimiter(path)))
+        records = (record for _, record in _json_lines(path) if not isinstance(record, Fault))
+        return list(dict.fromkeys(key for record in records for key in record))
+
+
+def _kind(path: Path) -> str:
+    if path.is_dir():
+        return FOLDER
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    kind = name.suffix.lower()
+    if kind not in READERS or (name != path and kind in _BINARY):
+        raise ValueError(f"{path} has the ending {kind!r}; endings that can be read are {', '.join(ENDINGS)}")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    return kind
+
+
+@contextmanager
+def _whole_gzip(path: Path) -> Iterator[None]:
+    """Say of what gzip cannot read that the file is damaged."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(number from 1, line with its end) of a UTF-8 file; a byte order mark is dropped. ValueError for a bad line."""
+    for number, line in _lines(path):
+        if fault := _fault_of(line):
+            raise ValueError(f"{path}, line {number} {fault.message}; {fault.remedy}")
+        yield number, line
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """:func:`lines_of` where bytes that are not UTF-8 stand as halves of surrogate pairs."""
+    with _open(path) as stream:
+        number = 0
+        while line := stream.readline(MAX_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MAX_LINE_BYTES:
+                raise ValueError(
+                    f"{path}, line {number} has more than {MAX_LINE_BYTES} bytes, the most that is allowed"
+                )
+            yield number, line.decode("utf-8-sig" if number == 1 else "utf-8", errors="surrogateescape")
+
+
+def _fault_of(text: str) -> Fault | None:
+    """What is wrong with a text that was decoded with ``surrogateescape``."""
+    if text.isascii() or not (bad := _NOT_UTF8.search(text)):
+        return None
+    place = len(text[: bad.start()].encode()) + 1
+    return Fault(f"is not UTF-8 text: byte 0x{ord(bad[0]) - 0xDC00:02x} at place {place}", _TO_UTF8)
+
+
+def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    seen: set[str] = set()
+    has_record = False
+    for number, record in _json_lines(path):
+        if isinstance(record, Fault):
+            yield number, record
+            continue
+        has_record = True
+        seen.update(column for column in columns if column in record)
+        yield number, [record.get(column) for column in columns]
+    for column in columns:
+        if column not in seen and has_record:
+            raise ValueError(f"{path}: no record has the key {column!r}")
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
+    for number, line in _lines(path):
+        if line.isspace():
+            continue
+        if fault := _fault_of(line):
+            yield number, fault
+            continue
+        try:
+            record = json.loads(line, object_pairs_hook=_object, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+            yield number, Fault(f"is not one JSON object: {reason}")
+            continue
+        yield number, record if isinstance(record, dict) else Fault(f"holds {shown(record)}, not one JSON object")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"it has the key {shown(key)} twice")
+        found[key] = value
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number; use null where a value is missing")
+
+
+def _read_csv(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    rows = _csv_rows(path, _delimiter(path))
+    header = next(rows, (0, []))[1]
+    if isinstance(header, Fault):
+        raise ValueError(f"{path}, line 1 {header.message}")
+    places = find_columns(path, [name.strip() for name in header], columns)
+    for line, row in rows:
+        yield line, row if isinstance(row, Fault) else [row[place] for place in places]
+
+
+def _delimiter(path: Path) -> str:
+    """A tab in .tsv; in .csv a comma, or the semicolon where the header has some and no comma."""
+    name = path.with_suffix("") if path.suffix.lower() == ".gz" else path
+    if name.suffix.lower() == ".tsv":
+        return "\t"
+    header = next((line for _, line in _lines(path) if line.strip()), "")
+    try:
+        fields = next(csv.reader([header], delimiter=";"), [])
+    except csv.Error:  # the reader of rows says what is wrong
+        return ","
+    return ";" if len(fields) > 1 and "," not in "".join(fields) else ","
+
+
+def _header(rows: Iterator[Row]) -> list[str]:
+    _, names = next(rows, (0, []))
+    return [name.strip() for name in names]
+
+
+def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """(line on which it ends, fields) of each row of a CSV file, the header first; blank lines are skipped.
+
+    ValueError: not UTF-8, unfinished quotes, or a row of another length than the header.
+    """
+    for line, row in _csv_rows(path, delimiter):
+        if isinstance(row, Fault):
+            raise ValueError(f"{path}, line {line} {row.message}")
+        yield line, row
+
+
+def _csv_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str] | Fault]]:
+    """:func:`csv_rows` with a Fault for a row that cannot be read."""
+    # the limit is one for the whole process, and its default (128 KiB) is less than a long document
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_LINE_BYTES))
+    rows = csv.reader((line for _, line in _lines(path)), delimiter=delimiter, strict=True)
+    n_fields = 0
+    while True:
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            yield rows.line_num, Fault(f"is not CSV: {error}")
+            continue
+        if row is None:
+            return
+        fault = next((fault for field in row if (fault := _fault_of(field))), None)
+        n_fields = n_fields or len(row)
+        if fault:
+            yield rows.line_num, fault
+        elif row and len(row) != n_fields:
+            yield rows.line_num, Fault(f"has {len(row)} fields, but the header has {n_fields}")
+        elif row:
+            yield rows.line_num, row
+
+
+def _read_folder(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    find_columns(path, _FOLDER_COLUMNS, columns)
+    if (path / "corpus.json").is_file():
+        raise ValueError(f"{path} is a saved corpus already, not a folder of text files")
+    for file in sorted(one for one in path.rglob("*.txt") if one.is_file()):
+        name = file.relative_to(path)
+        place = f"file {str(name)!r}"
+        if file.stat().st_size > MAX_LINE_BYTES:
+            yield place, Fault(f"has more than {MAX_LINE_BYTES} bytes, the most that is allowed")
+            continue
+        text = file.read_bytes().decode("utf-8-sig", errors="surrogateescape")
+        values = {"text": text, "file": name.as_posix(), "folder": name.parent.name}
+        yield place, _fault_of(text) or [values[column] for column in columns]
+
+
+def _read_parquet(path: Path, columns: Sequence[str]) -> Iterator[Row]:
+    with _whole_parquet(path):
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(path) as file:
+            find_columns(path, file.schema_arrow.names, columns)
+            number = 0
+            for batch in file.iter_batches(_BATCH_ROWS, columns=list(columns)):
+                for values in zip(*(batch.column(name).to_pylist() for name in columns), strict=True):
+                    number += 1
+                    yield number, list(values)
+
+
+@contextmanager
+def _whole_parquet(path: Path) -> Iterator[None]:
+    """Ask for pyarrow, and say of what it cannot read that the file is damaged."""
+    extras.require("pyarrow", extra="parquet", purpose=path)
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is not a whole Parquet file: {' '.join(str(error).split())}") from None
+
+
+def _read_excel(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, list[Any] | Fault]]:
+    places = find_columns(path, excel.header(path), columns)
+    for line, row in excel.rows(path):
+        yield line, [row[place] if place < len(row) else None for place in places]
+
+
+def find_columns(path: Path, header: Sequence[str], columns: Sequence[str]) -> list[int]:
+    """Where ``columns`` stand in a header. ValueError: no header, a name that it has twice, a column that it lacks."""
+    if not header:
+        raise ValueError(f"{path} is empty; its first line must name the columns")
+    for i, name in enumerate(header):
+        if name in header[:i]:
+            raise ValueError(f"{path} has the column {name!r} twice")
+    for column in columns:
+        if column not in header:
+            hint = did_you_mean(column, header)
+            raise ValueError(f"{path} has no column {column!r}{hint} (columns: {', '.join(header)[:200]!r})")
+    return [header.index(column) for column in columns]
+
+
+READERS = {
+    ".jsonl": _read_json_lines,
+    ".ndjson": _read_json_lines,
+    ".csv": _read_csv,
+    ".tsv": _read_csv,
+    ".parquet": _read_parquet,
+    ".xlsx": _read_excel,
+    FOLDER: _read_folder,
+}
+ENDINGS = [ending for ending in READERS if ending != FOLDER]

@@ -1,0 +1,154 @@
+"""The datasheet of a corpus: what is in it, what was left out and why, beside the counts the paper prints."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base import storage
+from mc2core.base.records import csv_rows
+from mc2core.corpus import Corpus
+from mc2core.corpus.building.counts import Dropped
+
+#: names of words and of values that a sheet shows
+_MOST_FREQUENT = 10
+PAPER_COLUMNS = ("dataset", "quantity", "count", "source")
+
+
+@dataclass(frozen=True)
+class PaperCount:
+    """A count that a paper prints, as it prints it ("1.1 million"), and where."""
+
+    count: str
+    source: str
+
+
+def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, PaperCount]:
+    """The rows of one dataset from a CSV of ``PAPER_COLUMNS``: ``{quantity: count and source}``.
+
+    ValueError: another header, a row of another length, or a quantity given twice.
+    """
+    path = Path(path)
+    found: dict[str, PaperCount] = {}
+    rows = csv_rows(path)
+    if tuple(next(rows, (0, []))[1]) != PAPER_COLUMNS:
+        raise ValueError(f"{path}: the header must be {','.join(PAPER_COLUMNS)}")
+    for line, (name, quantity, count, source) in rows:
+        if name == dataset:
+            if quantity in found:
+                raise ValueError(f"{path}, line {line} gives {dataset}, {quantity} a second time")
+            found[quantity] = PaperCount(count, source)
+    return found
+
+
+def quantities(corpus: Corpus) -> dict[str, str]:
+    """What a datasheet says of a corpus, ready to print: sizes, then each context, then labels.
+
+    A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
+    values there are, how many a document has, and the share of documents without any; numeric contexts give their
+    range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
+    """
+    lengths = corpus.document_lengths
+    sheet = {
+        "documents": f"{corpus.n_documents:,}",
+        "words": f"{corpus.n_words:,}",
+        "tokens": f"{corpus.n_tokens:,}",
+        "tokens a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
+        "documents without a word": _share(int((lengths == 0).sum()), corpus.n_documents),
+    }
+    if corpus.has_vocabulary:
+        totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+        sheet["words: most frequent"] = _most_frequent(totals, corpus.vocabulary)
+    if "part" in corpus.documents:
+        for part, number in corpus.documents["part"].value_counts(sort=False).items():
+            sheet[f"{part} documents"] = f"{number:,}"
+    for name, context in corpus.contexts.items():
+        present = ~corpus.missing(name)
+        if sp.issparse(context):
+            spread = np.bincount(context.indices, minlength=context.shape[1])
+            sheet[f"{name}: values"] = f"{context.shape[1]:,}"
+            sheet[f"{name}: values with one document"] = f"{(spread == 1).sum():,}"
+            counts = np.diff(context.indptr)[present]
+            if name in corpus.context_names:
+                sheet[f"{name}: most frequent"] = _most_frequent(spread, corpus.context_names[name])
+            sheet[f"{name}: distinct values a document"] = f"{counts.mean():.2f}" if len(counts) else "-"
+        else:
+            mean, sd = corpus.units.get(name, (0.0, 1.0))
+            values = np.asarray(context)[present] * sd + mean
+            sheet[f"{name}: range"] = f"{values.min():.6g} to {values.max():.6g}" if len(values) else "-"
+        sheet[f"{name}: missing"] = _share(int((~present).sum()), corpus.n_documents)
+    if corpus.labels is not None:
+        used = corpus.labels.indices if sp.issparse(corpus.labels) else corpus.labels
+        sheet["labels in use"] = f"{len(np.unique(used)):,}"
+    return sheet
+
+
+def _most_frequent(numbers: np.ndarray, names: Sequence[str]) -> str:
+    """The names with the highest numbers, each with its own: "ann (12), bob (7)"; of equal ones the first."""
+    places = np.argsort(-numbers, kind="stable")[:_MOST_FREQUENT].tolist()
+    shown = {place: " ".join(names[place].split()) for place in places if numbers[place]}
+    listed = ", ".join(
+        f"{name if len(name) <= 40 else name[:37] + '...'} ({numbers[place]:,.0f})" for place, name in shown.items()
+    )
+    return listed or "-"
+
+
+def _share(number: int, total: int) -> str:
+    return f"{number:,} ({100 * number / total:.1f}%)"
+
+
+def write(
+    path: str | os.PathLike[str],
+    title: str,
+    source: str,
+    corpus: Corpus,
+    dropped: Sequence[Dropped] = (),
+    warnings: Sequence[str] = (),
+    paper: Mapping[str, PaperCount] | None = None,
+    notes: Sequence[str] = (),
+    files: Mapping[str, Mapping[str, int]] | None = None,
+) -> None:
+    """Write ``datasheet.md``, whole or not at all.
+
+    Parameters
+    ----------
+    source : where the data came from: "real, ...", "real excerpt, ...", "simulated, ...".
+    dropped : what the reader left out; nothing at all is said as such.
+    warnings : what a reader of the figures must know, such as a truncated file that was accepted.
+    paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too. Nothing: the table has
+        no columns for it.
+    notes : how things were counted. files : what was in each file, ``{file: {what: number}}``.
+    """
+    ours, paper = quantities(corpus), paper or {}
+    names = [*ours, *(name for name in paper if name not in ours)]
+    table = [["quantity", "here"], ["---", "---"], *([name, ours.get(name, "-")] for name in names)]
+    if paper:
+        printed = [paper.get(name, PaperCount("", "")) for name in names]
+        beside = [("paper", "source in the paper"), ("---", "---"), *((one.count, one.source) for one in printed)]
+        table = [[*row, *more] for row, more in zip(table, beside, strict=True)]
+    lines = [f"# {title}", "", f"Source: {_cell(source)}", ""]
+    lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
+    lines += ["", "## Left out", ""]
+    kept = [one for one in dropped if one.number]
+    lines += [f"- {_cell(str(one))}" for one in kept] or ["Nothing."]
+    if notes:
+        lines += ["", "## How it was counted", "", *(f"- {_cell(one)}" for one in notes)]
+    if files:
+        columns = sorted({what for counts in files.values() for what in counts})
+        lines += ["", "## Files", "", f"| file | {' | '.join(map(_cell, columns))} |", "|---|" + "---|" * len(columns)]
+        for file, counts in files.items():
+            lines.append("| " + " | ".join([_cell(file), *(f"{counts.get(what, 0):,}" for what in columns)]) + " |")
+    if warnings:
+        lines += ["", "## Warnings", "", *(f"- {_cell(one)}" for one in warnings)]
+    with storage.replacing(path) as stream:
+        stream.write("\n".join(lines) + "\n")
+
+
+def _cell(text: str) -> str:
+    """Text on one line that cannot break a table."""
+    return " ".join(text.split()).replace("|", "\\|")

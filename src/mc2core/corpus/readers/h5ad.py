@@ -1,0 +1,250 @@
+"""AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` as contexts.
+
+The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
+h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library itself, and Python with
+it: :func:`rehearse` finds out in a process of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.base import extras
+from mc2core.base.checks import did_you_mean
+from mc2core.corpus import Corpus
+from mc2core.corpus.building.cells import parse_date
+from mc2core.corpus.building.columns import ContextColumn
+
+if TYPE_CHECKING:
+    import h5py
+
+#: Data sets that inflate beyond this are bombs; counts of single cells reach about 20.
+MAX_RATIO = 1000
+_SMALL_BYTES = 2**14
+
+
+def read(
+    path: str | os.PathLike[str],
+    contexts: Mapping[str, ContextColumn] | None = None,
+    labels: str | None = None,
+    layer: str | None = None,
+    optional: Collection[str] = (),
+    date_format: str | None = None,
+) -> Corpus:
+    """Read the counts of an AnnData file.
+
+    Parameters
+    ----------
+    contexts : ``{name: column of obs}``; kind "number", "date" (years, or text that is a date: AnnData stores no other
+        dates), or "bag" for a column of categories or text (one name a cell).
+    labels : column of obs with the true groups.
+    layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
+    optional : columns that obs may lack; their contexts are left out then, and so are labels where a cell lacks one.
+    date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
+
+    Returns
+    -------
+    Corpus
+        ``documents["id"]`` and the vocabulary are the index names of obs and var.
+
+    Raises
+    ------
+    ValueError
+        One sentence: the file is damaged or of another layout, a column is missing (the nearest is named) or of another
+        kind, or a value is not a count.
+    MissingPackage
+        h5py is not installed.
+    """
+    path = Path(path)
+    contexts = contexts or {}
+    for one in contexts.values():
+        if one.kind not in ("number", "date", "bag"):
+            raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind {one.kind!r}")
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    extras.require("h5py", extra="anndata", purpose=path)
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            return _read(path, file, contexts, labels, layer, optional, date_format)
+    except (
+        OSError,
+        KeyError,
+        RuntimeError,
+        AttributeError,
+        TypeError,
+        IndexError,
+        OverflowError,
+        MemoryError,
+    ) as error:
+        # h5py reports damage and unexpected types of node by any of these
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ValueError(f"{path} is not a whole AnnData file: {reason}") from error
+
+
+_REHEARSAL = """
+import json, sys
+from mc2core.corpus.building.columns import ContextColumn
+from mc2core.corpus.readers import h5ad
+path, contexts, *rest = json.loads(sys.argv[1])
+h5ad.read(path, {name: ContextColumn(**one) for name, one in contexts.items()}, *rest)
+"""
+
+
+def rehearse(
+    path: str | os.PathLike[str],
+    contexts: Mapping[str, ContextColumn] | None = None,
+    labels: str | None = None,
+    layer: str | None = None,
+    optional: Collection[str] = (),
+    date_format: str | None = None,
+) -> None:
+    """:func:`read` with the same arguments, in another process and for nothing: ValueError where it kills that process.
+
+    What else may be wrong is left for :func:`read` to tell.
+    """
+    columns = {name: dataclasses.asdict(one) for name, one in (contexts or {}).items()}
+    arguments = json.dumps([str(path), columns, labels, layer, list(optional), date_format])
+    done = subprocess.run([sys.executable, "-c", _REHEARSAL, arguments], capture_output=True, check=False)
+    if done.returncode < 0:
+        raise ValueError(f"{path} is damaged: reading it kills the HDF5 library (signal {-done.returncode})")
+
+
+def _read(
+    path: Path,
+    file: h5py.File,
+    contexts: Mapping[str, ContextColumn],
+    labels: str | None,
+    layer: str | None,
+    optional: Collection[str],
+    date_format: str | None,
+) -> Corpus:
+    obs, var = file["obs"], file["var"]
+    contexts = {name: one for name, one in contexts.items() if one.column in obs or one.column not in optional}
+    if labels in optional and labels not in obs:
+        labels = None
+    cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
+    content = _matrix(path, _child(path, file["layers"], layer) if layer else file["X"], (len(cells), len(genes)))
+    values: dict[str, Any] = {}
+    names: dict[str, list[str]] = {}
+    for name, one in contexts.items():
+        column = _column(path, _child(path, obs, one.column), one.column, len(cells))
+        if one.kind == "number":
+            if column.dtype.kind not in "biuf":
+                raise ValueError(f"{path}: obs column {one.column!r} holds text; kind 'number' needs numbers")
+            values[name] = column.astype(np.float64)
+        elif one.kind == "date":
+            values[name] = _dates(path, column, one.column, date_format)
+        else:
+            codes, names[name] = _codes(column)
+            kept = np.flatnonzero(codes >= 0)
+            ones = np.ones(len(kept), np.int32)
+            values[name] = sp.csr_matrix((ones, (kept, codes[kept])), shape=(len(cells), len(names[name])))
+    group, label_names = None, None
+    if labels is not None:
+        group, label_names = _codes(_column(path, _child(path, obs, labels), labels, len(cells)))
+        if labels in optional and (group < 0).any():
+            group, label_names = None, None
+        elif (group < 0).any():
+            cell = int(np.flatnonzero(group < 0)[0]) + 1
+            raise ValueError(f"{path}: obs column {labels!r} is missing in row {cell}; each document needs a label")
+    return Corpus(
+        content,
+        genes,
+        contexts=values,
+        labels=group,
+        documents=pd.DataFrame({"id": cells}),
+        context_names=names,
+        label_names=label_names,
+    )
+
+
+def _matrix(path: Path, node: Any, expected: tuple[int, int]) -> sp.csr_matrix:
+    kind = node.attrs.get("encoding-type", "array")
+    shape = tuple(map(int, node.shape if kind == "array" else node.attrs.get("shape", ())))
+    if shape != expected:
+        raise ValueError(f"{path}: the matrix is {shape}, but obs has {expected[0]} rows and var {expected[1]}")
+    if kind == "array":
+        return sp.csr_matrix(_values(node))
+    if kind not in ("csr_matrix", "csc_matrix"):
+        raise ValueError(f"{path}: the matrix is encoded as {kind!r}; array, csr_matrix and csc_matrix can be read")
+    make = sp.csr_matrix if kind == "csr_matrix" else sp.csc_matrix
+    matrix = make(tuple(_values(node[part]) for part in ("data", "indices", "indptr")), shape=shape)
+    # the constructor leaves the indices unchecked, and a forged one would be followed into other memory
+    matrix.check_format(full_check=True)
+    return matrix.tocsr()
+
+
+def _child(path: Path, group: Any, name: str) -> Any:
+    if name not in group:
+        raise ValueError(f"{path}: {group.name.strip('/')} has no {name!r}{did_you_mean(name, group)}")
+    return group[name]
+
+
+def _values(node: Any, as_text: bool = False) -> Any:
+    """All values of a dataset, unless it claims far more than its file could hold."""
+    if node.nbytes > MAX_RATIO * max(os.path.getsize(node.file.filename), _SMALL_BYTES):
+        raise OverflowError(f"{node.name} claims {node.nbytes} bytes, more than {MAX_RATIO} times the file")
+    return (node.asstr() if as_text else node)[()]
+
+
+def _strings(node: Any) -> list[str]:
+    return [str(one) for one in _values(node, as_text=True)]
+
+
+def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
+    """A column of obs: numbers (NaN: missing), or objects of text (None: missing)."""
+    kind = node.attrs.get("encoding-type", "array")
+    if kind == "categorical":
+        categories = _column(path, node["categories"], name, len(node["categories"]))
+        codes = _values(node["codes"])
+        if codes.min(initial=-1) < -1 or codes.max(initial=-1) >= len(categories):
+            raise ValueError(f"{path}: obs column {name!r} has the category {codes.max()}, but {len(categories)} names")
+        text = np.array([str(one) for one in categories.tolist()] + [None], dtype=object)
+        column = text[codes]
+    elif kind.startswith("nullable"):
+        numbers = node["values"]
+        is_text = kind.endswith("array")
+        column = _values(numbers, as_text=is_text).astype(object if is_text else np.float64)
+        column[_values(node["mask"])] = None if column.dtype == object else np.nan
+    elif kind == "string-array" or node.dtype.kind in "OSU":
+        column = np.array(_strings(node), dtype=object)
+    else:
+        column = np.asarray(_values(node))
+    if column.shape != (length,):
+        raise ValueError(f"{path}: obs column {name!r} has the shape {column.shape}; {length} values are needed")
+    return column
+
+
+def _dates(path: Path, column: np.ndarray, name: str, form: str | None) -> np.ndarray:
+    """(J,) years and their fractions, NaN where missing."""
+    years, faults = np.full(len(column), np.nan), []
+    for row, value in enumerate(column.tolist()):
+        try:
+            years[row] = parse_date(value, form)
+        except ValueError as error:
+            faults.append(f"row {row + 1}: {error}")
+    if faults:
+        others = f"; nor can {len(faults) - 1} more" if len(faults) > 1 else ""
+        raise ValueError(f"{path}: obs column {name!r} cannot be read as dates, {faults[0]}{others}")
+    return years
+
+
+def _codes(column: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Number of each value's name, -1 where missing, and the names in alphabetical order."""
+    codes, names = pd.factorize(
+        np.array([None if pd.isna(one) else str(one) for one in column], dtype=object), sort=True
+    )
+    return codes.astype(np.int64), [str(name) for name in names]

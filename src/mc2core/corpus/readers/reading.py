@@ -1,0 +1,142 @@
+"""Documents of your own: a reader for every form of file, and what an earlier import says of a new one."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mc2core.base.checks import whole
+
+if TYPE_CHECKING:
+    from mc2core.corpus import Corpus
+    from mc2core.corpus.building.counts import Dropped
+    from mc2core.corpus.building.rows import BadRows
+    from mc2core.corpus.following import Followed
+
+_DOCWORD = re.compile(r".*\.txt(\.gz)?")
+_COLUMNS = (
+    *("text", "bag", "counts", "contexts", "tokeniser", "stop_words", "min_letters", "ngrams"),
+    *("separators", "date_format", "word_counts", "labels", "id", "keep"),
+)
+#: settings that each form of input takes
+_SETTINGS = {
+    "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
+    "UCI bag-of-words": ("vocabulary",),
+    "AnnData": ("contexts", "labels", "layer", "date_format"),
+}
+#: all of them
+LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
+
+
+def read_own(
+    path: Path, settings: Mapping[str, Any], like: Followed | None = None, bad: BadRows | None = None
+) -> tuple[Corpus, list[Dropped]]:
+    """Read a file of any form, or a folder of text files; its name tells which.
+
+    Parameters
+    ----------
+    settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each.
+        ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
+        "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
+        ``skip_bad``: so many bad rows of a table are left out.
+    like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
+        columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
+        the same form, the file's columns are known too; those that are given stand in their place, a context's under
+        its name in ``like``, "[NAME=]COLUMN" taking its kind as well. Where it does not, columns are given as ever. A
+        context, labels, id or kept column that the file lacks and that is not given is left out and told; the context
+        is missing in every document.
+    bad : takes up the bad rows of a table.
+
+    Returns
+    -------
+    corpus : documents in the order of the file; its ``imported`` says how they were read.
+    dropped : what was left out and why, unknown words and values among it.
+
+    Raises
+    ------
+    ValueError
+        A setting that the form has no use for or that ``like`` has decided, what the reader finds wrong, or documents
+        without any word of ``like``.
+    """
+    from mc2core.corpus import Corpus, following
+    from mc2core.corpus.building.columns import CONTENT_KINDS
+    from mc2core.corpus.building.rows import BadRows
+    from mc2core.corpus.building.settings import ANNDATA, TABLE, UCI, complete, stored
+
+    name = "" if path.is_dir() else path.name.lower()
+    form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
+    given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
+    for setting in given:
+        if setting not in _SETTINGS[form]:
+            raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
+    if "stop_words" in given:
+        given["stop_words"] = _stop_words(given["stop_words"])
+    pattern = None if like is None else following.pattern_of(like)
+    used, optional = (given, set[str]()) if pattern is None else following.follow(pattern, form, given)
+    if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
+        used = {"text": "text"} | used
+    if form == TABLE:
+        used = complete(used)
+    bad = BadRows() if bad is None else bad
+    bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
+    corpus, dropped = _read(path, form, used, optional, bad)
+    corpus.imported = stored(form, used)
+    if pattern is None:
+        return corpus, dropped
+    gone = following.lacking(corpus, used, optional)
+    corpus, unknown = following.conform(Corpus, corpus, pattern)
+    return corpus, [*dropped, *unknown, *gone]
+
+
+def _read(
+    path: Path, form: str, settings: Mapping[str, Any], optional: set[str], bad: BadRows
+) -> tuple[Corpus, list[Dropped]]:
+    """The file as it is; ``optional`` columns may be absent."""
+    from mc2core.corpus.building.settings import ANNDATA, UCI, layout_of, parse_contexts, rule_of
+    from mc2core.corpus.readers import h5ad, table, uci
+
+    if form == ANNDATA:
+        labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
+        arguments = path, parse_contexts(settings.get("contexts", ())), labels, layer, sorted(optional), date_format
+        h5ad.rehearse(*arguments)
+        return h5ad.read(*arguments), []
+    if form == UCI:
+        return uci.read(path, settings.get("vocabulary")), []
+    vocabulary = table.read_vocabulary(settings["vocabulary"]) if "vocabulary" in settings else None
+    return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad)
+
+
+def _stop_words(wanted: str) -> str | list[str]:
+    """A language or "none" as it is, a file as its words."""
+    from mc2core.corpus.readers import table
+
+    is_file = isinstance(wanted, str) and (Path(wanted).suffix or os.sep in wanted)
+    return table.read_vocabulary(wanted) if is_file else wanted
+
+
+def notes_of(corpus: Corpus) -> list[str]:
+    """How words were made of the documents, for a datasheet."""
+    from mc2core.corpus.building.tokens import has_pairs
+
+    settings = (corpus.imported or {}).get("settings", {})
+    notes = []
+    if "text" in settings:
+        rule = {
+            "unicode": "letters, marks and digits of any script, lower case, an apostrophe inside kept",
+            "a-z": "letters a-z, lower case, accents dropped",
+        }[settings["tokeniser"]]
+        stop_words = settings.get("stop_words", "english")
+        left_out = "a list of its own" if isinstance(stop_words, list) else stop_words
+        notes.append(f"words are runs of {rule}; stop words: {left_out}")
+    if "text" in settings and settings["tokeniser"] == "unicode" and has_pairs(corpus.vocabulary):
+        notes.append(
+            "scripts without spaces (Chinese, Japanese, Thai, Lao, Khmer, Burmese) are counted as overlapping pairs of "
+            "characters, not as words"
+        )
+    if settings.get("word_counts", "raw") != "raw":
+        times = {"presence": "once", "log": "1 + floor(log2 n) times, n being how often it is there"}
+        notes.append(f"each word of a document is counted {times[settings['word_counts']]}")
+    return notes

@@ -1,0 +1,55 @@
+"""Your own documents: a table with one document to a row, or a folder of text files, becomes a Corpus.
+
+JSON Lines, CSV, TSV, Parquet and Excel files are read in one pass (:mod:`mc2core.base.records`); only counts
+are held in memory, eight bytes for each distinct word of a document. What cells may hold is said in
+:mod:`mc2core.corpus.building.columns`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mc2core.base.checks import shown
+from mc2core.base.records import columns_of, has_decimal_commas, lines_of, rows_or_faults
+from mc2core.corpus import Corpus
+from mc2core.corpus.building.columns import Layout
+from mc2core.corpus.building.counts import Dropped, VocabularyRule
+from mc2core.corpus.building.rows import BadRows, corpus_of_rows
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    layout: Layout,
+    vocabulary: Sequence[str] | None = None,
+    rule: VocabularyRule | None = None,
+    bad: BadRows | None = None,
+) -> tuple[Corpus, list[Dropped]]:
+    """Read a file, or a folder of text files, by :func:`mc2core.corpus.building.rows.corpus_of_rows`, which see.
+
+    ValueError names the file, and line and column of each bad row.
+    """
+    path = Path(path)
+    if layout.optional:
+        layout = layout.among(columns_of(path), str(path))
+    rows = rows_or_faults(path, layout.columns)
+    return corpus_of_rows(Corpus, str(path), rows, layout, vocabulary, rule, bad, has_decimal_commas(path))
+
+
+def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
+    """Words, one to a line. ValueError names the line of a blank one or of one that comes a second time."""
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    words: dict[str, int] = {}
+    for number, line in lines_of(path):
+        word = line.strip()
+        if not word:
+            raise ValueError(f"{path}, line {number} is blank; each line is one word")
+        if word in words:
+            raise ValueError(f"{path}, line {number} repeats the word {shown(word)} of line {words[word]}")
+        words[word] = number
+    if not words:
+        raise ValueError(f"{path} has no word")
+    return list(words)

@@ -1,0 +1,144 @@
+"""The bag-of-words format of the UCI repository: ``docword.<name>.txt[.gz]`` beside ``vocab.<name>.txt``.
+
+docword has three lines of one number (documents, words, entries) and then an entry to a line: document, word, count,
+documents and words numbered from 1. It has no contexts and no labels.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base import memory
+from mc2core.corpus import Corpus
+from mc2core.corpus.readers.table import read_vocabulary
+
+_BLOCK_BYTES = 1 << 22
+_MAX_SIZE = 2**31 - 1
+_SHORTEST_ENTRY = 5  # bytes: "1 1 1"
+#: documents without a word, at most: a header may not claim any number of them
+MOST_EMPTY = 10_000_000
+# possessive: a block is matched without the state that giving back would need
+_ENTRIES = re.compile(rb"(?:[0-9]{1,10} [0-9]{1,10} [0-9]{1,10}[ \t]*\r?\n)*+")
+
+
+def read(path: str | os.PathLike[str], vocabulary: str | os.PathLike[str] | None = None) -> Corpus:
+    """Read a docword file.
+
+    Parameters
+    ----------
+    path : the docword file, plain or compressed by gzip.
+    vocabulary : the vocab file; None: ``vocab.<name>.txt`` beside ``docword.<name>.txt``.
+
+    Raises
+    ------
+    ValueError
+        One sentence with file and line: not three whole numbers, more announced than the file or the memory can hold,
+        a document or word outside what the first lines say, an entry given twice, another number of entries, a
+        vocabulary of another length, a damaged gzip.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is missing")
+    words = read_vocabulary(_vocabulary_beside(path) if vocabulary is None else vocabulary)
+    try:
+        with _open(path) as stream:
+            n_documents, n_words, n_entries = (_size(path, stream, line) for line in (1, 2, 3))
+            if n_words != len(words):
+                raise ValueError(f"{path} announces {n_words} words, but the vocabulary has {len(words)}")
+            _check_sizes(path, stream, n_documents, n_entries)
+            blocks: list[np.ndarray] = []
+            n_read = 0
+            for block in _entries(path, stream):
+                n_read += len(block)
+                if n_read > n_entries:
+                    raise ValueError(f"{path} has more than the {n_entries} entries that line 3 announces")
+                for column, lowest, highest, what in (
+                    (0, 1, n_documents, "document"),
+                    (1, 1, n_words, "word"),
+                    (2, 0, _MAX_SIZE, "count"),
+                ):
+                    bad = np.flatnonzero((block[:, column] < lowest) | (block[:, column] > highest))
+                    if len(bad):
+                        raise ValueError(
+                            f"{path}, line {4 + n_read - len(block) + bad[0]} has the {what} {block[bad[0], column]}; "
+                            f"it must lie between {lowest} and {highest}"
+                        )
+                blocks.append(block.astype(np.int32))
+    except (OSError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is damaged or cut off: {error or type(error).__name__}") from error
+    if n_read != n_entries:
+        raise ValueError(f"{path} has {n_read} entries, but line 3 announces {n_entries}")
+    row, column, count = np.concatenate([*blocks, np.empty((0, 3), np.int32)]).T
+    content = sp.csr_matrix((count, (row - 1, column - 1)), shape=(n_documents, n_words))
+    content.sum_duplicates()
+    if content.nnz != n_entries:
+        raise ValueError(f"{path} gives {n_entries - content.nnz} words of a document a second time")
+    return Corpus(content, words)
+
+
+def _vocabulary_beside(path: Path) -> Path:
+    match = re.fullmatch(r"docword\.(.+)\.txt(?:\.gz)?", path.name)
+    if match is None:
+        raise ValueError(f"{path} is not named docword.<name>.txt or .txt.gz, so its vocabulary file must be given")
+    return path.with_name(f"vocab.{match[1]}.txt")
+
+
+def _open(path: Path) -> IO[bytes]:
+    with path.open("rb") as stream:
+        is_gzip = stream.read(2) == b"\x1f\x8b"
+    return cast(IO[bytes], gzip.open(path)) if is_gzip else path.open("rb")
+
+
+def _size(path: Path, stream: IO[bytes], line: int) -> int:
+    found = stream.readline(100).strip()
+    if not re.fullmatch(rb"[0-9]{1,10}", found) or int(found) > _MAX_SIZE:
+        raise ValueError(f"{path}, line {line} is {found[:40]!r}; one whole number up to {_MAX_SIZE} is needed")
+    return int(found)
+
+
+def _check_sizes(path: Path, stream: IO[bytes], n_documents: int, n_entries: int) -> None:
+    """ValueError where the first lines announce more than can follow, or than there is memory for."""
+    if n_documents > n_entries + MOST_EMPTY:
+        raise ValueError(
+            f"{path} announces {n_documents} documents but {n_entries} entries; "
+            f"at most {MOST_EMPTY} documents may be empty"
+        )
+    if not isinstance(stream, gzip.GzipFile):
+        n_entries = min(n_entries, path.stat().st_size // _SHORTEST_ENTRY)
+    # row pointers and entries, and both again while they are put in order
+    memory.need(24 * n_documents + 32 * n_entries, f"the corpus that {path} announces", "it cannot be read here")
+
+
+def _entries(path: Path, stream: IO[bytes]) -> Iterator[np.ndarray]:
+    """(n, 3) int64 blocks of (document, word, count)."""
+    line, rest = 4, b""
+    while block := stream.read(_BLOCK_BYTES):
+        text = rest + block
+        # the last line is kept for later: it may go on, or be followed by nothing but blank lines
+        end = text.rstrip().rfind(b"\n") + 1
+        text, rest = text[:end], text[end:]
+        if len(rest) > 1000:
+            raise ValueError(f"{path} has a line of more than 1000 bytes; 'document word count' is needed")
+        yield _parse(path, text, line)
+        line += text.count(b"\n")
+    if rest.strip():
+        yield _parse(path, rest.rstrip() + b"\n", line)
+
+
+def _parse(path: Path, text: bytes, line: int) -> np.ndarray:
+    match = _ENTRIES.match(text)
+    end = match.end() if match else 0
+    if end < len(text):
+        found = text[end : end + 200].split(b"\n")[0].strip()
+        line += text.count(b"\n", 0, end)
+        raise ValueError(f"{path}, line {line} is {found[:60]!r}, not 'document word count' in whole numbers")
+    return np.array(text.split(), dtype=np.int64).reshape(-1, 3)

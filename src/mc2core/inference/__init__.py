@@ -1,0 +1,22 @@
+"""Inference engines: settings in, models out (see ``base``)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mc2core.inference.fastex.engine import FastEx
+    from mc2core.inference.gibbs.engine import Gibbs
+    from mc2core.inference.svi.engine import SVI
+
+__all__ = ["SVI", "FastEx", "Gibbs"]
+
+# loaded when first asked for: one engine's kernels need not wait for another's
+_HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,0 +1,170 @@
+"""The contract between an engine and the one loop that runs every engine."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.base.checks import whole
+from mc2core.corpus import Corpus
+from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.posterior import Model, Sample
+
+
+class State(ABC):
+    """Everything the next step needs, and nothing else; ``step`` changes it in place.
+
+    Every state has ``cluster``, (J,) int: the cluster of each document now, and ``progress``, the share of the current
+    iteration that is done: 0 between two iterations.
+    """
+
+    cluster: np.ndarray
+    progress: float = 0.0
+
+    @abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The state as named plain arrays, for a checkpoint. No copy is needed."""
+
+
+class Engine(ABC):
+    """An inference algorithm: settings only, no data. Constructors take keywords only.
+
+    One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All randomness of it is
+    keyed by (seed, purpose, iteration, document), so the state alone continues a run bit for bit.
+    """
+
+    #: name in configuration files and in the registry
+    name: ClassVar[str]
+    #: whether a model averages over samples of several iterations, or holds the last state only
+    keeps_samples: ClassVar[bool]
+    #: sweeps or epochs of a run that names no number of them
+    default_iterations: ClassVar[int]
+
+    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the settings
+    finds: Sequence[str] = ("clusters", "topics")
+    threads: int = 1
+    contexts: dict[str, Family]
+
+    def __repr__(self) -> str:
+        defaults = type(self)().settings()
+        changed = [f"{name}={value!r}" for name, value in self.settings().items() if value != defaults[name]]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    @abstractmethod
+    def init(self, corpus: Corpus, seed: int) -> State:
+        """Starting state. ValueError where the corpus does not fit the settings."""
+
+    @abstractmethod
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
+        """Do iteration ``iteration`` (from 1); change ``state`` in place and return the row of the trace.
+
+        The row has ``clusters`` and ``topics`` (in use) and one of ``log_joint``, ``elbo`` (nats).
+        """
+
+    def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
+        """An engine and iterations that compile, on a few documents, all kernels of a run on the whole ``corpus``."""
+        return self, (1, 2)
+
+    def advance(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float] | None:
+        """Do the next part of iteration ``iteration``: its row of the trace once it is done, None before.
+
+        A run can be saved, shown and stopped between two parts. Engines whose iterations are short do them in one.
+        """
+        return self.step(corpus, state, seed, iteration)
+
+    @abstractmethod
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        """The state as scores see it; it is not changed."""
+
+    @abstractmethod
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
+
+    def truncations(self, corpus: Corpus) -> dict[str, int]:
+        """The most ``clusters`` and ``topics`` that a fit can find, where what it finds follows them; {} elsewhere."""
+        return {}
+
+    def here(self) -> Engine:
+        """The engine that does all of this one's work in this process."""
+        return self
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Defaults of the constructor's arguments."""
+        parameters = inspect.signature(cls).parameters
+        return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor settings as JSON-able values, without ``threads``, which never changes a result."""
+        values: dict[str, Any] = {}
+        for name in inspect.signature(type(self).__init__).parameters:
+            if name in ("self", "threads"):
+                continue
+            value = getattr(self, name)
+            values[name] = (
+                {one: family_settings(family) for one, family in value.items()} if name == "contexts" else value
+            )
+        return values
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        """Those of ``contexts`` that clusters of documents emit: what a model knows of them."""
+        return self.contexts
+
+    def model(self, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Model:
+        """The model of some samples of this engine on ``corpus``."""
+        contexts = self.cluster_contexts
+        return Model(
+            samples=samples,
+            families=dict(contexts),
+            dimensions={name: family.dimension(corpus.contexts[name]) for name, family in contexts.items()},
+            vocabulary=corpus.vocabulary,
+            context_names={name: names for name, names in corpus.context_names.items() if name in contexts},
+            units={name: unit for name, unit in corpus.units.items() if name in contexts},
+            provenance=dict(provenance),
+            imported=corpus.imported,
+        )
+
+
+# -- checks that the constructors share ----------------------------------------------------------------------------
+
+
+def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tuple[int, int, int]:
+    """The three as ints; ValueError where they leave no sample.
+
+    ``iterations`` None is the engine's default, ``burn_in`` None half of ``iterations``.
+    """
+    iterations = engine.default_iterations if iterations is None else whole("iterations", iterations)
+    thin = whole("thin", thin)
+    burn_in = iterations // 2 if burn_in is None else whole("burn_in", burn_in, least=0)
+    if engine.keeps_samples and n_samples(iterations, burn_in, thin) == 0:
+        raise ValueError(
+            f"burn_in {burn_in} and thin {thin} leave no sample in {iterations} iterations; "
+            "one is kept at each multiple of thin after burn_in"
+        )
+    return iterations, burn_in, thin
+
+
+def n_samples(iterations: int, burn_in: int, thin: int) -> int:
+    """Samples that a run keeps: one at each multiple of ``thin`` after ``burn_in``, whose place does not hang on it."""
+    return max(0, iterations // thin - burn_in // thin)
+
+
+def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:
+    """Checked copy of a ``contexts`` argument: families, or their settings as a configuration file holds them."""
+    if contexts is not None and not isinstance(contexts, Mapping):
+        raise ValueError(f"contexts is {contexts!r}; it must map names of contexts to families such as NormalGamma()")
+    families: dict[str, Family] = {}
+    for name, family in (contexts or {}).items():
+        if not isinstance(name, str):
+            raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
+        if isinstance(family, Mapping):
+            family = family_from_settings(family)
+        if not isinstance(family, Family):
+            raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+        families[name] = family
+    return families

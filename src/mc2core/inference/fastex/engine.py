@@ -1,0 +1,365 @@
+"""FastEx: a finite mixture for thousands of clusters, sampled with hashed proposals (NIPS12)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import MOST_LABELS, choice, finite, positive, whole
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.compute.signatures import n_signature_words
+from mc2core.compute.threads import thread_budget
+from mc2core.corpus import Corpus
+from mc2core.families import Family
+from mc2core.inference.base import Engine, State
+from mc2core.inference.fastex.choice import choose_proposal
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, Settings
+from mc2core.inference.fastex.exact import ExactState
+from mc2core.inference.fastex.gauss_wishart import GaussWishartState, clusters_bytes
+from mc2core.inference.fastex.hashed.state import FastExState
+from mc2core.inference.fastex.limits import (
+    MIN_PRIOR,
+    hashed_bytes,
+    refuse_beyond_memory,
+    refuse_counts,
+    refuse_prior_sum,
+    refuse_scores,
+)
+from mc2core.inference.fastex.neighbours import state as neighbours
+from mc2core.inference.fastex.neighbours.graph import NOBODY, find_neighbours, refuse_graph
+from mc2core.inference.fastex.neighbours.state import NeighbourState, Visits
+from mc2core.inference.fastex.tables import BYTES_PER_CLUSTER
+from mc2core.inference.fastex.uncollapsed import UncollapsedState
+from mc2core.posterior import Sample, SparseRows
+
+_COMPONENTS = {
+    "multinomial": MULTINOMIAL,
+    "poisson": POISSON,
+    "gaussian": GAUSSIAN,
+    "gauss_wishart": GAUSS_WISHART,
+}
+_DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
+#: what more a state holds, by proposal
+_DESCRIBED_FOR = {
+    "hash": {
+        # logarithms of counts over the prior, or 0
+        "centre": Stored("f", "V", least=0, most=1e6),
+        "scale": Stored("f", "V", least=0, most=1e18),
+        "flatness": Stored("f", "", above=0, most=1),
+    },
+    "neighbours": {"neighbours": Stored("i", "J N", least=NOBODY, below="J")},
+}
+AnyState = FastExState | ExactState | GaussWishartState | NeighbourState | UncollapsedState
+#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
+FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+#: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
+TRIES_PER_VISIT = 2
+
+
+class FastEx(Engine):
+    """Mixture of K components over documents' words, sampled with hashed proposals or exactly (NIPS12, docs/model.md).
+
+    The components' weights have a symmetric Dirichlet prior. Every sweep visits each document once, in order. With
+    ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
+    hardly grows with K; with ``"exact"`` all clusters are scored. With ``"neighbours"`` (ours, multinomial components
+    only) proposals are the clusters of a document's nearest documents by shared rare words, which are found once; at
+    fixed sweeps all clusters are scored. These three are collapsed. ``"baseline"`` is what the paper compares with: it
+    alternates assignments, all clusters being scored, with Dirichlet draws of weights and word distributions.
+
+    Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in hashed
+    proposals' weights and exact scores' word terms: but for the balanced projection always; with it in every sweep but
+    those right after it is fitted to the clusters (:data:`FIT_PROJECTION_AFTER`), and so always after sweep 33.
+
+    Parameters
+    ----------
+    n_clusters : int in [1, 2147483647], default 100
+        K, clusters; more than documents are allowed, and some then stay empty.
+    word_prior : float in [1e-100, inf), default 0.01
+        a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
+        rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * word_prior is at
+        most 1e9.
+    weight_prior : float in [1e-100, inf), default 1.0
+        Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
+    bits : {8, 16, 32, 64, 128, 256}, default 128
+        Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
+        (``docs/notes/fastex.md``); the paper's is 32.
+    projection : {"balanced", "paper"}, default "balanced"
+        Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed.moves`).
+        The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
+    component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
+        Distribution of the word counts in a cluster (:mod:`mc2core.inference.fastex.components`). Poisson: each
+        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
+        a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
+        16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words, and
+        is sampled by exact proposals alone.
+    proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
+        Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, choose by
+        size, or the paper's baseline, which is not collapsed. "auto" is exact up to 2,000 clusters while the tables
+        this needs take at most 2 GiB. They take 8 bytes for each document of a word; for a word in more than K / 4
+        documents 4 K, and as many for each count it has in a document (at most its documents or its largest count).
+        Beyond, it reads neighbours, if components are multinomial, half of the documents have a word in 2 to
+        ``list_budget`` documents, and all that is kept takes at most 16 GiB; else it is exact up to 2 GiB, and hashes
+        beyond (``docs/notes/fastex_scale.md``). The rule reads the corpus and the settings alone: a run makes the same
+        choice on any machine.
+    failure_probability : float in (0, 1) or None, default None
+        Propose by the upper bound that holds but for this probability (NIPS12 eq. 15), as the paper does; None is the
+        plain estimate.
+    flatness : float in (0, 1], default 0.8
+        Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
+        accepted more often. The balanced projection lowers it further as long as its estimates are poor.
+    rate_prior : float in [1e-100, inf), default 1.0
+        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
+        of single words). 1 suits variances in a cluster that are near 1.
+    documents_per_round : int in [1, inf), default 1
+        Documents that are sampled at once by hashed proposals; 1 keeps the chain exact. With 1 every document sees all
+        earlier moves, and one thread does the work. More is approximate: so many documents are sampled from shared
+        statistics, by all threads, before one updater carries out their moves (NIPS12 section 5). What the chain
+        converges to is then not the posterior; rounds should be far smaller than the corpus. The results are the same
+        for any number of threads.
+    n_neighbours : int in [1, inf), default 8
+        N, nearest documents of each that neighbour proposals read, at 4 N bytes a document.
+    list_budget : int in [1, 2147483647], default 4000
+        Entries of words' lists of documents that are read, rarest words first, to find a document's neighbours.
+    tries : int in [1, 1000], default 4
+        Metropolis-Hastings moves of a document in each sweep of neighbour proposals.
+    uniform_share : float in (0, 1], default 0.05
+        Share of neighbour proposals that may be any cluster, so that none is out of reach.
+    exact_sweeps : list of int in [1, inf), default (5,)
+        Numbers of the sweeps that score every cluster in a chain of neighbour proposals. Their tables, those of exact
+        proposals, take the place of the counts while they last.
+    threads : int in [1, inf), default 1
+        Never changes a result. They share the baseline's sweeps, the search for neighbours and their proposals, hashed
+        proposals in rounds, and, two of them, exact sweeps of 100,000 clusters or more; exact sweeps of fewer, and
+        hashed ones of a document at a time, take one thread.
+
+    Raises
+    ------
+    ValueError
+        A setting outside its range; from :meth:`init` and :meth:`step`, a need beyond this machine's memory, or scores
+        that are not finite.
+    """
+
+    name: ClassVar[str] = "fastex"
+    keeps_samples: ClassVar[bool] = False
+    default_iterations: ClassVar[int] = 60
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 100,
+        word_prior: float = 0.01,
+        weight_prior: float = 1.0,
+        bits: int = 128,
+        projection: str = "balanced",
+        component: str = "multinomial",
+        proposal: str = "auto",
+        failure_probability: float | None = None,
+        flatness: float = 0.8,
+        rate_prior: float = 1.0,
+        documents_per_round: int = 1,
+        n_neighbours: int = 8,
+        list_budget: int = 4000,
+        tries: int = 4,
+        uniform_share: float = 0.05,
+        exact_sweeps: Sequence[int] = (5,),
+        threads: int = 1,
+    ) -> None:
+        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.word_prior = _prior("word_prior", word_prior)
+        self.weight_prior = _prior("weight_prior", weight_prior)
+        self.bits = whole("bits", bits)
+        n_signature_words(self.bits)
+        self.projection = choice("projection", projection, ("balanced", "paper"))
+        self.component = choice("component", component, _COMPONENTS)
+        self.proposal = choice("proposal", proposal, ("hash", "exact", "neighbours", "auto", "baseline"))
+        if self.proposal == "neighbours" and self.component != "multinomial":
+            raise ValueError(f"proposal='neighbours' needs component='multinomial', not {self.component!r}")
+        if self.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
+            raise ValueError(
+                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
+                "parameters of two covariances, which would be hashed or drawn anew"
+            )
+        self.failure_probability = (
+            None if failure_probability is None else _fraction("failure_probability", failure_probability)
+        )
+        if self.failure_probability == 1.0:
+            raise ValueError("failure_probability is 1; it must lie between 0 and 1")
+        self.flatness = _fraction("flatness", flatness)
+        self.rate_prior = _prior("rate_prior", rate_prior)
+        self.threads = whole("threads", threads)
+        self.documents_per_round = whole("documents_per_round", documents_per_round)
+        self.n_neighbours = whole("n_neighbours", n_neighbours)
+        self.list_budget = whole("list_budget", list_budget, most=MOST_LABELS)
+        self.tries = whole("tries", tries, most=1000)
+        self.uniform_share = _fraction("uniform_share", uniform_share)
+        self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
+        self.contexts: dict[str, Family] = {}
+
+    def chosen_proposal(self, corpus: Corpus) -> str:
+        """What "auto" stands for with this corpus, or the proposal that is set."""
+        if self.proposal != "auto":
+            return self.proposal
+        if self.component == "gauss_wishart":
+            return "exact"
+        return choose_proposal(corpus, self.n_clusters, self.component == "multinomial", self._visits)
+
+    def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
+        """As :meth:`Engine.to_warm`: what "auto" stands for with the whole corpus, and an exact sweep besides."""
+        engine = copy(self)
+        engine.proposal = self.chosen_proposal(corpus)
+        return engine, (1, 2, *self.exact_sweeps[:1])
+
+    @property
+    def _visits(self) -> Visits:
+        return Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps))
+
+    @property
+    def _settings(self) -> Settings:
+        return Settings(
+            self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
+            self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
+            TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
+        )  # fmt: skip
+
+    def _refuse(self, corpus: Corpus) -> None:
+        """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
+        if corpus.n_tokens == 0:
+            raise ValueError("FastEx clusters documents by their words, but the corpus has none")
+        sampler = self.chosen_proposal(corpus)
+        if sampler == "neighbours":
+            neighbours.refuse_beyond_memory(corpus, self.n_clusters, self._visits)
+        else:
+            n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
+                "baseline": 4 * self.n_clusters * corpus.n_words,
+                "exact": self._exact_bytes(corpus),
+                "hash": hashed_bytes(self.n_clusters, self.bits),
+            }[sampler]
+            refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
+        refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
+        refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
+        content = corpus.content
+        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
+        refuse_counts(totals.astype(np.int64), sampler, self._settings)
+
+    def init(self, corpus: Corpus, seed: int) -> State:
+        """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
+        self._refuse(corpus)
+        cluster = streams.generator(seed, "fastex init").integers(
+            0, self.n_clusters, corpus.n_documents, dtype=np.int32
+        )
+        return self._state(corpus, cluster, seed)
+
+    def _state(self, corpus: Corpus, cluster: np.ndarray, seed: int) -> AnyState:
+        """A chain that starts from these clusters."""
+        sampler = self.chosen_proposal(corpus)
+        if sampler == "baseline":
+            return UncollapsedState(corpus, self._settings, cluster)
+        if sampler == "exact":
+            return self._exact_state(corpus, cluster)
+        if sampler == "hash":
+            return FastExState(corpus, self._settings, cluster)
+        with thread_budget(self.threads) as pool:
+            graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
+        return NeighbourState(corpus, self._settings, self._visits, cluster, graph)
+
+    def _exact_state(self, corpus: Corpus, cluster: np.ndarray) -> AnyState:
+        kind = GaussWishartState if self.component == "gauss_wishart" else ExactState
+        return kind(corpus, self._settings, cluster)
+
+    def _exact_bytes(self, corpus: Corpus) -> int:
+        """Least bytes that exact scores take."""
+        if self.component == "gauss_wishart":
+            return clusters_bytes(self.n_clusters, corpus.n_words)
+        return BYTES_PER_CLUSTER * self.n_clusters
+
+    def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
+        """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
+        assert isinstance(state, AnyState)
+        moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
+        with thread_budget(self.threads) as pool:
+            if isinstance(state, NeighbourState) and iteration in self.exact_sweeps:
+                state.sweep_exactly(corpus, key, moves, pool)
+            else:
+                state.sweep(key, moves, pool)
+        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
+            state.fit_projection()
+        in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
+        if not math.isfinite(log_joint):
+            refuse_scores(self._settings, "a cluster")
+        return {
+            "clusters": in_use,
+            "topics": in_use,
+            "proposed": moves[0] / corpus.n_documents,
+            "accepted": moves[1] / corpus.n_documents,
+            "log_joint": log_joint,
+        }
+
+    def sample(self, corpus: Corpus, state: State) -> Sample:
+        """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
+        assert isinstance(state, AnyState)
+        used = np.flatnonzero(state.sizes)
+        label = np.zeros(self.n_clusters, np.int64)
+        label[used] = np.arange(len(used))
+        rows = label[state.cluster]
+        members = sp.csr_matrix(
+            (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
+            shape=(len(used), corpus.n_documents),
+        )
+        weights = state.sizes[used] + self.weight_prior
+        return Sample(
+            cluster_weights=weights / weights.sum(),
+            new_cluster_weight=0.0,
+            topic_given_cluster=sp.identity(len(used), format="csr"),
+            new_topic_weight=np.zeros(len(used)),
+            topic_words=sp.csr_matrix(members @ corpus.content),
+            topic_prior=self.word_prior,
+            topic_weights=np.full(len(used), 1.0 / len(used)),
+            table_concentration=1.0,
+            contexts=SparseRows.of(np.zeros((len(used), 0))),
+            cluster=rows.astype(np.int32),
+            log_joint=state.log_joint,
+        )
+
+    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        self._refuse(corpus)
+        sampler, settings = self.chosen_proposal(corpus), self._settings
+        if self.proposal == "auto":  # a chain goes on as it began, whatever the rule was then
+            sampler = next((one for one, described in _DESCRIBED_FOR.items() if set(described) <= set(arrays)), "exact")
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters, "N": self.n_neighbours}
+        check(arrays, _DESCRIBED | _DESCRIBED_FOR.get(sampler, {}), sizes)
+        cluster = arrays["cluster"]
+        if sampler == "baseline":
+            return UncollapsedState(corpus, settings, cluster)
+        if sampler == "exact":
+            return self._exact_state(corpus, cluster)
+        if sampler == "hash":
+            centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
+            return FastExState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
+        refuse_graph(arrays["neighbours"])
+        return NeighbourState(corpus, settings, self._visits, cluster, arrays["neighbours"])
+
+
+def _prior(name: str, value: float) -> float:
+    number = positive(name, value)
+    if number < MIN_PRIOR:
+        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_PRIOR:g}")
+    return number
+
+
+def _fraction(name: str, value: float) -> float:
+    number = finite(name, value)
+    if not 0.0 < number <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
+    return number
+
+
+def _numbers_of_sweeps(name: str, value: Any) -> list[int]:
+    if not isinstance(value, list | tuple):
+        raise ValueError(f"{name} is {value!r}; it must be a list of numbers of sweeps, from 1")
+    return [whole(f"an entry of {name}", one) for one in value]

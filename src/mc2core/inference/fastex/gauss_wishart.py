@@ -1,0 +1,366 @@
+"""FastEx's clusters with a covariance of their own: collapsed Gibbs of Gaussians under a Gauss-Wishart prior (NIPS12).
+
+A cluster with n documents of V counts x, their sum s and their scatter C, the sum of x x', has
+
+    strength = a + n,    m = s / strength,    Psi = 2 b I + C - s s' / strength.
+
+A document more adds c (x - m)(x - m)' to Psi, c = strength / (strength + 1): a change of rank one, which its Cholesky
+factor follows in O(V^2) (NIPS12, section 3.5). A document's density in a cluster without it is Student's t: by one
+triangular solve, also O(V^2). Where the document is in the cluster, the factor with it tells both determinant and
+distance without it, by the matrix determinant lemma.
+
+Sums and scatters are whole numbers, so no order of moves changes them. Factors are made anew from them after a sweep,
+after :data:`MOST_DOWNDATES` downdates of a cluster, and where a downdate would lose more than four digits: rounding
+does not build up, and what a sweep starts from depends on the assignments alone.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import multigammaln
+
+from mc2core.compute import special, streams
+from mc2core.compute.kernels import kernel
+from mc2core.corpus import Corpus
+from mc2core.inference.base import State
+from mc2core.inference.fastex.components import Settings, log_joint_of_weights
+from mc2core.inference.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
+
+#: downdates of a factor, at most, until it is made anew
+MOST_DOWNDATES = 100
+#: least share that a downdate may leave of the determinant, and of the square of a pivot
+LEAST_LEFT = 1e-4
+
+
+class Model(NamedTuple):
+    """Priors: what is the same in a whole run."""
+
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+
+
+class Documents(NamedTuple):
+    """The corpus in CSR order."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+
+
+class Clusters(NamedTuple):
+    """Statistics of the K clusters, and what follows from them."""
+
+    n_k: np.ndarray  # (K,) int64, documents
+    sums: np.ndarray  # (K, V) int64
+    scatter: np.ndarray  # (K, V, V) int64, upper triangle: sum of x x'
+    factor: np.ndarray  # (K, V, V) float64, upper triangle U: U' U = Psi
+    head: np.ndarray  # (K,) float64, of :func:`log_head`
+    downdates: np.ndarray  # (K,) int64: of the factor since it was made anew
+
+
+class Work(NamedTuple):
+    """Scratch memory of a draw."""
+
+    x: np.ndarray  # (V,) float64, the document; zeros between draws
+    difference: np.ndarray  # (V,) float64
+    factor: np.ndarray  # (V, V) float64
+    scores: np.ndarray  # (K,) float64
+    likely: np.ndarray  # (K,) int64
+
+
+# -- a cluster's factor --------------------------------------------------------------------------------------------
+@kernel(error_model="numpy")
+def factorise(n_documents, sums, scatter, x, word_prior, rate_prior, factor):
+    """Fill the upper triangle of ``factor`` from a cluster's statistics less those of a document (V,) ``x``, or zeros.
+
+    Its numbers are NaN where rounding leaves a matrix that is not positive definite.
+    """
+    strength = word_prior + n_documents
+    n_words = sums.size
+    for i in range(n_words):
+        row, products = factor[i], scatter[i]
+        own = sums[i] - x[i]
+        for d in range(i, n_words):
+            row[d] = products[d] - x[i] * x[d] - own * (sums[d] - x[d]) / strength
+        row[i] += 2.0 * rate_prior
+    for i in range(n_words):
+        row = factor[i]
+        pivot = math.sqrt(row[i])
+        for d in range(i, n_words):
+            row[d] /= pivot
+        for e in range(i + 1, n_words):
+            other, share = factor[e], row[e]
+            for d in range(e, n_words):
+                other[d] -= share * row[d]
+
+
+@kernel(error_model="numpy")
+def change_by_rank_one(factor, v, sign):
+    """Turn U of Psi into that of Psi + ``sign`` v v' in place; (V,) ``v`` is scratch afterwards.
+
+    Returns whether that kept the digits, see :data:`LEAST_LEFT`; if not, ``factor`` is of no use.
+    """
+    for i in range(v.size):
+        row = factor[i]
+        square = row[i] * row[i]
+        changed = square + sign * v[i] * v[i]
+        if not changed >= LEAST_LEFT * square:
+            return False
+        pivot = math.sqrt(changed)
+        cosine, sine = pivot / row[i], v[i] / row[i]
+        row[i] = pivot
+        for d in range(i + 1, v.size):
+            row[d] = (row[d] + sign * sine * v[d]) / cosine
+            v[d] = cosine * v[d] - sine * row[d]
+    return True
+
+
+@kernel(error_model="numpy")
+def squared_distance(factor, v):
+    """v' Psi^-1 v by forward substitution; (V,) ``v`` is scratch afterwards."""
+    total = 0.0
+    for i in range(v.size):
+        row = factor[i]
+        share = v[i] / row[i]
+        total += share * share
+        for d in range(i + 1, v.size):
+            v[d] -= share * row[d]
+    return total
+
+
+@kernel(error_model="numpy")
+def log_head(model, n_documents, n_words, factor):
+    """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
+    strength = model.word_prior + n_documents
+    half_log_det = 0.0
+    for i in range(n_words):
+        half_log_det += math.log(factor[i, i])
+    head = math.log(n_documents + model.weight_prior) + 0.5 * n_words * math.log(strength / (strength + 1.0))
+    head += special.log_gamma(0.5 * (n_words + 2 + n_documents)) - special.log_gamma(0.5 * (n_documents + 2))
+    return head - half_log_det
+
+
+@kernel(error_model="numpy")
+def refresh(model, clusters, zeros, k):
+    """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
+    n_k, factor = clusters.n_k[k], clusters.factor[k]
+    factorise(n_k, clusters.sums[k], clusters.scatter[k], zeros, model.word_prior, model.rate_prior, factor)
+    clusters.head[k] = log_head(model, n_k, zeros.size, factor)
+    clusters.downdates[k] = 0
+
+
+@kernel
+def refresh_all(model, clusters):
+    """As :func:`refresh`, of all clusters."""
+    zeros = np.zeros(clusters.sums.shape[1])
+    for k in range(clusters.n_k.size):
+        refresh(model, clusters, zeros, k)
+
+
+# -- a document ----------------------------------------------------------------------------------------------------
+@kernel
+def add_statistics(documents, clusters, j, k, sign):
+    """Add document j to the statistics of cluster k (sign 1) or take it out (-1); its factor does not follow."""
+    indptr, words, counts = documents
+    sums, scatter = clusters.sums[k], clusters.scatter[k]
+    clusters.n_k[k] += sign
+    for cell in range(indptr[j], indptr[j + 1]):
+        d, x = words[cell], sign * counts[cell]
+        sums[d] += x
+        for other in range(indptr[j], indptr[j + 1]):
+            if words[other] >= d:
+                scatter[d, words[other]] += x * counts[other]
+
+
+@kernel
+def count_documents(documents, clusters, cluster):
+    """Count all documents into statistics without any."""
+    for j in range(cluster.size):
+        add_statistics(documents, clusters, j, np.int64(cluster[j]), np.int64(1))
+
+
+@kernel(error_model="numpy")
+def add_or_remove(model, documents, clusters, j, k, sign, work):
+    """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
+    strength = model.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
+    root = math.sqrt(strength / (strength + 1.0))
+    sums, x, v = clusters.sums[k], work.x, work.difference
+    for d in range(v.size):
+        own = sums[d] - x[d] if sign < 0 else np.float64(sums[d])
+        v[d] = root * (x[d] - own / strength)
+    add_statistics(documents, clusters, j, k, sign)
+    clusters.downdates[k] += sign < 0
+    if clusters.downdates[k] <= MOST_DOWNDATES and change_by_rank_one(clusters.factor[k], v, sign):
+        clusters.head[k] = log_head(model, clusters.n_k[k], v.size, clusters.factor[k])
+        return
+    v[:] = 0.0
+    refresh(model, clusters, v, k)
+
+
+@kernel(error_model="numpy")
+def log_evidence_with(model, n_documents, sums, factor, head, x, v):
+    """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
+    strength = model.word_prior + n_documents
+    for d in range(v.size):
+        v[d] = x[d] - sums[d] / strength
+    c = strength / (strength + 1.0)
+    return head - 0.5 * (v.size + 2 + n_documents) * math.log1p(c * squared_distance(factor, v))
+
+
+@kernel(error_model="numpy")
+def log_evidence_without(model, clusters, k, work):
+    """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
+    x, v, sums, n_words = work.x, work.difference, clusters.sums[k], work.x.size
+    n_others = clusters.n_k[k] - 1
+    strength = model.word_prior + n_others
+    for d in range(n_words):
+        v[d] = x[d] - (sums[d] - x[d]) / strength
+    # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
+    left = 1.0 - strength / (strength + 1.0) * squared_distance(clusters.factor[k], v)
+    if left >= LEAST_LEFT:
+        head = log_head(model, n_others, n_words, clusters.factor[k])
+        return head + 0.5 * (n_words + 1 + n_others) * math.log(left)
+    factor = work.factor
+    factorise(n_others, sums, clusters.scatter[k], x, model.word_prior, model.rate_prior, factor)
+    others = sums - x
+    return log_evidence_with(model, n_others, others, factor, log_head(model, n_others, n_words, factor), x, v)
+
+
+@kernel
+def weigh_document(model, clusters, own, work):
+    """Fill ``work.scores`` with the log evidence of the document in ``work.x``, which is in ``own``, given all others.
+
+    No cluster is changed.
+    """
+    n_k, sums, factor, head = clusters.n_k, clusters.sums, clusters.factor, clusters.head
+    for k in range(n_k.size):
+        if k != own:
+            work.scores[k] = log_evidence_with(model, n_k[k], sums[k], factor[k], head[k], work.x, work.difference)
+    work.scores[own] = log_evidence_without(model, clusters, own, work)
+
+
+@kernel
+def write_document(documents, j, x):
+    """Write the counts of document j into (V,) zeros ``x``."""
+    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+        x[documents.words[cell]] = documents.counts[cell]
+
+
+@kernel
+def sweep(key, model, documents, clusters, cluster, moves, work):
+    """One Gibbs draw for each document in order, in place; then all factors are made anew.
+
+    ``moves`` (2,) int64 as in :func:`.hashed.sweep.sweep`. Returns the number of documents, or -1 - j where document j
+    has scores that are not finite.
+    """
+    stream = np.zeros(2, np.uint64)
+    for j in range(cluster.size):
+        old = np.int64(cluster[j])
+        work.x[:] = 0.0
+        write_document(documents, j, work.x)
+        weigh_document(model, clusters, old, work)
+        n = select_likely(work.scores, work.scores[argmax(work.scores)] - MAX_NATS_BELOW_BEST, work.likely)
+        streams.seek(stream, key, j)
+        drawn = draw_from_logs(stream, work.scores[:n])
+        if drawn < 0:
+            return -1 - j
+        new = work.likely[drawn]
+        if new != old:
+            moves[0] += 1
+            moves[1] += 1
+            cluster[j] = new
+            for k, sign in ((old, -1), (new, 1)):
+                add_or_remove(model, documents, clusters, j, k, np.int64(sign), work)
+    refresh_all(model, clusters)
+    return cluster.size
+
+
+# -- the state -----------------------------------------------------------------------------------------------------
+def clusters_bytes(n_clusters: int, n_words: int) -> int:
+    """Bytes that are kept of clusters."""
+    return n_clusters * (16 * n_words**2 + 8 * n_words + 24)
+
+
+def no_clusters(n_clusters: int, n_words: int) -> Clusters:
+    """Clusters without documents, whose factors are still to be made."""
+    square = n_clusters, n_words, n_words
+    return Clusters(
+        np.zeros(n_clusters, np.int64), np.zeros((n_clusters, n_words), np.int64), np.zeros(square, np.int64),
+        np.zeros(square), np.zeros(n_clusters), np.zeros(n_clusters, np.int64),
+    )  # fmt: skip
+
+
+def workspace(n_clusters: int, n_words: int) -> Work:
+    """Scratch memory."""
+    return Work(
+        np.zeros(n_words), np.zeros(n_words), np.zeros((n_words, n_words)), np.zeros(n_clusters),
+        np.zeros(n_clusters, np.int64),
+    )  # fmt: skip
+
+
+class GaussWishartState(State):
+    """Assignments, statistics of the clusters and their factors; ValueError where these exceed memory.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    model : Model
+    documents : Documents
+    clusters : Clusters
+    """
+
+    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
+        n_clusters, n_words = settings.n_clusters, corpus.n_words
+        refuse_beyond_memory("exact", clusters_bytes(n_clusters, n_words), n_words, settings)
+        self.settings = settings
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        self.model = Model(settings.word_prior, settings.weight_prior, settings.rate_prior)
+        content = corpus.content
+        self.documents = Documents(
+            content.indptr.astype(np.int64), content.indices.astype(np.int32), content.data.astype(np.int32)
+        )
+        self.clusters = no_clusters(n_clusters, n_words)
+        count_documents(self.documents, self.clusters, self.cluster)
+        refresh_all(self.model, self.clusters)
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
+
+        ValueError, with the document, where scores are not finite.
+        """
+        work = workspace(*self.clusters.sums.shape)
+        done = sweep(key, self.model, self.documents, self.clusters, self.cluster, moves, work)
+        if done < 0:
+            refuse_scores(self.settings, f"document {-1 - done}")
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return self.clusters.n_k
+
+    @property
+    def log_joint(self) -> float:
+        """As that of :class:`.hashed.state.FastExState`."""
+        n_words = self.clusters.sums.shape[1]
+        log_det = 2.0 * np.log(np.diagonal(self.clusters.factor, axis1=1, axis2=2)).sum(axis=1)
+        log_p = log_joint_of_weights(self.settings, self.sizes)
+        for n, log_det_after in zip(self.sizes, log_det, strict=True):
+            log_det_before = n_words * math.log(2.0 * self.settings.rate_prior)
+            log_p += self._log_volume(int(n), log_det_after) - self._log_volume(0, log_det_before)
+        return float(log_p - 0.5 * len(self.cluster) * n_words * math.log(math.pi))
+
+    def _log_volume(self, n_documents: int, log_det: float) -> float:
+        """Logarithm of what a Gauss-Wishart density is divided by, but for a constant; ``log_det`` is that of Psi."""
+        n_words = self.clusters.sums.shape[1]
+        half = 0.5 * (n_words + 1 + n_documents)
+        strength = self.settings.word_prior + n_documents
+        return float(multigammaln(half, n_words) - half * log_det - 0.5 * n_words * math.log(strength))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster}

@@ -1,0 +1,251 @@
+"""NIPS12's baseline inside FastEx: an uncollapsed mixture that alternates assignments and Dirichlet draws.
+
+Given the assignments, cluster weights and every cluster's word parameters are drawn from their conditionals, all V
+words of all K clusters; given those, documents are independent and every cluster is scored for each. The posterior of
+the assignments is that of the collapsed chains. Documents and words are keyed streams in fixed blocks, so all threads
+share a sweep and its bits do not depend on their number.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core.compute import special, streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.inference.base import State
+from mc2core.inference.fastex.components import (
+    GAUSSIAN,
+    MULTINOMIAL,
+    POISSON,
+    Settings,
+    log_joint_of_sizes,
+    precision_rate,
+    precision_shape,
+)
+from mc2core.inference.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.inference.fastex.evidence import document_columns
+from mc2core.inference.fastex.limits import refuse_scores
+
+_WORD_BLOCK = 4096
+_DOCUMENT_BLOCK = 1000
+_MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
+
+
+class Documents(NamedTuple):
+    """The corpus as :func:`assign` reads it."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
+
+
+@kernel
+def draw_parameters(key, first, last, indptr, clusters, counts, word_prior, logs, totals):
+    """Draw words ``first`` to ``last - 1`` of all clusters: ln of Gamma(n_kd + a, 1) into (V, K) float32 ``logs``.
+
+    ``indptr``, ``clusters``, ``counts``: n_kd as CSR with a row for each word; the variates are added to (K,) float64
+    ``totals``.
+    """
+    stream = np.zeros(2, np.uint64)
+    row = np.empty(totals.size)
+    for word in range(first, last):
+        streams.seek(stream, key, word)
+        variates.fill_log_gamma(stream, word_prior, row)
+        for cell in range(indptr[word], indptr[word + 1]):
+            row[clusters[cell]] = variates.log_gamma_variate(stream, word_prior + counts[cell])
+        for k in range(totals.size):
+            logs[word, k] = row[k]
+            totals[k] += special.exp(row[k])
+
+
+@kernel(error_model="numpy")
+def draw_precisions(key, n_words, word_prior, rate_prior, n_k, mass, squares, precision):
+    """Fill (K,) float64 ``precision`` with draws from the Gaussian clusters' posteriors."""
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_k.size):
+        streams.seek(stream, key, k)
+        rate = precision_rate(rate_prior, word_prior, n_k[k], mass[k], squares[k])
+        precision[k] = math.exp(variates.log_gamma_variate(stream, precision_shape(n_words, n_k[k]))) / rate
+
+
+@kernel(error_model="numpy")
+def draw_means(key, first, last, indptr, clusters, counts, strength, precision, means, totals):
+    """As :func:`draw_parameters` for Gaussian clusters: means, and their squares added to ``totals``.
+
+    ``strength`` (K,): a + n_k, so that a mean is N(n_kd / strength, 1 / (strength precision)).
+    """
+    stream = np.zeros(2, np.uint64)
+    row = np.empty(totals.size)
+    for word in range(first, last):
+        streams.seek(stream, key, word)
+        for k in range(totals.size):
+            row[k] = variates.normal(stream) / math.sqrt(strength[k] * precision[k])
+        for cell in range(indptr[word], indptr[word + 1]):
+            row[clusters[cell]] += counts[cell] / strength[clusters[cell]]
+        for k in range(totals.size):
+            means[word, k] = row[k]
+            totals[k] += row[k] * row[k]
+
+
+@kernel
+def log_total(logs, totals, k):
+    """ln of the sum over words of exp(logs[:, k]), which is ``totals[k]`` unless that has underflowed.
+
+    At small word priors all words of an empty cluster may be too small for a float64.
+    """
+    if totals[k] > _MIN_TOTAL:
+        return math.log(totals[k])
+    top = logs[0, k]
+    for word in range(logs.shape[0]):
+        top = max(top, logs[word, k])
+    total = 0.0
+    for word in range(logs.shape[0]):
+        total += math.exp(np.float64(logs[word, k]) - np.float64(top))
+    return np.float64(top) + math.log(total)
+
+
+@kernel
+def weigh_clusters(key, component, n_k, weight_prior, rate_prior, logs, precision, totals, head, slope):
+    """Draw cluster weights, and fill (K,) float64 ``head`` and ``slope`` as :func:`assign` wants them.
+
+    ``logs`` (V, K) float32: the parameters drawn, of which ``totals`` are the sums.
+    """
+    stream = np.zeros(2, np.uint64)
+    for k in range(n_k.size):
+        streams.seek(stream, key, k)
+        head[k] = variates.log_gamma_variate(stream, n_k[k] + weight_prior)
+        if component == MULTINOMIAL:
+            slope[k] = -log_total(logs, totals, k)
+        elif component == POISSON:  # rates are the variates over n_k + rate_prior
+            head[k] -= totals[k] / (n_k[k] + rate_prior)
+            slope[k] = -math.log(n_k[k] + rate_prior)
+        else:
+            head[k] += 0.5 * logs.shape[0] * math.log(precision[k]) - 0.5 * precision[k] * totals[k]
+            slope[k] = -0.5 * precision[k]
+
+
+@kernel
+def assign(key, first, last, documents, head, slope, factor, parameters, cluster):
+    """Draw clusters of documents ``first`` to ``last - 1`` in place, given the parameters.
+
+    A document scores head[k] + mass_j slope[k] + factor[k] * sum over its words of x_d parameters[d, k]. Returns how
+    many moved, or -1 - j where document j has scores that are not finite.
+    """
+    indptr, words, counts, document_mass = documents
+    stream = np.zeros(2, np.uint64)
+    scores, likely = np.empty(head.size), np.empty(head.size, np.int64)
+    moved = 0
+    for j in range(first, last):
+        scores[:] = 0.0
+        for cell in range(indptr[j], indptr[j + 1]):
+            row, x = parameters[words[cell]], np.float64(counts[cell])
+            for k in range(scores.size):
+                scores[k] += x * row[k]
+        for k in range(scores.size):
+            scores[k] = head[k] + document_mass[j] * slope[k] + factor[k] * scores[k]
+        streams.seek(stream, key, j)
+        n = select_likely(scores, scores[argmax(scores)] - MAX_NATS_BELOW_BEST, likely)
+        drawn = draw_from_logs(stream, scores[:n])
+        if drawn < 0:
+            return -1 - j
+        new = likely[drawn]
+        moved += new != cluster[j]
+        cluster[j] = new
+    return moved
+
+
+class UncollapsedState(State):
+    """Assignments, and room for the parameters, which every sweep draws anew.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    documents : Documents
+    parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
+    """
+
+    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
+        content = corpus.content
+        self.settings = settings
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        self.documents = Documents(**document_columns(corpus, settings.component))
+        self.by_word = sp.csc_matrix(content).T
+        self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
+
+    def _cells(self) -> sp.csr_matrix:
+        """(V, K) CSR of the counts n_kd."""
+        n_documents = len(self.cluster)
+        members = np.ones(n_documents, np.int64), self.cluster, np.arange(n_documents + 1)
+        cells = sp.csr_matrix(self.by_word @ sp.csr_matrix(members, (n_documents, self.settings.n_clusters)))
+        cells.sort_indices()
+        return cells
+
+    def _sizes(self, cells: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Documents, mass and squares of each cluster, (K,) float64 but for the first, int64."""
+        n_clusters = self.settings.n_clusters
+        mass = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
+        squares = np.bincount(cells.indices, weights=cells.data.astype(np.float64) ** 2, minlength=n_clusters)
+        return self.sizes, mass, squares
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``.
+
+        ValueError, with a document, where scores are not finite.
+        """
+        settings, cells = self.settings, self._cells()
+        by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
+        n_k, mass, squares = self._sizes(cells)
+        n_words, n_clusters = self.parameters.shape
+        precision = np.ones(n_clusters)
+        if settings.component == GAUSSIAN:
+            sizes = n_k, mass, squares
+            draw_precisions(key + np.uint64(3), n_words, settings.word_prior, settings.rate_prior, *sizes, precision)
+
+        def draw(first: int, last: int) -> np.ndarray:
+            totals = np.zeros(n_clusters)
+            block = key + np.uint64(1), first, last, *by_word
+            if settings.component == GAUSSIAN:
+                draw_means(*block, settings.word_prior + n_k, precision, self.parameters, totals)
+            else:
+                draw_parameters(*block, settings.word_prior, self.parameters, totals)
+            return totals
+
+        totals = np.sum(in_blocks(pool, draw, n_words, _WORD_BLOCK), axis=0)
+        head, slope = np.empty(n_clusters), np.empty(n_clusters)
+        arguments = settings.component, n_k, settings.weight_prior, settings.rate_prior, self.parameters
+        weigh_clusters(key + np.uint64(2), *arguments, precision, totals, head, slope)
+
+        def move(first: int, last: int) -> int:
+            moved = assign(key, first, last, self.documents, head, slope, precision, self.parameters, self.cluster)
+            if moved < 0:
+                refuse_scores(settings, f"document {-1 - moved}")
+            return moved
+
+        moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENT_BLOCK))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return np.bincount(self.cluster, minlength=self.settings.n_clusters).astype(np.int64)
+
+    @property
+    def log_joint(self) -> float:
+        """As that of :class:`.hashed.state.FastExState`."""
+        cells = self._cells()
+        of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
+        if self.settings.component == GAUSSIAN:
+            return of_sizes
+        prior = self.settings.word_prior
+        return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster}

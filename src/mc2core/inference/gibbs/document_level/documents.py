@@ -1,0 +1,160 @@
+"""What a chain carries where documents have proportions of their own, and the moves of an iteration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+
+import numpy as np
+
+from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.document_level.concentration import draw_omega, log_documents
+from mc2core.inference.gibbs.document_level.counts import count_topics
+from mc2core.inference.gibbs.document_level.members import sweep_members
+from mc2core.inference.gibbs.document_level.split_merge import split_and_merge
+from mc2core.inference.gibbs.document_level.tables import draw_document_tables, draw_proportions
+from mc2core.inference.gibbs.document_level.tokens import sweep_own_topics
+from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
+from mc2core.inference.gibbs.documents import sweep_clusters
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
+
+#: omega of the starting state where it is learnt
+START = 10.0
+#: proposals to split or merge topics, an iteration
+TOPIC_PROPOSALS = 100
+_DESCRIBED = {
+    "proportions": Stored("f", "K C", least=0, most=1),
+    "tables": Stored("i", "K M", least=0),
+    "document_concentration": Stored("f", "", least=LEAST_PRIOR, most=MOST_PRIOR),
+}
+_ROUNDING = 1e-6
+
+
+def cluster_proposals(n_documents: int) -> int:
+    """Proposals to split or merge clusters, an iteration: one for 16 documents, since each looks at whole clusters."""
+    return min(max(n_documents // 16, 10), 100)
+
+
+@dataclass
+class OwnDocuments:
+    """Proportions of clusters and omega; those of documents, theta_j ~ DP(omega, tau_k), are summed out.
+
+    Attributes
+    ----------
+    proportions : (K, M + 1) float64, rows sum to 1
+        tau_k; the last column holds all topics not in use.
+    tables : (K, M) int32
+        t_km, tables of the documents of cluster k, when tau was drawn.
+    omega : float
+        The document concentration.
+    """
+
+    proportions: np.ndarray
+    tables: np.ndarray
+    omega: float
+
+    @classmethod
+    def start(cls, assignments: Assignments, document_concentration: float | str) -> OwnDocuments:
+        """Every cluster at epsilon: the first call of :meth:`move_all_but_tokens` draws from it."""
+        omega = START if document_concentration == "learn" else float(document_concentration)
+        epsilon = np.append(assignments.topic_weights, assignments.rest)
+        return cls(np.tile(epsilon, (assignments.n_clusters, 1)), np.zeros_like(assignments.n_km), omega)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {
+            "proportions": self.proportions,
+            "tables": self.tables,
+            "document_concentration": np.array(self.omega),
+        }
+
+    @classmethod
+    def restore(cls, arrays: Mapping[str, np.ndarray], assignments: Assignments) -> OwnDocuments:
+        """The inverse of :meth:`arrays`; ValueError where they do not fit the assignments."""
+        n_topics = assignments.n_topics
+        check(arrays, _DESCRIBED, {"K": assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
+        proportions, tables = arrays["proportions"].astype(np.float64), arrays["tables"].astype(np.int32)
+        in_use = assignments.n_km > 0
+        if (abs(proportions.sum(axis=1) - 1.0) > _ROUNDING).any() or (proportions[:, :-1][in_use] <= 0).any():
+            raise ValueError("'proportions' do not sum to 1 in every row, or are 0 for a topic that has tokens")
+        if ((tables > assignments.n_km) | ((tables > 0) != in_use)).any():
+            raise ValueError("'tables' are more than the tokens at them, or none where there are tokens")
+        return cls(proportions, tables, float(arrays["document_concentration"]))
+
+    def move_tokens(
+        self,
+        assignments: Assignments,
+        corpus: Corpus,
+        concentrations: Concentrations,
+        topic_prior: float,
+        seed: int,
+        iteration: int,
+    ) -> None:
+        """One sweep over all tokens, then splits and merges of topics, in place."""
+        key, topic_key = streams.key(seed, "topics", iteration), streams.key(seed, "topic_moves", iteration)
+        self.proportions = sweep_own_topics(
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
+        )
+        self.proportions, _ = split_and_merge_topics(
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS
+        )
+
+    def move_all_but_tokens(
+        self,
+        assignments: Assignments,
+        contexts: StackedContexts,
+        concentrations: Concentrations,
+        priors: ConcentrationPriors,
+        omega_prior: GammaPrior | None,
+        seed: int,
+        iteration: int,
+        pool: Executor | None,
+        *,
+        documents_move: bool,
+        clusters_are_fixed: bool,
+    ) -> None:
+        """Draw, in place: z given tau; omega; z and tau by splits and merges; tables of documents; z given these; v,
+        eta, alpha, epsilon given tables of clusters; tau last.
+
+        The first three sum theta out. From the tables of documents on all is drawn given these with tau summed out, and
+        tau given all of it: one joint draw, of which tau must be the last part. ``omega_prior`` None holds omega;
+        ``clusters_are_fixed`` holds z, which says nothing of alpha then.
+        """
+        documents_move = documents_move and not clusters_are_fixed
+        prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments)
+        if documents_move:
+            sweep_members(assignments, counts, prior, contexts, streams.key(seed, "members", iteration), pool)
+        rng = streams.generator(seed, "weights", iteration)
+        if omega_prior is not None:
+            lengths = np.diff(assignments.document_start)
+            self.omega = draw_omega(
+                lengths, assignments.cluster, counts, self.proportions, self.omega, omega_prior, rng
+            )
+        if documents_move:
+            key = streams.key(seed, "split_merge", iteration)
+            n_proposals = cluster_proposals(len(assignments.cluster))
+            self.proportions, _ = split_and_merge(
+                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals
+            )
+        prior = self.omega * self.proportions[:, :-1]
+        seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)
+        if documents_move:
+            sweep_clusters(seated, contexts, concentrations, streams.key(seed, "clusters", iteration))
+        key = streams.key(seed, "tables", iteration)
+        update_weights(seated, concentrations, priors, key, rng, clusters_are_fixed=clusters_are_fixed)
+        self.tables = seated.n_km
+        self.proportions = draw_proportions(seated.n_km, seated, concentrations, rng)
+        assignments.cluster[:] = seated.cluster
+        assignments.topic_weights, assignments.rest = seated.topic_weights, seated.rest
+        assignments.count()
+
+    def log_joint(self, assignments: Assignments) -> float:
+        """ln p(l | z, tau, omega), theta summed out."""
+        lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
+        return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega)

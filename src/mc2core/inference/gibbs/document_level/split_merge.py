@@ -1,0 +1,360 @@
+"""Split and merge moves of document clusters where documents have proportions of their own (docs/model.md, section 2).
+
+The state is (z, tau) given l, epsilon, v, alpha and omega, with theta summed out; tables are drawn after these moves:
+
+    p(z, tau, l, x) prop. to alpha^K prod_k G(n_k) f_k(x) Dir(tau_k; v eps)
+                             prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km)
+
+A move draws tau anew for the clusters it changes, from a scaled Dirichlet that depends on n_jm of their documents
+alone: Gammas of shape e_m and mean g_m, divided by their sum. g is a fixed point of g = (v eps + u) / (v + u.), u being
+the tables expected at parameters omega g, and e_m the curvature of tau_km's log posterior there: v eps_m and what is
+expected less the variance of the tables. With this density q_k a cluster enters the ratio of Metropolis and Hastings by
+
+    R_k = alpha G(n_k) f_k(x) Dir(tau_k; v eps) / q_k(tau_k) prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km).
+
+**Proposals** (after Jain and Neal 2004). A document is drawn, and with probability 1/2 each another one of its
+cluster, which is to be split, or one of another cluster, which is to be merged with its own: a cluster in proportion to
+its documents, or to what these and tau make of the first document's topics. A split starts with the two documents alone
+on two sides; three scans draw the sides of all others given the sides before, and a last one proposes. A merge makes
+the same scans for the probability that the last proposes what is. With g in place of tau, R tells early what is
+hopeless: a first decision, put right in the second (Christen and Fox 2005).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp, log, log_gamma
+from mc2core.families.kernels import add_statistics, log_predictive
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.document_level.counts import TopicCounts
+from mc2core.inference.gibbs.document_level.sides import (
+    LEAST,
+    ROUGH,
+    Constants,
+    Work,
+    copy,
+    draw_tau,
+    estimate,
+    evaluate,
+    log_at,
+    log_document,
+    log_gammas,
+)
+from mc2core.inference.gibbs.documents import contexts_of
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+
+_SCANS = 3
+_SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g, which errs by a few
+
+
+class Clusters(NamedTuple):
+    """What is kept of the clusters, a slot for each; those from the number of clusters on are spare."""
+
+    n_k: np.ndarray  # (slots,) int64, documents
+    tau: np.ndarray  # (slots, M + 1) float64
+    is_known: np.ndarray  # (slots,) bool: whether the following hold
+    now: np.ndarray  # (slots,) float64: ln R_k
+    hint: np.ndarray  # (slots,) float64: ln R_k at g in place of tau
+
+
+@kernel(error_model="numpy")
+def _scan(stream, members, n, given, side, is_drawn, counts, constants, contexts, work):
+    """Draw ``side`` of all but the first two members given the sides ``given``; returns the probability's logarithm.
+
+    ``is_drawn`` False: take the sides as they are.
+    """
+    indptr, indices, values, offsets, codes, prior, prior_totals = contexts
+    sizes = np.zeros(2, np.int64)
+    for which in range(2):
+        g, base = work.g[which], work.base[which]
+        estimate(members, n, given, which, counts, constants, ROUGH, g, work.u)
+        log_gammas(g, constants.omega, base)
+        copy(prior, work.natural[which])
+        copy(prior_totals, work.totals[which])
+        for i in range(n):
+            if given[i] == which:
+                sizes[which] += 1
+                if codes.size > 0:
+                    add_statistics(
+                        indptr, indices, values, members[i], 1.0, work.natural[which], work.totals[which], offsets
+                    )  # fmt: skip
+    odds, result = log(sizes[1] / np.float64(sizes[0])), 0.0
+    for i in range(2, n):
+        j = members[i]
+        x = odds + log_document(j, counts, constants.omega, work.g[1], work.base[1])
+        x -= log_document(j, counts, constants.omega, work.g[0], work.base[0])
+        if codes.size > 0:
+            x += log_predictive(indptr, indices, values, j, work.natural[1], work.totals[1], offsets, codes)
+            x -= log_predictive(indptr, indices, values, j, work.natural[0], work.totals[0], offsets, codes)
+        # probability of side 1: 1 / (1 + exp(-x))
+        if is_drawn:
+            side[i] = 1 if streams.uniform(stream) * (1.0 + exp(-x)) < 1.0 else 0
+        y = -x if side[i] == 1 else x
+        result -= max(y, 0.0) + math.log1p(exp(-abs(y)))
+    return result
+
+
+@kernel(error_model="numpy")
+def _launch(stream, members, n, side, counts, constants, contexts, work):
+    """Sides from which a split is proposed: of the first two members alone, then of scans."""
+    side[:n] = -1
+    side[0], side[1] = 0, 1
+    given = side.copy()
+    for _ in range(_SCANS):
+        _scan(stream, members, n, given, side, True, counts, constants, contexts, work)
+        given[:] = side
+
+
+@kernel(error_model="numpy")
+def _log_partner(i, n_k, tau, counts, omega):
+    """ln of n_k times p(l_i | tau_k), less what is common to all clusters."""
+    result = log(np.float64(n_k))
+    for c in range(counts.start[i], counts.start[i + 1]):
+        a = max(omega * tau[counts.topic[c]], LEAST)
+        result += log_gamma(a + counts.n[c]) - log_gamma(a)
+    return result
+
+
+@kernel(error_model="numpy")
+def _weigh_partners(i, k, n_clusters, clusters, counts, omega, weights):
+    """Fill in :func:`_log_partner` of document i for all clusters but its own, k; returns the logarithm of the sum."""
+    top, total = -np.inf, 0.0
+    for c in range(n_clusters):
+        weights[c] = -np.inf
+        if c != k and clusters.n_k[c] > 0:
+            weights[c] = _log_partner(i, clusters.n_k[c], clusters.tau[c], counts, omega)
+            top = max(top, weights[c])
+    for c in range(n_clusters):
+        if weights[c] > -np.inf:
+            total += exp(weights[c] - top)
+    return top + log(total) if total > 0.0 else -np.inf
+
+
+@numba.njit(inline="always")
+def _partner_share(n_b, n_outside, log_weight, log_sum):
+    """Probability that a document of another cluster is merged with b: half by size, half by what suits it."""
+    return 0.5 * n_b / n_outside + 0.5 * math.exp(log_weight - log_sum)
+
+
+@kernel(error_model="numpy")
+def _draw_partner(stream, i, k, n_clusters, cluster, clusters, counts, omega, weights):
+    """(the cluster that i's, k, is to be merged with, logarithm of its probability)."""
+    log_sum = _weigh_partners(i, k, n_clusters, clusters, counts, omega, weights)
+    n_outside, u, chosen, share = cluster.size - clusters.n_k[k], streams.uniform(stream), -1, 0.0
+    for c in range(n_clusters):
+        if weights[c] > -np.inf:
+            chosen, share = c, _partner_share(clusters.n_k[c], n_outside, weights[c], log_sum)
+            if u < share:
+                break
+            u -= share
+    return chosen, math.log(share)
+
+
+@kernel(error_model="numpy")
+def _gather(i, r, other_cluster, cluster, members):
+    """Members of i's cluster and ``other_cluster`` (which may be the same): i, the r-th of the latter, all the rest.
+
+    i itself is not counted. Returns how many there are.
+    """
+    k, other = cluster[i], -1
+    for j in range(cluster.size):
+        if j != i and cluster[j] == other_cluster:
+            if r == 0:
+                other = j
+            r -= 1
+    members[0], members[1], n = i, other, 2
+    for j in range(cluster.size):
+        if j != i and j != other and (cluster[j] == k or cluster[j] == other_cluster):
+            members[n] = j
+            n += 1
+    return n
+
+
+@kernel(error_model="numpy")
+def _know(k, cluster, clusters, counts, constants, contexts, work):
+    """Fill in what is kept of cluster k."""
+    if clusters.is_known[k]:
+        return
+    n = 0
+    for j in range(cluster.size):
+        if cluster[j] == k:
+            work.members[n], work.side[n] = j, 0
+            n += 1
+    fixed, clusters.hint[k] = evaluate(work.members, n, work.side, 0, counts, constants, contexts, work, 0)
+    clusters.now[k] = fixed + log_at(
+        work.members, n, work.side, 0, counts, constants, work.g[0], work.shape[0], clusters.tau[k], work.base[0]
+    )
+    clusters.is_known[k] = True
+
+
+@kernel(error_model="numpy")
+def _renew(stream, n, which, counts, constants, work, row):
+    """Draw tau of one side into ``row`` of the work; returns what of ln R_k depends on it."""
+    draw_tau(stream, work.g[row], work.shape[row], work.tau[row])
+    return log_at(
+        work.members, n, work.side, which, counts, constants, work.g[row], work.shape[row], work.tau[row],
+        work.base[row],
+    )  # fmt: skip
+
+
+@kernel(error_model="numpy")
+def _keep(k, row, clusters, n, now, hint, work):
+    clusters.n_k[k], clusters.now[k], clusters.hint[k], clusters.is_known[k] = n, now, hint, True
+    copy(work.tau[row], clusters.tau[k])
+
+
+@kernel(error_model="numpy")
+def _accepts(stream, log_ratio, hint, slack):
+    """The second decision, the first having been made with ``hint``, the ratio at g in place of tau."""
+    log_ratio += min(0.0, slack - hint) - min(0.0, slack + hint)
+    return math.log(streams.uniform(stream)) < log_ratio
+
+
+@numba.njit(inline="always")
+def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
+    members, side = work.members, work.side
+    k = cluster[members[0]]
+    _launch(stream, members, n, side, counts, constants, contexts, work)
+    given = side[:n].copy()
+    log_q = _scan(stream, members, n, given, side, True, counts, constants, contexts, work)
+    now, hints, sizes = np.empty(2), np.empty(2), np.zeros(2, np.int64)
+    for which in range(2):
+        sizes[which] = (side[:n] == which).sum()
+        now[which], hints[which] = evaluate(members, n, side, which, counts, constants, contexts, work, which)
+    hint = hints[0] + hints[1] - clusters.hint[k] - log_q
+    if math.log(streams.uniform(stream)) >= constants.slack + hint:
+        return False
+    for which in range(2):
+        now[which] += _renew(stream, n, which, counts, constants, work, which)
+    # the pair: one of n - 1 for the split, one of sizes[1] in the partner drawn for the merge
+    log_sum = _weigh_partners(members[0], k, n_clusters, clusters, counts, constants.omega, work.weights)
+    own = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
+    log_sum = max(log_sum, own) + math.log1p(math.exp(-abs(log_sum - own)))
+    share = _partner_share(sizes[1], cluster.size - sizes[0], own, log_sum)
+    pair = math.log(share / sizes[1] * (n - 1.0))
+    if not _accepts(stream, now[0] + now[1] - clusters.now[k] - log_q + pair, hint, constants.slack):
+        return False
+    new = n_clusters
+    for i in range(n):
+        if side[i] == 1:
+            cluster[members[i]] = new
+    _keep(k, 0, clusters, sizes[0], now[0], hints[0], work)
+    _keep(new, 1, clusters, sizes[1], now[1], hints[1], work)
+    return True
+
+
+@numba.njit(inline="always")
+def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, contexts, work):
+    members, side = work.members, work.side
+    a, b = cluster[members[0]], cluster[members[1]]
+    side[:n] = 2
+    now, own_hint = evaluate(members, n, side, 2, counts, constants, contexts, work, 2)
+    hint = own_hint - clusters.hint[a] - clusters.hint[b]
+    log_u = math.log(streams.uniform(stream))
+    if log_u >= constants.slack + hint:
+        return False  # the probability of the split can only make it less
+    _launch(stream, members, n, side, counts, constants, contexts, work)
+    given = side[:n].copy()
+    for i in range(n):
+        side[i] = 0 if cluster[members[i]] == a else 1
+    log_q = _scan(stream, members, n, given, side, False, counts, constants, contexts, work)
+    hint += log_q
+    if log_u >= constants.slack + hint:
+        return False
+    side[:n] = 2
+    now += _renew(stream, n, 2, counts, constants, work, 2)
+    pair = math.log(clusters.n_k[b] / (n - 1.0)) - log_share
+    if not _accepts(stream, now - clusters.now[a] - clusters.now[b] + log_q + pair, hint, constants.slack):
+        return False
+    for i in range(n):
+        cluster[members[i]] = a
+    _keep(a, 2, clusters, n, now, own_hint, work)
+    clusters.n_k[b] = 0
+    return True
+
+
+@kernel(error_model="numpy")
+def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, contexts, work):
+    """Proposals ``first``..``last``; returns the number of slots in use and how many splits and merges were made."""
+    stream, made = np.zeros(2, np.uint64), np.zeros(2, np.int64)
+    n_documents = cluster.size
+    for proposal in range(first, last):
+        streams.seek(stream, key, proposal)
+        i = min(np.int64(streams.uniform(stream) * n_documents), n_documents - 1)
+        splits = streams.uniform(stream) < 0.5
+        k, other, log_share = cluster[i], cluster[i], 0.0
+        candidates = clusters.n_k[k] - 1
+        if not splits and clusters.n_k[k] < n_documents:
+            other, log_share = _draw_partner(
+                stream, i, k, n_clusters, cluster, clusters, counts, constants.omega, work.weights
+            )
+            candidates = clusters.n_k[other]
+        if candidates == 0 or splits != (other == k):
+            continue
+        r = min(np.int64(streams.uniform(stream) * candidates), candidates - 1)
+        _know(k, cluster, clusters, counts, constants, contexts, work)
+        _know(other, cluster, clusters, counts, constants, contexts, work)
+        n = _gather(i, r, other, cluster, work.members)
+        if splits:
+            if _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
+                n_clusters += 1
+                made[0] += 1
+        elif _try_merge(stream, n, log_share, cluster, clusters, counts, constants, contexts, work):
+            made[1] += 1
+    return n_clusters, made
+
+
+def split_and_merge(
+    assignments: Assignments,
+    counts: TopicCounts,
+    tau: np.ndarray,
+    contexts: StackedContexts,
+    concentrations: Concentrations,
+    omega: float,
+    key: np.uint64,
+    n_proposals: int,
+    slack: float = _SLACK,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Make ``n_proposals`` proposals; clusters change in place, and those that end empty are dropped.
+
+    Parameters
+    ----------
+    counts : n_jm
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : document concentration
+    key : one stream for each proposal
+    slack : nats, of the first decision; any value is exact
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau of the clusters now in use.
+    (2,) int64
+        Splits and merges made.
+    """
+    n_clusters, columns = tau.shape
+    slots, n_documents = n_clusters + n_proposals, len(assignments.cluster)
+    v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
+    constants = Constants(float(concentrations.group), v, float(omega), np.maximum(v * topics, LEAST), slack)
+    all_tau, n_k = np.empty((slots, columns)), np.zeros(slots, np.int64)
+    all_tau[:n_clusters], n_k[:n_clusters] = np.maximum(tau, LEAST), assignments.n_k
+    clusters = Clusters(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))
+    stacked = contexts_of(contexts)
+    g, shape, sides_tau, base = np.empty((4, 3, columns))
+    work = Work(
+        np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, sides_tau, base,
+        np.empty(columns), np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(slots),
+    )  # fmt: skip
+    n_slots, made = _move(
+        key, 0, n_proposals, n_clusters, assignments.cluster, clusters, counts, constants, stacked, work
+    )
+    assignments.count(n_slots)
+    return all_tau[assignments.compact()], made

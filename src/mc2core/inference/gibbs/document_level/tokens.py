@@ -1,0 +1,294 @@
+"""Sweep over tokens whose documents have proportions of their own (docs/model.md, section 2), theta summed out.
+
+    P(l_ji = m)         prop. to (n_jm + omega tau_km) (n_mw + s) / (n_m + V s)     (counts without the token)
+    P(l_ji = new topic) prop. to omega tau_k,new / V,    k = z_j
+
+tau is given, so documents of a cluster share nothing that moves. Tokens are visited document by document: the scale
+(n_jm + omega tau_km) / (n_m + V s) of all topics is kept while a document is visited, and the weights of a word are its
+row of the table of counts (V, M) times that scale, as :mod:`mc2core.inference.gibbs.tokens` draws from them.
+
+**New topics.** A new topic is an atom of tau_k's rest, picked with the weight it has there: in the token's cluster it
+breaks Beta(v eps_m + 1, v eps_new) off the rest, the 1 being this pick, and Beta(v eps_m, v eps_new) in every other,
+with eps_m a stick of GEM(eta). A topic that ends the sweep empty gives epsilon and every tau_km back to the rests.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import LANES, prefetch
+from mc2core.compute.variates import log_gamma_variate
+from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.gibbs.tokens import find_block, find_topic, grown, weigh
+
+_DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
+_DONE, _FULL, _FAILED = 0, 1, 2
+_F32_ONE = np.float32(1.0)
+_LEAST_SHAPE = 1e-300
+_LINE = 16  # float32 in a cache line
+
+
+class Documents(NamedTuple):
+    """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
+
+    indptr: np.ndarray  # (J + 1,) first cell of each document
+    word: np.ndarray  # (cells,)
+    counts: np.ndarray  # (cells,)
+    start: np.ndarray  # (J + 1,) int64: first token of each document
+    cluster: np.ndarray  # (J,) int32
+
+
+class Topics(NamedTuple):
+    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
+
+    n_wm: np.ndarray  # (V, columns) int32
+    n_m: np.ndarray  # (columns,) int64
+    eps: np.ndarray  # (columns,) float64
+    rest: np.ndarray  # (1,) float64: eps_new
+    tau: np.ndarray  # (K, columns) float64
+    tau_rest: np.ndarray  # (K,) float64
+
+
+class Constants(NamedTuple):
+    """What a sweep does not change."""
+
+    omega: float  # document concentration
+    v: float  # table concentration
+    eta: float  # topic concentration
+    s: np.float32  # prior of a topic's words ...
+    vs: np.float32  # ... and its sum over all words
+
+
+class Weights(NamedTuple):
+    """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
+
+    s: np.ndarray  # (columns,) float32: prior of a topic's words
+    inverse: np.ndarray  # (columns,) float32: 1 / (n_m + V s)
+    prior: np.ndarray  # (columns,) float32: omega tau_km
+    n_j: np.ndarray  # (columns,) int32: n_jm
+    scale: np.ndarray  # (columns,) float32: (n_jm + omega tau_km) / (n_m + V s)
+    p: np.ndarray  # (columns,) float32: the weights
+    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
+
+
+def _weights(topics: Topics, constants: Constants) -> Weights:
+    columns = len(topics.n_m)
+    inverse = (1.0 / (topics.n_m + np.float64(constants.vs))).astype(np.float32)
+    prior, scale, p = np.zeros((3, columns), np.float32)
+    s = np.full(columns, constants.s, np.float32)
+    return Weights(s, inverse, prior, np.zeros(columns, np.int32), scale, p, np.zeros(columns // LANES))
+
+
+@kernel
+def count_words(documents, topic, n_wm):
+    """Add the tokens of every word in each topic to ``n_wm``."""
+    word, counts = documents.word, documents.counts
+    i = 0
+    for cell in range(word.size):
+        for _ in range(counts[cell]):
+            n_wm[word[cell], topic[i]] += 1
+            i += 1
+
+
+@kernel(error_model="numpy")
+def _break_off(stream, shape, rest_shape):
+    """ln of a Beta(shape, rest_shape) variate and of 1 less it."""
+    log_x = log_gamma_variate(stream, max(shape, _LEAST_SHAPE))
+    log_y = log_gamma_variate(stream, max(rest_shape, _LEAST_SHAPE))
+    larger = max(log_x, log_y)
+    log_sum = larger + math.log(math.exp(log_x - larger) + math.exp(log_y - larger))
+    return log_x - log_sum, log_y - log_sum
+
+
+@kernel(error_model="numpy")
+def _open_topic(m, k, stream, topics, constants):
+    """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
+    eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
+    left = (1.0 - streams.uniform(stream)) ** (1.0 / constants.eta)
+    eps[m] = (1.0 - left) * rest[0]
+    rest[0] *= left
+    for other in range(tau_rest.size):
+        picked = 1.0 if other == k else 0.0
+        log_share, log_left = _break_off(stream, constants.v * eps[m] + picked, constants.v * rest[0])
+        tau[other, m] = tau_rest[other] * math.exp(log_share)
+        tau_rest[other] *= math.exp(log_left)
+
+
+@numba.njit(inline="always")
+def _enter(j, k, n_topics, documents, topic, topics, constants, weights):
+    """Count document j's topics and scale all topics for it."""
+    n_j, prior, scale, inverse, tau = weights.n_j, weights.prior, weights.scale, weights.inverse, topics.tau
+    n_j[:] = 0
+    for i in range(documents.start[j], documents.start[j + 1]):
+        n_j[topic[i]] += 1
+    for m in range(n_topics):
+        prior[m] = constants.omega * tau[k, m]
+        scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
+
+
+@numba.njit(inline="always")
+def _fetch_row(n_wm, w, n_columns):
+    """Ask for a word's counts, which are in no near cache."""
+    for m in range(0, n_columns, _LINE):
+        prefetch(n_wm, w * n_wm.shape[1] + m)
+
+
+@numba.njit(inline="always")
+def _join(m, w, n_wm, n_m, s, inverse, prior, n_j, scale, p, block, vs):
+    """Count a token of word w to topic m; returns what the topic's weight gains."""
+    before = np.float64(p[m])
+    n_wm[w, m] += 1
+    n_j[m] += 1
+    n_m[m] += 1
+    inverse[m] = _F32_ONE / (np.float32(n_m[m]) + vs)
+    scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
+    p[m] = (np.float32(n_wm[w, m]) + s) * scale[m]
+    gain = np.float64(p[m]) - before
+    block[m // LANES] += gain
+    return gain
+
+
+@kernel(error_model="numpy")
+def _sweep(key, stream, position, documents, topic, topics, constants, weights):
+    """Sweep from ``position`` on; says why it stopped.
+
+    _DONE: after all documents; _FULL: a new topic needs more capacity; _FAILED: the weights of token position[_TOKEN]
+    have no finite sum above 0.
+
+    ``position`` (3,) int64: document, token, number of topics; ``stream``: state of the document's random numbers. Both
+    are left so that a call after growing the arrays goes on with the very same draw.
+    """
+    n_topics = position[_TOPICS]
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    indptr, word, counts, start, cluster = documents
+    n_wm, n_m, _, _, _, tau_rest = topics
+    s_of, inverse, prior, n_j, scale, p, block = weights
+    s, vs, n_words, columns = constants.s, constants.vs, n_wm.shape[0], n_m.size
+    for j in range(position[_DOCUMENT], cluster.size):
+        resume, k, last = position[_TOKEN], cluster[j], start[j]
+        if resume <= last:
+            streams.seek(stream, key, j)
+        _enter(j, k, n_topics, documents, topic, topics, constants, weights)
+        n_blocks = (n_topics + LANES - 1) // LANES
+        new = constants.omega * tau_rest[k] / n_words
+        for cell in range(indptr[j], indptr[j + 1]):
+            begin, last, w = max(last, resume), last + counts[cell], word[cell]
+            if last <= begin:
+                continue
+            if cell + 1 < word.size:
+                _fetch_row(n_wm, word[cell + 1], n_blocks * LANES)
+            total = weigh(n_wm, w * columns, s_of, scale, p, block, n_blocks, new)
+            for i in range(begin, last):
+                # stay or move?
+                m = topic[i]
+                old = np.float64(p[m])
+                inverse_less = _F32_ONE / (np.float32(n_m[m] - 1) + vs)
+                scale_less = (np.float32(n_j[m] - 1) + prior[m]) * inverse_less
+                less = (np.float32(n_wm[w, m] - 1) + s) * scale_less
+                others = total - old
+                rewind = stream[0]
+                u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
+                if u < 0.0:
+                    continue
+                if not 0.0 < others + np.float64(less) < np.inf:
+                    position[_TOKEN] = i
+                    return _FAILED
+                # draw among the others
+                block[m // LANES] -= old
+                b, before = find_block(block, n_blocks, u)
+                if b < n_blocks:
+                    chosen = find_topic(p, b * LANES, u - before, m)
+                elif n_topics < columns:
+                    chosen = n_topics
+                    _open_topic(chosen, k, stream, topics, constants)
+                    prior[chosen] = constants.omega * topics.tau[k, chosen]
+                    n_topics += 1
+                    if n_topics > n_blocks * LANES:  # the first topic of a block
+                        block[n_blocks] = 0.0
+                        n_blocks += 1
+                    others -= new
+                    new = constants.omega * tau_rest[k] / n_words
+                    others += new
+                else:
+                    stream[0] = rewind
+                    position[_DOCUMENT], position[_TOKEN], position[_TOPICS] = j, i, n_topics
+                    return _FULL
+                # leave ...
+                n_wm[w, m] -= 1
+                n_j[m] -= 1
+                n_m[m] -= 1
+                inverse[m], scale[m], p[m] = inverse_less, scale_less, less
+                block[m // LANES] += np.float64(less)
+                # ... and join
+                gain = _join(chosen, w, n_wm, n_m, s, inverse, prior, n_j, scale, p, block, vs)
+                total = others + np.float64(less) + gain
+                topic[i] = chosen
+        position[_TOKEN], position[_TOPICS] = 0, n_topics
+    return _DONE
+
+
+def sweep_own_topics(
+    assignments: Assignments,
+    corpus: Corpus,
+    tau: np.ndarray,
+    omega: float,
+    concentrations: Concentrations,
+    topic_prior: float,
+    key: np.uint64,
+) -> np.ndarray:
+    """One sweep over all tokens, in place; topics that end empty are dropped.
+
+    Parameters
+    ----------
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : float, > 0
+        Concentration of a document's proportions around its cluster's.
+    key : one stream for each document (:func:`mc2core.compute.streams.key`)
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics now in use, and the rest.
+    """
+    content, n_topics = corpus.content, assignments.n_topics
+    columns = LANES * (n_topics // LANES + 1)
+    documents = Documents(
+        content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
+    )
+    n_wm = np.zeros((corpus.n_words, columns), np.int32)
+    count_words(documents, assignments.topic, n_wm)
+    n_m = n_wm.sum(axis=0, dtype=np.int64)
+    topics = Topics(
+        n_wm, n_m, grown(assignments.topic_weights, columns), np.array([assignments.rest]),
+        grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
+    )  # fmt: skip
+    s, vs = np.float32(topic_prior), np.float32(topic_prior * corpus.n_words)
+    constants = Constants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
+    position = np.array([0, 0, n_topics], np.int64)
+    stream = np.zeros(2, np.uint64)
+    stopped = _FULL
+    while stopped == _FULL:
+        weights = _weights(topics, constants)
+        stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
+        if stopped == _FULL:
+            columns += LANES
+            n_wm, n_m, eps, rest, own, own_rest = topics
+            n_wm, n_m, eps, own = (grown(array, columns) for array in (n_wm, n_m, eps, own))
+            topics = Topics(n_wm, n_m, eps, rest, own, own_rest)
+    if stopped == _FAILED:
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+    n_topics = int(position[_TOPICS])
+    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    used = topics.n_m[:n_topics] > 0
+    left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
+    assignments.count()
+    assignments.compact()
+    return np.column_stack([topics.tau[:, :n_topics][:, used], left])

@@ -1,0 +1,387 @@
+"""Collapsed sweep over tokens whose topics emit the document's context too (npTOT; docs/model.md, section 2).
+
+    P(l_ji = m)         prop. to (n_jm + v eps_m) (n_mw + s) / (n_m + V s) f_m(x_j)     (all without the token)
+    P(l_ji = new topic) prop. to v eps_new / V f_0(x_j)
+
+f_m is the predictive of topic m's Normal-Gamma, Student's t; a missing x_j has the factor 1.
+
+**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.tokens` goes word by word: all
+tokens of a document have one x_j, so that while it is visited f_m depends only on how many of its tokens topic m has.
+Factors of all topics are computed once for the document, and of a topic whose tokens move for 16 counts at a time. The
+price is a table of the words' counts, (V, M).
+
+**Range.** Factors are taken relative to the largest one, and those with which no token of the document could have a
+share of 1e-9 of its weights are 0: subnormal products would cost a hundred cycles each. Where moves have carried the
+sum of the weights below what that rests on, all are computed anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import LANES, weigh_counts
+from mc2core.compute.special import exp, log
+from mc2core.corpus import Corpus
+from mc2core.families import Family
+from mc2core.families.kernels import LAST_DIGIT
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.gibbs.tokens import find_block, find_topic, grown, open_topic, weigh
+
+_DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
+_DONE, _FULL, _FAILED = 0, 1, 2
+# what a topic may lose of the weights, and the largest sum of them; single precision ends at 1e38
+_NEGLIGIBLE, _MOST = 1e-9, 1e20
+# counts of a document's tokens in a topic for which its scale is computed together
+_STEPS = 16
+
+
+class TimedDocuments(NamedTuple):
+    """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
+
+    indptr: np.ndarray  # (J + 1,) first cell of each document
+    word: np.ndarray  # (cells,)
+    start: np.ndarray  # (cells + 1,) int64: first token of each cell
+    time: np.ndarray  # (J,) float64: x_j; NaN where missing
+
+
+class TimedTopics(NamedTuple):
+    """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
+
+    n_km: np.ndarray  # (J, columns) int32: a cluster is a document
+    n_wm: np.ndarray  # (V, columns) int32
+    n_m: np.ndarray  # (columns,) int64
+    eps: np.ndarray  # (columns,) float64
+    rest: np.ndarray  # (1,) float64: eps_new
+    sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
+
+
+class Constants(NamedTuple):
+    """What a sweep does not change."""
+
+    v: float  # table concentration
+    eta: float  # topic concentration
+    vs: float  # prior of a topic's words, summed over all words
+    time_prior: np.ndarray  # (4,) float64: natural parameters
+
+
+class Weights(NamedTuple):
+    """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
+
+    s: np.ndarray  # (columns,) float32: prior of a topic's words
+    prior: np.ndarray  # (columns,) float32: v eps_m
+    scale: np.ndarray  # (columns,) float32: f_m(x_j) / (n_m + V s), relative to the largest f
+    steps: np.ndarray  # (columns, 16) float32: the same with first[m], first[m] + 1 ... of the document's tokens
+    first: np.ndarray  # (columns,) int64
+    h: np.ndarray  # (columns,) float32: (n_mw + s) scale
+    p: np.ndarray  # (columns,) float32: the weights
+    block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
+    log_factor: np.ndarray  # (columns,) float64
+    relative: np.ndarray  # (2,) float64: the largest log factor, and below which factors relative to it are 0
+
+
+class TokenTimes:
+    """A numeric context of a corpus, the only one of ``contexts``, as every token of a document emits it.
+
+    Attributes
+    ----------
+    family : Family
+        Its Normal-Gamma.
+    values : (J,) float64
+        NaN where missing.
+
+    Raises
+    ------
+    ValueError
+        The corpus does not have the context, or it is not one number for each document.
+    """
+
+    def __init__(self, corpus: Corpus, contexts: Mapping[str, Family]) -> None:
+        stacked = StackedContexts(corpus, contexts)
+        [name], [self.family] = stacked.names, stacked.families
+        self.values = np.array(corpus.contexts[name], dtype=np.float64)
+        self._statistics, self._log_base = stacked.statistics, stacked.log_base
+
+    def sums(self, assignments: Assignments) -> np.ndarray:
+        """(4, M): T(x) summed over each topic's tokens; document j is cluster j."""
+        return np.ascontiguousarray(self._statistics.T @ assignments.n_km)
+
+    def log_marginal(self, assignments: Assignments) -> float:
+        """ln p(x of all tokens | l), topics' parameters integrated out, base measure included."""
+        natural = self.family.prior(4) + self.sums(assignments).T
+        log_base = self._log_base @ np.diff(assignments.document_start)
+        return float(self.family.log_marginal(natural).sum() + log_base)
+
+
+@numba.njit(inline="always")
+def _log_student(x, sum_x, count, half_count, half_square, prior):
+    """ln of the predictive of x after observations of these sums T(x), less its constant -ln(pi) / 2."""
+    kappa, a = prior[1] + count, prior[2] + half_count
+    mu = (prior[0] + sum_x) / kappa
+    rest = prior[3] + half_square
+    b = max(rest - 0.5 * kappa * mu * mu, LAST_DIGIT * rest)
+    spread = 2.0 * b * (kappa + 1.0) / kappa
+    distance = x - mu
+    # G(a + 1/2) / G(a) by its asymptotic series from 8 on; below, the argument is shifted by 8
+    is_small = a < 8.0
+    top = a * (a + 1.0) * (a + 2.0) * (a + 3.0) * (a + 4.0) * (a + 5.0) * (a + 6.0) * (a + 7.0)
+    half = a + 0.5
+    below = half * (a + 1.5) * (a + 2.5) * (a + 3.5) * (a + 4.5) * (a + 5.5) * (a + 6.5) * (a + 7.5)
+    y = a + 8.0 if is_small else a
+    shift = top / below if is_small else 1.0
+    r = 1.0 / y
+    z = r * r
+    series = -r * (1.0 / 8.0 - z * (1.0 / 192.0 - z * (1.0 / 640.0 - z * (17.0 / 14336.0))))
+    return series + log(shift * math.sqrt(y / spread)) - half * log(1.0 + distance * distance / spread)
+
+
+@kernel(error_model="numpy")
+def log_student(x, n_km, j, n_topics, sums, prior, out):
+    """Fill ``out`` (columns,) with the log predictive of x under each topic with its tokens of document j, all at x."""
+    half_square = 0.5 * x * x
+    for m in range(n_topics):
+        n = np.float64(n_km[j, m])
+        out[m] = _log_student(
+            x, sums[0, m] + n * x, sums[1, m] + n, sums[2, m] + 0.5 * n, sums[3, m] + n * half_square, prior
+        )
+
+
+@kernel(error_model="numpy")
+def _move_document(x, j, sign, n_topics, n_km, sums):
+    """Add (sign 1) or take out (-1) document j's times; a topic left without any has sums of 0, not of rounding."""
+    if math.isnan(x):
+        return
+    for m in range(n_topics):
+        n = np.float64(sign * n_km[j, m])
+        is_left = sums[1, m] + n > 0.0
+        sums[0, m] = sums[0, m] + n * x if is_left else 0.0
+        sums[1, m] += n
+        sums[2, m] += 0.5 * n
+        sums[3, m] = sums[3, m] + n * 0.5 * x * x if is_left else 0.0
+
+
+@kernel(error_model="numpy")
+def _scale_all(x, j, n_topics, topics, weights, constants):
+    """Scale all topics for document j; returns f_0 relative to the largest factor, and what weights sum to at least."""
+    n_km, n_m, scale, log_factor = topics.n_km, topics.n_m, weights.scale, weights.log_factor
+    weights.first[:] = -_STEPS  # no step is computed
+    largest = new = 0.0
+    if math.isnan(x):
+        log_factor[:] = 0.0
+    else:
+        largest = new = _log_student(x, 0.0, 0.0, 0.0, 0.0, constants.time_prior)
+        log_student(x, n_km, j, n_topics, topics.sums, constants.time_prior, log_factor)
+        for m in range(n_topics):
+            largest = max(largest, log_factor[m])
+    new = exp(new - largest)
+    # a topic weighs at least what it does without tokens of the document and the word, at most what it does with all
+    most, least = constants.v, constants.v * topics.rest[0] / topics.n_wm.shape[0] * new
+    for m in range(n_topics):
+        factor = exp(log_factor[m] - largest)
+        scale[m] = np.float32(factor / (n_m[m] + constants.vs))
+        least = max(least, np.float64(weights.prior[m]) * weights.s[m] * scale[m])
+        most += n_km[j, m]
+    negligible = _NEGLIGIBLE * least / (most * (n_topics + 1))
+    for m in range(n_topics):
+        if exp(log_factor[m] - largest) < negligible:
+            scale[m] = np.float32(0.0)
+    weights.relative[0], weights.relative[1] = largest, negligible
+    return new, least
+
+
+@kernel(error_model="numpy")
+def _compute_steps(m, x, j, topics, weights, constants):
+    """Scale topic m as if it had numbers of the document's tokens around that which it has."""
+    steps, sums, prior, half_square = weights.steps, topics.sums, constants.time_prior, 0.5 * x * x
+    largest, negligible = weights.relative[0], weights.relative[1]
+    now = topics.n_km[j, m]
+    first = max(0, now - _STEPS // 2)
+    weights.first[m] = first
+    others = topics.n_m[m] - now + constants.vs
+    sum_x, count, half_count, sum_squares = sums[0, m], sums[1, m], sums[2, m], sums[3, m]
+    for step in range(_STEPS):
+        n = np.float64(first + step)
+        factor = 1.0
+        if not math.isnan(x):
+            log_factor = _log_student(
+                x, sum_x + n * x, count + n, half_count + 0.5 * n, sum_squares + n * half_square, prior
+            )
+            factor = exp(log_factor - largest)
+        steps[m, step] = np.float32(factor / (others + n) if factor >= negligible else 0.0)
+
+
+@numba.njit(inline="always")
+def _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new):
+    """Weigh all topics for the tokens of one word; returns the total, ``new`` for new topics included."""
+    s, scale, prior, h, p, block = weights.s, weights.scale, weights.prior, weights.h, weights.p, weights.block
+    capacity = prior.size
+    for b in range(n_blocks):
+        weigh_counts(n_wm, w * capacity, s, scale, h, b * LANES)
+    return weigh(n_km, j * capacity, prior, h, p, block, n_blocks, new)
+
+
+@numba.njit(inline="always")
+def _count(m, j, w, sign, n_km, n_wm, n_m):
+    """Add (sign 1) or take out (-1) a token of topic m."""
+    n_km[j, m] += sign
+    n_wm[w, m] += sign
+    n_m[m] += sign
+
+
+@numba.njit(inline="always")
+def _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block):
+    """Weigh one topic by its counts and scale; returns what its weight gains."""
+    before = np.float64(p[m])
+    p[m] = (np.float32(n_km[j, m]) + prior[m]) * ((np.float32(n_wm[w, m]) + s[m]) * scale[m])
+    gain = np.float64(p[m]) - before
+    block[m // LANES] += gain
+    return gain
+
+
+@kernel(error_model="numpy")
+def _sweep(key, stream, position, documents, topic, topics, constants, weights):
+    """Sweep from ``position`` on; says why it stopped.
+
+    _DONE: after all documents; _FULL: a new topic needs more capacity; _FAILED: the weights of token position[_TOKEN]
+    have no finite sum above 0.
+
+    ``position`` (3,) int64: document, token, number of topics; ``stream``: state of the document's random numbers. Both
+    are left so that a call after growing the arrays goes on with the very same draw.
+    """
+    n_topics = position[_TOPICS]
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    indptr, word, start, time = documents
+    n_km, n_wm, n_m, _, rest, sums = topics
+    s, prior, scale, steps, first, _, p, block, _, _ = weights
+    v, n_words = constants.v, n_wm.shape[0]
+    for j in range(position[_DOCUMENT], time.size):
+        resume, x = position[_TOKEN], time[j]
+        if resume <= start[indptr[j]]:
+            streams.seek(stream, key, j)
+        _move_document(x, j, -1, n_topics, n_km, sums)
+        new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants)
+        for cell in range(indptr[j], indptr[j + 1]):
+            if start[cell + 1] <= resume:
+                continue
+            w, n_blocks = word[cell], (n_topics + LANES - 1) // LANES
+            new = v * rest[0] / n_words * new_factor
+            total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
+            for i in range(max(start[cell], resume), start[cell + 1]):
+                # leave
+                m, rewind = topic[i], stream[0]
+                _count(m, j, w, -1, n_km, n_wm, n_m)
+                if not 0 <= n_km[j, m] - first[m] < _STEPS:
+                    _compute_steps(m, x, j, topics, weights, constants)
+                scale[m] = steps[m, n_km[j, m] - first[m]]
+                total += _weigh_topic(m, j, w, n_km, n_wm, s, prior, scale, p, block)
+                if not 0.1 * least < total < _MOST:
+                    new_factor, least = _scale_all(x, j, n_topics, topics, weights, constants)
+                    new = v * rest[0] / n_words * new_factor
+                    total = _weigh_word(n_wm, w, n_km, j, n_blocks, weights, new)
+                if not 0.0 < total < np.inf:
+                    position[_TOKEN] = i
+                    return _FAILED
+                # stay or move?
+                less = np.float64(p[m])
+                chosen, is_full = m, False
+                u = streams.uniform(stream) * total - less
+                if not u < 0.0:
+                    block[m // LANES] -= less
+                    b, before = find_block(block, n_blocks, u)
+                    block[m // LANES] += less
+                    if b < n_blocks:
+                        chosen = find_topic(p, b * LANES, u - before, m)
+                    elif n_topics < n_m.size:
+                        chosen = n_topics
+                        open_topic(chosen, stream, topics, weights, constants)
+                        n_topics += 1
+                        n_blocks = (n_topics + LANES - 1) // LANES
+                        total -= new
+                        new = v * rest[0] / n_words * new_factor
+                        total += new
+                    else:
+                        is_full = True
+                # join
+                _count(chosen, j, w, 1, n_km, n_wm, n_m)
+                if not 0 <= n_km[j, chosen] - first[chosen] < _STEPS:
+                    _compute_steps(chosen, x, j, topics, weights, constants)
+                scale[chosen] = steps[chosen, n_km[j, chosen] - first[chosen]]
+                topic[i] = chosen
+                total += _weigh_topic(chosen, j, w, n_km, n_wm, s, prior, scale, p, block)
+                if is_full:
+                    stream[0] = rewind
+                    _move_document(x, j, 1, n_topics, n_km, sums)
+                    position[_DOCUMENT], position[_TOKEN], position[_TOPICS] = j, i, n_topics
+                    return _FULL
+        _move_document(x, j, 1, n_topics, n_km, sums)
+        position[_TOKEN] = 0
+    position[_TOPICS] = n_topics
+    return _DONE
+
+
+@kernel
+def _count_words(documents, topic, n_wm):
+    word, start = documents.word, documents.start
+    for cell in range(word.size):
+        for i in range(start[cell], start[cell + 1]):
+            n_wm[word[cell], topic[i]] += 1
+
+
+def _weights(topics: TimedTopics, s: float, v: float) -> Weights:
+    columns = len(topics.n_m)
+    prior = (v * topics.eps).astype(np.float32)
+    scale, h, p = np.zeros((3, columns), np.float32)
+    steps, first = np.zeros((columns, _STEPS), np.float32), np.zeros(columns, np.int64)
+    s_of, block = np.full(columns, s, np.float32), np.zeros(columns // LANES)
+    return Weights(s_of, prior, scale, steps, first, h, p, block, np.zeros(columns), np.zeros(2))
+
+
+def sweep_timed_topics(
+    assignments: Assignments,
+    corpus: Corpus,
+    times: TokenTimes,
+    concentrations: Concentrations,
+    topic_prior: float,
+    key: np.uint64,
+) -> None:
+    """One collapsed sweep over all tokens, in place; topics that end empty are dropped. Document j is cluster j.
+
+    ``key`` (:func:`mc2core.compute.streams.key`) names the sweep's family of streams: one stream for each document.
+    Sums of the times are made anew from the assignments first, so that they do not drift from sweep to sweep.
+    """
+    content, n_topics = corpus.content, assignments.n_topics
+    capacity = LANES * (n_topics // LANES + 1)
+    start = np.concatenate([[0], np.cumsum(content.data, dtype=np.int64)])
+    documents = TimedDocuments(content.indptr, content.indices, start, times.values)
+    n_km = grown(assignments.n_km, capacity)
+    n_wm = np.zeros((corpus.n_words, capacity), np.int32)
+    _count_words(documents, assignments.topic, n_wm)
+    eps, rest = grown(assignments.topic_weights, capacity), np.array([assignments.rest])
+    sums = grown(times.sums(assignments), capacity)
+    topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)
+    v = float(concentrations.table)
+    constants = Constants(v, float(concentrations.topic), topic_prior * corpus.n_words, times.family.prior(4))
+    position = np.array([0, 0, n_topics], np.int64)
+    stream = np.zeros(2, np.uint64)
+    stopped = _FULL
+    while stopped == _FULL:
+        weights = _weights(topics, topic_prior, v)
+        stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
+        if stopped == _FULL:
+            capacity += LANES
+            n_km, n_wm, n_m, eps, rest, sums = topics
+            n_km, n_wm, n_m, eps, sums = (grown(array, capacity) for array in (n_km, n_wm, n_m, eps, sums))
+            topics = TimedTopics(n_km, n_wm, n_m, eps, rest, sums)
+    if stopped == _FAILED:
+        raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
+    n_topics = int(position[_TOPICS])
+    assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+    assignments.n_km = np.ascontiguousarray(topics.n_km[:, :n_topics])
+    assignments.compact()

@@ -1,0 +1,219 @@
+"""Checkpoints: all that a run needs to go on after a stop, bit for bit, in one file of plain arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mc2core.base import storage
+from mc2core.inference.base import n_samples
+from mc2core.posterior import Sample
+from mc2core.posterior.sample import pack_sample, unpack_sample
+
+FORMAT = "mc2core checkpoint 2"
+#: what to do about one of another run
+ELSEWHERE = "write elsewhere, or remove it to start anew"
+
+
+@dataclass
+class Checkpoint:
+    """A run after ``iteration`` whole iterations and maybe a part of the next one, which the state knows of.
+
+    Attributes
+    ----------
+    run : JSON-able
+        What must be the same for the run to go on: engine, settings, seed, corpus digest, thinning; and the burn-in,
+        after which all samples are there. It may become another one (:meth:`drop`).
+    iteration : int
+    seconds, cpu_seconds : float, spent so far by the clock and of processors
+    state : named arrays of the engine's state
+    samples : kept so far
+    trace : rows so far, one dict for each iteration
+    snapshots, snapshot_times : samples on the way so far, and when each was taken
+    """
+
+    run: dict[str, Any]
+    iteration: int
+    seconds: float
+    state: dict[str, np.ndarray]
+    samples: list[Sample] = field(default_factory=list)
+    trace: list[dict[str, float]] = field(default_factory=list)
+    snapshots: list[Sample] = field(default_factory=list)
+    snapshot_times: list[dict[str, float]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+
+    @property
+    def begins_after(self) -> int:
+        """Iterations so far, from the first, whose samples were never kept or are dropped."""
+        return min(self.run["burn_in"], self.iteration)
+
+    def lacks(self, burn_in: int) -> bool:
+        """Whether samples after ``burn_in`` were never kept or are dropped."""
+        return n_samples(self.begins_after, burn_in, self.run["thin"]) > 0
+
+    def drop(self, burn_in: int) -> None:
+        """Leave the samples after ``burn_in``, or all where they begin later."""
+        begins, thin = self.begins_after, self.run["thin"]
+        if self.lacks(burn_in):
+            burn_in = begins
+        del self.samples[: n_samples(min(burn_in, self.iteration), begins, thin)]
+        self.run["burn_in"] = burn_in
+
+
+def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, whole or not at all."""
+    meta = {
+        "format": FORMAT,
+        "run": checkpoint.run,
+        "iteration": checkpoint.iteration,
+        "seconds": checkpoint.seconds,
+        "cpu_seconds": checkpoint.cpu_seconds,
+        "n_samples": len(checkpoint.samples),
+        "trace": checkpoint.trace,
+        "snapshot_times": checkpoint.snapshot_times,
+    }
+    arrays = {"meta": np.array(json.dumps(meta))}
+    arrays |= {f"state.{name}": array for name, array in checkpoint.state.items()}
+    for i, sample in enumerate(checkpoint.samples):
+        arrays |= pack_sample(sample, f"{i}.")
+    for i, sample in enumerate(checkpoint.snapshots):
+        arrays |= pack_sample(sample, f"snapshot.{i}.")
+    storage.write_arrays(path, arrays)
+
+
+def read(
+    path: str | os.PathLike[str],
+    run: Mapping[str, Any],
+    sizes: Mapping[str, int] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> Checkpoint | None:
+    """The checkpoint at ``path``, or None where there is no file.
+
+    ``sizes``: J and V of the corpus; ``defaults``: of the engine's settings, for those that were not there yet when the
+    checkpoint was written. The burn-in may be another one than that of ``run``. ValueError if the file is damaged, was
+    changed, or belongs to another run than ``run`` (it names the first difference).
+    """
+    if not Path(path).exists():
+        return None
+    sizes = sizes or {}
+    with _or_anew():
+        arrays, meta = _open(path)
+    stored = meta["run"]
+    if isinstance(stored.get("settings"), dict):
+        asked_for = run.get("settings", {})
+        known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
+        stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
+    free = {name: stored[name] for name in ("burn_in",) if name in stored and name in run}
+    asked = json.loads(json.dumps(run)) | free
+    difference = first_difference(stored | {"corpus": asked.get("corpus")}, asked)
+    # before all array sizes; other contexts make another digest, but not another number of documents
+    if stored.get("corpus") != asked.get("corpus"):
+        n_documents = arrays["state.cluster"].size if "state.cluster" in arrays else None
+        if difference is None or n_documents != sizes.get("J"):
+            told = "" if n_documents is None else f" ({n_documents:,} documents)"
+            raise ValueError(f"{path} is the checkpoint of a run on another corpus{told}; {ELSEWHERE}")
+    if difference:
+        raise ValueError(f"{path} is the checkpoint of another run: {difference}; {ELSEWHERE}")
+    with _or_anew():
+        checkpoint = _unpack(path, arrays, meta, sizes)
+    checkpoint.run = {**run, **free}
+    return checkpoint
+
+
+def load(path: str | os.PathLike[str]) -> Checkpoint:
+    """The checkpoint of any run; the arrays of its state are for the engine to check."""
+    return _unpack(path, *_open(path), {})
+
+
+@contextmanager
+def _or_anew() -> Iterator[None]:
+    """Say of a damaged file that it is of no use any more."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{error}; remove it to start anew") from error
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """ValueError for whatever is wrong with the content of a file."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint: {error}") from error
+
+
+def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays of the file, and its checked description."""
+    arrays = storage.read_arrays(path)
+    with _reading(path):
+        meta = storage.parse_json(str(arrays["meta"]))
+        if meta["format"] != FORMAT:
+            raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+        if "moments" in meta:  # their name in older files
+            meta["snapshot_times"] = meta.pop("moments")
+        _check_meta(meta)
+    return arrays, meta
+
+
+def _unpack(
+    path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], sizes: Mapping[str, int]
+) -> Checkpoint:
+    with _reading(path):
+        return Checkpoint(
+            run=meta["run"],
+            iteration=meta["iteration"],
+            seconds=float(meta["seconds"]),
+            state={name.removeprefix("state."): array for name, array in arrays.items() if name.startswith("state.")},
+            samples=[unpack_sample(arrays, f"{i}.", sizes) for i in range(meta["n_samples"])],
+            trace=meta["trace"],
+            snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes) for i in range(len(meta["snapshot_times"]))],
+            snapshot_times=meta["snapshot_times"],
+            cpu_seconds=float(meta.get("cpu_seconds", meta["seconds"])),  # older files have those of the clock only
+        )
+
+
+def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether the arrays of a file are those of a checkpoint, not of a model."""
+    return any(name.startswith("state.") for name in arrays)
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    """ValueError unless progress, trace and numbers of samples belong together."""
+    run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
+    if not meta.get("cpu_seconds", 0.0) >= 0:
+        raise ValueError(f"it took {meta['cpu_seconds']!r} seconds of processors")
+    if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
+        raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
+    if len(trace) != iteration or any(row["iteration"] != i for i, row in enumerate(trace, 1)):
+        raise ValueError(f"its trace has {len(trace)} rows, not one for each of {iteration} iterations")
+    for row in (*trace, *meta["snapshot_times"]):
+        if not all(isinstance(value, int | float) for value in row.values()):
+            raise ValueError(f"its trace holds {row}; numbers are needed")
+    samples = n_samples(iteration, run["burn_in"], run["thin"]) if "thin" in run else 0
+    if meta["n_samples"] != samples:
+        raise ValueError(f"it has {meta['n_samples']} samples, but its run has kept {samples} so far")
+
+
+def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
+    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same.
+
+    A switch that is off here may be absent there: it came after the run was stored.
+    """
+    if isinstance(stored, dict) and isinstance(asked, dict):
+        # in the order asked: the engine before what only some engines have
+        for key in dict.fromkeys((*asked, *stored)):
+            found = first_difference(stored.get(key), asked.get(key), (*names, key))
+            if found:
+                return found
+        return None
+    if stored == asked or (stored is None and asked is False):
+        return None
+    return f"{'.'.join(names)} is {stored!r} there and {asked!r} here"

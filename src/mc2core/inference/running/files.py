@@ -1,0 +1,102 @@
+"""Fits and scores as files: what the workflow's jobs and the command line both do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mc2core.base import locks, stopping, storage
+from mc2core.base.progress import work
+from mc2core.compute import spark as cluster
+from mc2core.corpus import Corpus, subsets
+from mc2core.inference.base import State
+from mc2core.inference.registry import make_engine
+from mc2core.inference.running.contexts import tell_unused
+from mc2core.inference.running.loop import Fit, fit
+from mc2core.posterior import clustering
+
+
+def fit_corpus(
+    corpus: Corpus,
+    *,
+    engine: str,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    seed: int,
+    model: str | os.PathLike[str],
+    trace: str | os.PathLike[str],
+    provenance: str | os.PathLike[str],
+    checkpoint: str | os.PathLike[str],
+    iterations: int | None = None,
+    burn_in: int | None = None,
+    thin: int = 1,
+    checkpoint_every: int = 50,
+    threads: int = 1,
+    snapshots: str | os.PathLike[str] | None = None,
+    snapshot_times: Sequence[float] = (),
+    progress: bool | None = None,
+    follow_labels: bool = False,
+    missing: float = 0.0,
+    spark: Mapping[str, Any] | None = None,
+    keep_all: bool = False,
+) -> dict[str, Any]:
+    """Fit an engine and write model, trace and provenance; returns the provenance.
+
+    ``snapshots`` is written too, a model of the samples at ``snapshot_times`` (iterations), if there are any.
+
+    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
+    finished fit again where its code has changed, and must then not go on from what older code made.
+    While it runs, a second fit that writes the same model is refused (ValueError).
+    Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
+    checkpoint.
+    With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
+    ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
+    With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, and a run that a
+    signal stops leaves a model and provenance of what there is so far.
+    With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
+    """
+    absent = [name for name in contexts if name not in corpus.contexts]
+    if absent:
+        raise ValueError(f"the corpus has no context {absent[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    tell_unused(corpus, contexts)
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    part = subsets.without_contexts(part, missing, seed)
+
+    def leave(done: Fit) -> None:
+        with work("writing the model"):
+            done.model.save(model)
+        storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
+
+    with stopping.watching(), locks.only_one(model, "another fit"), cluster.session(spark):
+        done = fit(
+            part,
+            make_engine(engine, settings, contexts, threads),
+            iterations=iterations,
+            seed=seed,
+            burn_in=burn_in,
+            thin=thin,
+            checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every,
+            trace=trace,
+            snapshots=snapshot_times,
+            progress=progress,
+            callback=_distance_to(corpus.labels) if follow_labels else None,
+            on_stop=leave if keep_all else None,
+        )
+        leave(done)
+        if snapshots is not None and done.snapshots is not None:
+            done.snapshots.save(snapshots)
+        if not keep_all:
+            Path(checkpoint).unlink(missing_ok=True)
+    return done.provenance | ({"missing": missing} if missing else {})
+
+
+def _distance_to(labels: Any) -> Callable[[int, State], dict[str, float]]:
+    """Callback of the loop: variation of information between ``labels`` and the clusters of the state, in bits."""
+    if not isinstance(labels, np.ndarray):
+        raise ValueError("the clusters cannot be followed: the corpus has no label for each document")
+    return lambda iteration, state: {"vi_bits": clustering.variation_of_information(labels, state.cluster)}

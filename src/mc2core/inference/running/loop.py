@@ -1,0 +1,388 @@
+"""The one loop that runs every engine: trace, samples, checkpoints, progress bar, stop on a signal."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.base import progress as telling
+from mc2core.base import stopping
+from mc2core.base.checks import finite, shown, whole
+from mc2core.base.provenance import environment
+from mc2core.compute.kernels import compile_seconds
+from mc2core.corpus import Corpus
+from mc2core.inference.base import Engine, State, n_samples, run_length
+from mc2core.inference.registry import DEFAULT_ENGINE, make_engine, with_default_model
+from mc2core.inference.running import checkpoint as checkpoints
+from mc2core.inference.running.contexts import tell_far, tell_unused
+from mc2core.inference.running.summary import found
+from mc2core.inference.running.trace import _trace_file
+from mc2core.posterior import Model
+
+logger = logging.getLogger(__name__)
+
+Callback = Callable[[int, State], Mapping[str, float] | None]
+
+# no more than this much work, and the part of an iteration after it, is lost when a run is killed
+_CHECKPOINT_SECONDS = 60.0
+
+
+@dataclass(repr=False)
+class Fit:
+    """What a run leaves.
+
+    Attributes
+    ----------
+    model : Model
+    state : State
+        After the last iteration.
+    trace : DataFrame
+        A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
+        what the engine reports (clusters, topics, log_joint or elbo, ...).
+    provenance : dict
+        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
+        processors: cpu_seconds, all threads together), and ``found``: the last numbers of what the engine finds,
+        clusters and topics, and those before the last third of the run
+        (:func:`mc2core.inference.running.summary.found`).
+    snapshots : Model, or None where none were asked for
+        A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
+        fraction) and the seconds.
+    """
+
+    model: Model
+    state: State
+    trace: pd.DataFrame
+    provenance: dict[str, Any]
+    snapshots: Model | None = None
+
+    def __repr__(self) -> str:
+        return f"Fit({len(self.trace)} iterations, {self.model!r})"
+
+
+@dataclass
+class _Run:
+    """A run under way.
+
+    Attributes
+    ----------
+    state : State
+        Now.
+    done : Checkpoint
+        All that has been done; its ``state`` is filled when it is written.
+    ahead : list of numbers, ascending
+        When snapshots are still to be taken, in iterations.
+    burn_in : int, optional
+        The one that was named.
+    path : path, optional
+        Where checkpoints go.
+    saved : float
+        ``time.perf_counter`` at the last one.
+    """
+
+    corpus: Corpus
+    engine: Engine
+    state: State
+    done: checkpoints.Checkpoint
+    ahead: list[float]
+    burn_in: int | None
+    path: str | os.PathLike[str] | None
+    saved: float
+
+    @property
+    def now(self) -> float:
+        """Iterations done, with the fraction of the one it is at."""
+        return self.done.iteration + self.state.progress
+
+    def advance(self) -> dict[str, float] | None:
+        """Do the next part of an iteration: what the engine reports once the iteration is done, None before."""
+        done, before, cpu_before = self.done, time.perf_counter(), time.process_time()
+        report = self.engine.advance(self.corpus, self.state, done.run["seed"], done.iteration + 1)
+        done.seconds += time.perf_counter() - before
+        done.cpu_seconds += time.process_time() - cpu_before
+        return report
+
+    def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
+        """An iteration is done: add its row to the trace, and keep a sample if it is time for one."""
+        done = self.done
+        done.iteration = iteration = done.iteration + 1
+        done.trace.append({"iteration": iteration, "seconds": done.seconds, "tokens": self.corpus.n_tokens, **report})
+        if self.engine.keeps_samples:
+            self.drop()
+            if len(done.samples) < n_samples(iteration, done.run["burn_in"], done.run["thin"]):
+                done.samples.append(self.engine.sample(self.corpus, self.state))
+        if callback is not None:
+            done.trace[-1].update(callback(iteration, self.state) or {})
+
+    def drop(self) -> None:
+        """Drop samples of the burn-in: unless it was named, that of a run that ends here, so that a stop or any greater
+        length finds the samples that it needs.
+        """
+        self.done.drop(self.done.iteration // 2 if self.burn_in is None else self.burn_in)
+
+    def show(self) -> None:
+        """Keep a snapshot if the time for one has come."""
+        now = self.now
+        if self.ahead and self.ahead[0] <= now:
+            self.done.snapshots.append(self.engine.sample(self.corpus, self.state))
+            self.done.snapshot_times.append({"iteration": now, "seconds": self.done.seconds})
+            self.ahead = [moment for moment in self.ahead if moment > now]
+
+    def save(self) -> None:
+        """Write a checkpoint, if the run has a path for it."""
+        if self.path is not None:
+            self.done.state = self.state.arrays()
+            checkpoints.write(self.path, self.done)
+        self.saved = time.perf_counter()
+
+
+def _asked_for(
+    engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
+) -> dict[str, Any]:
+    """What must be the same for a run to go on."""
+    asked = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
+    if engine.keeps_samples:
+        asked |= {"burn_in": burn_in, "thin": thin}
+    if snapshots:
+        asked |= {"snapshots": snapshots}
+    return asked
+
+
+def _stored(
+    path: str | os.PathLike[str] | None, engine: Engine, asked: Mapping[str, Any], corpus: Corpus, iterations: int
+) -> checkpoints.Checkpoint | None:
+    """The checkpoint of this run, if there is one."""
+    if path is None:
+        return None
+    sizes = {"J": corpus.n_documents, "V": corpus.n_words}
+    stored = checkpoints.read(path, asked, sizes, engine.defaults())
+    if stored is None:
+        return None
+    if stored.iteration > iterations:
+        raise ValueError(
+            f"{path} is at iteration {stored.iteration}, past the {iterations} asked for: "
+            f"ask for at least {stored.iteration}, or write elsewhere"
+        )
+    if engine.keeps_samples and stored.lacks(asked["burn_in"]):
+        first, last = asked["burn_in"] + 1, stored.begins_after
+        raise ValueError(
+            f"{path} has no samples of iterations {first} to {last}, which a burn-in of {first - 1} needs: "
+            f"name one of at least {last} (and more iterations than that), or write elsewhere"
+        )
+    return stored
+
+
+def _begin(
+    corpus: Corpus,
+    engine: Engine,
+    asked: dict[str, Any],
+    stored: checkpoints.Checkpoint | None,
+    burn_in: int | None,
+    path: str | os.PathLike[str] | None,
+) -> _Run:
+    """Start the run, or take it up where it was stored."""
+    started, cpu_started = time.perf_counter(), time.process_time()
+    ahead = asked.get("snapshots", [])
+    if stored is None:
+        with telling.work(f"{engine.name}, start"):
+            state = engine.init(corpus, asked["seed"])
+        spent, cpu_spent = time.perf_counter() - started, time.process_time() - cpu_started
+        done = checkpoints.Checkpoint(asked, 0, spent, state={}, cpu_seconds=cpu_spent)
+    else:
+        try:
+            state, done = engine.restore(corpus, stored.state), stored
+        except ValueError as error:
+            raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
+    run = _Run(corpus, engine, state, done, ahead, burn_in, path, time.perf_counter())
+    if engine.keeps_samples:
+        run.drop()
+    if done.snapshot_times:
+        run.ahead = [moment for moment in ahead if moment > run.now]
+    return run
+
+
+def fit(
+    corpus: Corpus,
+    engine: Engine | None = None,
+    *,
+    iterations: int | None = None,
+    seed: int = 0,
+    burn_in: int | None = None,
+    thin: int = 1,
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_every: int = 50,
+    trace: str | os.PathLike[str] | None = None,
+    snapshots: Sequence[float] = (),
+    progress: bool | None = None,
+    on_stop: Callable[[Fit], None] | None = None,
+) -> Fit:
+    """Run ``engine`` on ``corpus``.
+
+    Parameters
+    ----------
+    corpus : Corpus
+    engine : Engine, optional
+        ``Gibbs(document_concentration="learn")`` if not given: documents have topic proportions of their own, and
+        contexts of the corpus are not looked at.
+    iterations : int, optional
+        Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint;
+        ``engine.default_iterations`` (60, 60 and 10) if not given.
+    seed : int
+        The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
+    burn_in : int, optional
+        Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
+        iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
+        length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped. Engines
+        that keep no samples have none.
+    thin : int
+        Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
+    callback : function (iteration, state), optional
+        Called after every step; its time is not counted. It must not change the state. Numbers it returns by name
+        (or None) join the trace's row: every time the same names.
+    checkpoint : path, optional
+        Where the run can go on from, for more ``iterations`` too and with the bits of one run of them: read if the
+        file exists, written every ``checkpoint_every`` iterations, at the end, where the last one is a minute old (in
+        the middle of an iteration too, if the engine does it in parts), and when the process is asked to stop (SIGINT,
+        SIGTERM), which it does after the part it is at.
+    trace : path, optional
+        Tab-separated trace, a row written as each iteration ends.
+    snapshots : numbers from 0 to ``iterations``, optional
+        When to keep the state on the way as a sample, in iterations; a fraction is met as soon as the parts of the
+        engine's iterations allow. Their time is not counted.
+    progress : bool, optional
+        Show what is done and how far it is, as :func:`mc2core.base.progress.showing` says: by default a bar on a
+        terminal or in a notebook, and lines in the log (INFO) elsewhere.
+    on_stop : function, optional
+        Given what there is when a signal stops the run: a Fit of the samples so far, or of the state where there are
+        none yet; ``provenance["stopped_at"]`` says the iteration.
+
+    Raises
+    ------
+    ValueError
+        Bad arguments, or a checkpoint of another run.
+    KeyboardInterrupt, SystemExit
+        Stopped by SIGINT, or by SIGTERM (exit code 143): in the start with nothing kept, later after the checkpoint was
+        written. A second signal does not wait for either.
+    """
+    if not isinstance(corpus, Corpus):
+        made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
+        raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
+    if engine is None:
+        engine = make_engine(DEFAULT_ENGINE, with_default_model(DEFAULT_ENGINE, {}), {})
+    if not isinstance(engine, Engine):
+        raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
+    is_named = burn_in is not None
+    iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
+    checkpoint_every = whole("checkpoint_every", checkpoint_every)
+    seed = whole("seed", seed, least=0)
+    ahead = sorted(finite("snapshots", moment) for moment in snapshots)
+    if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
+        raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
+    asked = _asked_for(engine, corpus, seed, burn_in, thin, ahead)
+    stored = _stored(checkpoint, engine, asked, corpus, iterations)
+    if stored is not None:
+        rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
+        logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
+    tell_unused(corpus, engine.contexts)
+    tell_far(corpus, engine.contexts)
+    with stopping.watching(), telling.showing(progress):
+        with stopping.noting():
+            is_done = stored is not None and stored.iteration == iterations
+            compiled = 0.0 if is_done else _warm(engine, corpus)
+            run = _begin(corpus, engine, asked, stored, burn_in if is_named else None, checkpoint)
+        return _iterate(run, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+
+
+def _iterate(
+    run: _Run,
+    iterations: int,
+    compiled: float,
+    callback: Callback | None,
+    checkpoint_every: int,
+    trace: str | os.PathLike[str] | None,
+    on_stop: Callable[[Fit], None] | None,
+) -> Fit:
+    """Do what is left of so many iterations; arguments as of :func:`fit`."""
+    done = run.done
+    with (
+        stopping.keeping() as stop,
+        _trace_file(trace, done.trace) as write_row,
+        telling.work(run.engine.name, iterations, "iterations", done.iteration) as bar,
+    ):
+        run.show()
+        while done.iteration < iterations:
+            report = run.advance()
+            if report is not None:
+                run.note(report, callback)
+                write_row(done.trace[-1])
+                bar.advance(1, report)
+            run.show()
+            is_due = report is not None and (done.iteration % checkpoint_every == 0 or done.iteration == iterations)
+            is_asked_to_stop = bool(stop)  # once: a signal between two looks would leave no checkpoint
+            if is_due or is_asked_to_stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
+                run.save()
+            if is_asked_to_stop and done.iteration < iterations:
+                if on_stop is not None:
+                    on_stop(_result(run, iterations, compiled))
+                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], run.now, iterations)
+                stopping.stop(stop[0])
+        return _result(run, iterations, compiled)
+
+
+def _result(run: _Run, iterations: int, compiled: float) -> Fit:
+    """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
+    done, engine = run.done, run.engine
+    samples = (engine.keeps_samples and done.samples) or [engine.sample(run.corpus, run.state)]
+    provenance = done.run | {"iterations": iterations}
+    if done.iteration < iterations:
+        provenance["stopped_at"] = run.now
+    model = engine.model(run.corpus, samples, provenance)
+    timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
+    timing |= {"compile_seconds": compiled, "threads": engine.threads}
+    shown = None
+    if done.snapshots:
+        shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
+    numbers = found(done.trace, engine.finds, engine.truncations(run.corpus))
+    about = provenance | timing | {"found": numbers} | environment()
+    return Fit(model, run.state, pd.DataFrame(done.trace), about, shown)
+
+
+def _warm(engine: Engine, corpus: Corpus) -> float:
+    """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling."""
+    engine, lengths = engine.here(), corpus.document_lengths
+    few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
+    part = _as_stored(corpus.subset(few), corpus)
+    loading = telling.work(f"{engine.name}, loading compiled kernels")
+    # ValueError: the run itself meets the same settings, and names documents by their numbers
+    with compile_seconds() as seconds, loading, suppress(ValueError):
+        engine, iterations = engine.to_warm(corpus)
+        state = engine.init(part, seed=0)
+        for iteration in iterations:
+            engine.step(part, state, 0, iteration)
+        engine.sample(part, engine.restore(part, state.arrays()))
+    return sum(seconds)
+
+
+def _as_stored(part: Corpus, whole: Corpus) -> Corpus:
+    """``part`` with arrays of the types of ``whole``, for which kernels are compiled: a memory-mapped corpus has
+    read-only arrays and wide row pointers, its subsets have not.
+    """
+    pairs = [(part.content, whole.content), *((part.contexts[name], whole.contexts[name]) for name in part.contexts)]
+    for few, many in pairs:
+        if sp.issparse(few):
+            for name in ("indptr", "indices", "data"):
+                array, like = getattr(few, name), getattr(many, name)
+                setattr(few, name, array.astype(like.dtype))
+                getattr(few, name).setflags(write=like.flags.writeable)
+        else:
+            few.setflags(write=many.flags.writeable)
+    return part

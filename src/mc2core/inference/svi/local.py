@@ -1,0 +1,280 @@
+"""Local step of SVI-MC2 and its statistics: exact tree inference of q(z_j, t_j) (UAI16, eq. 1).
+
+lse_k(w), the logarithm of the expected likelihood of a word w in cluster k with the token's table or topic summed out,
+is the same in every document. It is computed once for each distinct word of a mini-batch
+(:mod:`mc2core.inference.svi.tables.words`, :mod:`mc2core.inference.svi.direct.words`); a document needs lse only
+(:func:`assign_documents`),
+
+    ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,
+
+and all that the global step needs of the documents is n_k = sum_j mu_jk, R_k(w) = sum_j mu_jk x_jw, the contexts'
+statistics and sum_j ln Z_j (:class:`DocumentStatistics`): small sums over documents, which may come from anywhere.
+
+Sums over documents and words are taken in fixed blocks, in their order: bits do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import digamma, exp, log
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus, take_rows
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.svi.state import Expectations, Globals
+
+WORD_BLOCK = 512
+_DOCUMENT_BLOCK = 4
+# shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
+LEAST_SHARE = 1e-18
+LEAST_SUM = 1e-250
+
+
+class Batch(NamedTuple):
+    """Some documents over their distinct words.
+
+    words : (U,) int64, ascending numbers of the words in the corpus
+    indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
+    contexts : StackedContexts of the documents
+    columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
+    rows : (B,) int, their numbers in the corpus; None where they come from elsewhere
+    """
+
+    words: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    counts: np.ndarray
+    contexts: StackedContexts
+    columns: np.ndarray
+    rows: np.ndarray | None = None
+
+    @property
+    def n_documents(self) -> int:
+        """B."""
+        return len(self.indptr) - 1
+
+    def narrowed(self) -> Batch:
+        """The same in those columns alone in which its documents have something."""
+        columns, contexts = self.contexts.narrowed()
+        return self._replace(contexts=contexts, columns=self.columns[columns])
+
+
+def take_batch(corpus: Corpus, contexts: StackedContexts, rows: np.ndarray) -> Batch:
+    """The documents ``rows`` of a corpus whose contexts were stacked before."""
+    taken = take_rows(corpus.content, rows)
+    number = np.zeros(corpus.n_words, np.int32)
+    number[taken.indices] = 1
+    words = np.flatnonzero(number)
+    number[words] = np.arange(len(words), dtype=np.int32)
+    counts = taken.indptr.astype(np.int64), number[taken.indices], taken.data
+    return Batch(words, *counts, contexts.take(rows), np.arange(contexts.dimension), rows)
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def fill_log_psi(topic_words, shrink, words, prior, log_total, first, last, log_psi):
+    """log_psi[u, m] = digamma(shrink n_wm + s) - digamma(total_m) for u in first..last-1."""
+    for u in range(first, last):
+        counts, out = topic_words[words[u]], log_psi[u]
+        for m in range(counts.size):
+            out[m] = digamma(shrink * counts[m] + prior) - log_total[m]
+
+
+# a maximum in any order is the same number, so its loop may be vectorised
+@kernel(error_model="numpy", fastmath={"nnan", "ninf", "nsz", "reassoc"})
+def row_maxima(scores, first, last, top):
+    """top[u] = max scores[u] for u in first..last-1."""
+    for u in range(first, last):
+        highest = scores[u, 0]
+        for d in range(1, scores.shape[1]):
+            highest = max(highest, scores[u, d])
+        top[u] = highest
+
+
+@kernel(error_model="numpy")
+def exponentiate(scores, top, first, last, weights):
+    """weights[u] = exp(scores[u] - top[u]) for u in first..last-1."""
+    for u in range(first, last):
+        for d in range(scores.shape[1]):
+            weights[u, d] = exp(scores[u, d] - top[u])
+
+
+@kernel(error_model="numpy")
+def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
+    for u in range(first, last):
+        for k in range(sums.shape[1]):
+            log_likelihood[u, k] = top[u] + log(max(sums[u, k], LEAST_SUM))
+        for k in range(sums.shape[1]):
+            if sums[u, k] < LEAST_SUM:
+                highest = -np.inf
+                for t in range(row.shape[1]):
+                    highest = max(highest, scores[u, row[k, t]] + log_table[k, t])
+                total = 0.0
+                for t in range(row.shape[1]):
+                    total += exp(scores[u, row[k, t]] + log_table[k, t] - highest)
+                log_likelihood[u, k] = highest + log(total)
+
+
+@dataclass
+class DocumentStatistics:
+    """Sums over documents; parts are added with ``+``.
+
+    n_documents : int
+    log_evidence : float, sum_j ln Z_j in nats
+    n_k : (K,) float64, sum_j mu_jk
+    word_mass : (U, K), R_k(w)
+    contexts : (K, D) float64, sum_j mu_jk T(x_j)
+    """
+
+    n_documents: int
+    log_evidence: float
+    n_k: np.ndarray
+    word_mass: np.ndarray
+    contexts: np.ndarray
+
+    def __add__(self, other: DocumentStatistics) -> DocumentStatistics:
+        return DocumentStatistics(
+            self.n_documents + other.n_documents,
+            self.log_evidence + other.log_evidence,
+            self.n_k + other.n_k,
+            self.word_mass + other.word_mass,
+            self.contexts + other.contexts,
+        )
+
+
+@kernel(error_model="numpy")
+def assign(indptr, indices, counts, log_likelihood, first, last, shares, log_evidence):
+    """Documents first..last-1: ``shares`` (B, K) float64 holds ln E p(z) + context and becomes mu_jk.
+
+    Fills ``log_evidence`` (B,).
+    """
+    n_clusters = shares.shape[1]
+    score = np.empty(n_clusters)
+    for j in range(first, last):
+        for k in range(n_clusters):
+            score[k] = shares[j, k]
+        for cell in range(indptr[j], indptr[j + 1]):
+            x = np.float64(counts[cell])
+            u = indices[cell]
+            for k in range(n_clusters):
+                score[k] += x * log_likelihood[u, k]
+        top = -np.inf
+        for k in range(n_clusters):
+            top = max(top, score[k])
+        total = 0.0
+        for k in range(n_clusters):
+            score[k] = np.exp(score[k] - top)
+            total += score[k]
+        log_evidence[j] = top + np.log(total)
+        for k in range(n_clusters):
+            shares[j, k] = score[k] / total
+
+
+@kernel
+def cells_by_word(indptr, indices, counts, n_words):
+    """The cells of documents by word: (n_words + 1,) int64 indptr, their documents, ascending, and counts, int32."""
+    start = np.zeros(n_words + 1, np.int64)
+    for cell in range(indices.size):
+        start[indices[cell] + 1] += 1
+    for u in range(n_words):
+        start[u + 1] += start[u]
+    place = start[:-1].copy()
+    documents, of_word = np.empty((2, indices.size), np.int32)
+    for j in range(indptr.size - 1):
+        for cell in range(indptr[j], indptr[j + 1]):
+            u = indices[cell]
+            documents[place[u]] = j
+            of_word[place[u]] = counts[cell]
+            place[u] += 1
+    return start, documents, of_word
+
+
+@kernel(error_model="numpy")
+def add_word_mass(indptr, documents, counts, start, cluster, share, first, last, word_mass):
+    """word_mass[u, k] = sum_j mu_jk x_ju for words u in first..last-1.
+
+    (indptr, documents, counts) are the counts by word; ``cluster`` and ``share`` at start[j]..start[j + 1] - 1 are the
+    clusters of document j that count.
+    """
+    for u in range(first, last):
+        for k in range(word_mass.shape[1]):
+            word_mass[u, k] = 0.0
+        for cell in range(indptr[u], indptr[u + 1]):
+            j = documents[cell]
+            for i in range(start[j], start[j + 1]):
+                word_mass[u, cluster[i]] += counts[cell] * share[i]
+
+
+def assign_documents(
+    batch: Batch, log_likelihood: np.ndarray, expected: Expectations, pool: Executor | None
+) -> tuple[np.ndarray, DocumentStatistics]:
+    """q(z_j) of every document given lse (U, K): (B, K) float64 mu_jk, rows summing to 1, and their statistics."""
+    shares = batch.contexts.log_likelihood(expected.contexts) + expected.log_group
+    log_evidence = np.empty(batch.n_documents)
+    word_mass = np.empty_like(log_likelihood)
+
+    def work(first: int, last: int) -> None:
+        assign(batch.indptr, batch.indices, batch.counts, log_likelihood, first, last, shares, log_evidence)
+
+    in_blocks(pool, work, batch.n_documents, _DOCUMENT_BLOCK)
+    by_word = cells_by_word(batch.indptr, batch.indices, batch.counts, len(word_mass))
+    document, cluster = np.nonzero(shares > LEAST_SHARE)
+    start = np.searchsorted(document, np.arange(batch.n_documents + 1))
+    share = shares[document, cluster]
+
+    def add(first: int, last: int) -> None:
+        add_word_mass(*by_word, start, cluster, share, first, last, word_mass)
+
+    in_blocks(pool, add, len(word_mass), WORD_BLOCK)
+    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    return shares, DocumentStatistics(
+        batch.n_documents, float(log_evidence.sum()), shares.sum(axis=0), word_mass, contexts
+    )
+
+
+#: what :func:`assign_documents` does; elsewhere documents may be told by their likeliest clusters, not by their shares
+Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], tuple[np.ndarray, DocumentStatistics]]
+
+
+class LocalStep(NamedTuple):
+    """What a mini-batch's documents are under some globals.
+
+    cluster : (B,) int32, the likeliest cluster of each document (:func:`likeliest`)
+    documents : DocumentStatistics
+    shares : (B, K) float64 mu_jk, or None where they stayed with other processes
+    """
+
+    cluster: np.ndarray
+    documents: DocumentStatistics
+    shares: np.ndarray | None
+
+    @classmethod
+    def of(cls, shares: np.ndarray, documents: DocumentStatistics) -> LocalStep:
+        """That of documents in this process."""
+        return cls(likeliest(shares), documents, shares)
+
+
+def likeliest(shares: np.ndarray) -> np.ndarray:
+    """(B,) int32: the likeliest cluster of each document; -1 where its weights have no finite sum above 0."""
+    return np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32)
+
+
+def expected_topic_words(
+    state: Globals, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
+) -> float:
+    """sum_wm counts_wm E ln psi_mw under the current globals, nats; ``counts`` (U, M) at ``words`` (U,)."""
+
+    def work(first: int, last: int) -> float:
+        log_psi = np.empty((last - first, counts.shape[1]))
+        own = words[first:last]
+        total = expected.log_topic_total
+        fill_log_psi(state.topic_words, state.shrink, own, state.topic_prior, total, 0, len(own), log_psi)
+        return float(np.sum(counts[first:last] * log_psi))
+
+    return sum(in_blocks(pool, work, len(words), WORD_BLOCK))

@@ -1,0 +1,234 @@
+"""Where SVI-MC2 starts: seeds among the documents, a short Gibbs run, or noise.
+
+Every start is a soft assignment of tokens - tokens of each word in each topic, of each cluster at each table, documents
+of each cluster - turned into posteriors as if those were the statistics of the whole corpus. Direct assignment reads a
+table as the tokens of its topic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.progress import work
+from mc2core.compute import streams
+from mc2core.corpus import Corpus, take_rows
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.engine import Gibbs
+from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
+from mc2core.models.hyperparameters import ROLES
+
+# documents that seeding looks at
+_SAMPLE = 10_000
+_GIBBS_SWEEPS = 20
+# topics of a cluster at the start where there are no tables
+_NEAREST_TOPICS = 20
+# tokens at a table that serves another cluster's topic, relative to one that serves a topic of the cluster itself
+_OTHER_SHARE = 0.05
+
+
+@dataclass
+class Assignments:
+    """A guess at who sits where in the documents that were looked at, as counts.
+
+    cluster : (n,) int, -1 where the document has none
+    topic_words : (V, M) float64, tokens of each word in each topic
+    table_topic : (K, T) int, the topic that a table serves
+    n_kt : (K, T) float64, tokens at each table
+    """
+
+    cluster: np.ndarray
+    topic_words: np.ndarray
+    table_topic: np.ndarray
+    n_kt: np.ndarray
+
+
+@dataclass
+class Start:
+    """Assignments as statistics of the whole corpus, clusters in order of size, as sticks prefer them.
+
+    scale : float, documents of the corpus for each that was looked at
+    order : (K,) int, the assignments' number of each cluster
+    n_k : (K,) float64, documents of each cluster, scaled
+    contexts : (D, K) float64, statistics of each cluster's contexts, scaled
+    cluster : (J,) int32, -1 where a document has none
+    assignments : Assignments, neither scaled nor ordered
+    """
+
+    scale: float
+    order: np.ndarray
+    n_k: np.ndarray
+    contexts: np.ndarray
+    cluster: np.ndarray
+    assignments: Assignments
+
+
+def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Start:
+    """Where the SVI engine ``engine``, whose truncations are numbers, starts on ``corpus``.
+
+    At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
+    """
+    rng = streams.generator(seed, "svi.init")
+    chosen = np.arange(corpus.n_documents)
+    if corpus.n_documents > _SAMPLE:
+        chosen = np.sort(rng.choice(corpus.n_documents, size=_SAMPLE, replace=False))
+    part, some = corpus.subset(chosen), contexts.take(chosen)
+    if engine.initialisation == "random":
+        assignments = assign_at_random(part, engine, rng)
+    elif engine.initialisation == "gibbs":
+        assignments = assign_by_gibbs(part, engine, seed)
+    else:
+        assignments = assign_by_seeds(part, some, engine, rng)
+    n_clusters = engine.n_clusters
+    scale = corpus.n_documents / len(assignments.cluster)
+    n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
+    clusters = np.argsort(-n_k, kind="stable")
+    assigned = assignments.cluster >= 0
+    has_cluster = np.flatnonzero(assigned)
+    sums = members(assignments.cluster[has_cluster], n_clusters)[clusters] @ some.take(has_cluster).statistics
+    cluster = np.full(corpus.n_documents, -1, np.int32)
+    cluster[chosen[assigned]] = np.argsort(clusters)[assignments.cluster[assigned]]
+    return Start(
+        scale=scale,
+        order=clusters,
+        n_k=scale * n_k[clusters],
+        contexts=np.ascontiguousarray(scale * sums.toarray().T),
+        cluster=cluster,
+        assignments=assignments,
+    )
+
+
+def tables_at_start(engine: Any) -> int:
+    """Topics that each cluster sits on at the start."""
+    if engine.n_tables is not None:
+        return int(engine.n_tables)
+    return int(engine.n_topics if engine.initialisation == "gibbs" else min(_NEAREST_TOPICS, engine.n_topics))
+
+
+def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
+    """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
+    sampler = Gibbs(
+        contexts=engine.contexts,
+        topic_prior=engine.topic_prior,
+        group_concentration=engine.group_concentration,
+        table_concentration=engine.table_concentration,
+        topic_concentration=engine.topic_concentration,
+        learn_concentrations=[role for role in engine.learn_concentrations if role in ROLES],
+        concentration_priors={role: engine.concentration_priors[role] for role in ROLES},
+        start_clusters=engine.n_clusters,
+        start_topics=engine.n_topics,
+        threads=engine.threads,
+    )
+    state = sampler.init(part, seed)
+    with work("Gibbs sampling", _GIBBS_SWEEPS, "sweeps") as told:
+        for iteration in range(1, _GIBBS_SWEEPS + 1):
+            sampler.step(part, state, seed, iteration)
+            told.advance()
+    return assignments_of(part, state.cluster, state.topic, engine)
+
+
+def assignments_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Assignments:
+    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations.
+
+    Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
+    every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
+    cluster = _largest(cluster, n_clusters)
+    topic = _largest(topic, n_topics)
+    word = np.repeat(part.content.indices, part.content.data)
+    token_cluster = np.repeat(cluster, part.document_lengths)
+    table_topic = _largest_topics(token_cluster, topic, engine)
+    if engine.n_tables is None:
+        topic = np.where(topic >= 0, topic, n_topics - 1)
+    elif n_tables > 1 and n_topics > 1:
+        common = n_topics - 1
+        table_topic[:, n_tables - 1] = common
+        is_served = np.zeros((n_clusters + 1, n_topics + 1), bool)  # the last ones stand for "none", which is -1
+        np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
+        topic = np.where(is_served[token_cluster, topic], topic, common)
+    known = topic >= 0
+    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=part.n_words * n_topics)
+    known &= token_cluster >= 0
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
+    # a topic that several tables of a cluster serve has its tokens at the first of them
+    for k in range(n_clusters):
+        n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
+    return Assignments(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+
+
+def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -> np.ndarray:
+    """(K, T) int: the topics with most tokens in each cluster, from the first again where there are fewer topics."""
+    n_clusters, n_topics = engine.n_clusters, engine.n_topics
+    known = (topic >= 0) & (token_cluster >= 0)
+    n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
+    order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
+    return order[:, np.arange(tables_at_start(engine)) % n_topics]
+
+
+def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
+    """Labels renumbered by size, largest first; -1 from ``n_labels`` on."""
+    order = np.argsort(-np.bincount(labels), kind="stable")
+    number = np.argsort(order)
+    number[number >= n_labels] = -1
+    return number[labels]
+
+
+def assign_at_random(part: Corpus, engine: Any, rng: np.random.Generator) -> Assignments:
+    """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
+    shape = engine.n_clusters, tables_at_start(engine)
+    words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
+    return Assignments(
+        cluster=rng.integers(engine.n_clusters, size=part.n_documents),
+        topic_words=words[:, None] * rng.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
+        table_topic=rng.integers(engine.n_topics, size=shape),
+        n_kt=np.full(shape, part.n_tokens / np.prod(shape)),
+    )
+
+
+def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.random.Generator) -> Assignments:
+    """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
+
+    Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
+    Topics that just suffice for one to each cluster are those: with a common one, some cluster would have none of its
+    own.
+    """
+    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
+    cluster = cluster_documents(part, some, n_clusters, rng)
+    content = sp.csr_matrix(part.content, dtype=np.float64)
+    cluster_words = np.asarray((members(cluster, n_clusters) @ content).todense())
+    topic_words = np.zeros((part.n_words, n_topics))
+    owner = np.full(n_topics, -1)
+    has_common = n_topics != np.count_nonzero(np.bincount(cluster))
+    n_own = n_topics - 1 if has_common else n_topics
+    if has_common:
+        topic_words[:, -1] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
+    own = max(n_own // n_clusters, 1)
+    m = 0
+    for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
+        own_rows = np.flatnonzero(cluster == k)
+        if len(own_rows) and m < n_own:
+            n_parts = min(own, n_own - m)
+            parts = [cluster_words[k]]
+            if n_parts > 1:
+                group = cluster_rows(unit_rows(take_rows(content, own_rows)), n_parts, rng)
+                parts = [np.asarray(content[own_rows[group == one]].sum(axis=0)).ravel() for one in np.unique(group)]
+            for words in parts:
+                topic_words[:, m] = words * (0.5 if has_common else 1.0)
+                owner[m] = k
+                m += 1
+    near = _root(cluster_words) @ _root(topic_words.T).T
+    first = (owner == np.arange(n_clusters)[:, None]) | (has_common & (np.arange(n_topics) == n_topics - 1))
+    table_topic = np.argsort(-(near + 2.0 * first), axis=1, kind="stable")[:, np.arange(n_tables) % n_topics]
+    share = np.where(np.take_along_axis(first, table_topic, axis=1), 1.0, _OTHER_SHARE)
+    n_kt = cluster_words.sum(axis=1, keepdims=True) * share / share.sum(axis=1, keepdims=True)
+    return Assignments(cluster, topic_words, table_topic, n_kt)
+
+
+def _root(counts: np.ndarray) -> np.ndarray:
+    """Square roots of the rows' frequencies; rows of zeros stay."""
+    return np.sqrt(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1e-300))

@@ -1,7 +1,0 @@
-"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
-
-from mc2core.model.model import Model
-from mc2core.model.sample import Sample
-from mc2core.model.sparse_rows import SparseRows
-
-__all__ = ["Model", "Sample", "SparseRows"]

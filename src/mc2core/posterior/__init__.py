@@ -1,0 +1,7 @@
+"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+
+from mc2core.posterior.posterior import Model
+from mc2core.posterior.sample import Sample
+from mc2core.posterior.sparse_rows import SparseRows
+
+__all__ = ["Model", "Sample", "SparseRows"]

@@ -1,0 +1,283 @@
+"""Likelihood of documents with topic proportions of their own around their cluster's: theta_j ~ DP(omega, tau_k).
+
+    p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
+
+The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators (Wallach et al.
+2009), of which ``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and
+``importance`` is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are
+estimated with care.
+
+Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
+soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster, theta summed
+out, whose P(z_j = k | l_j) are averaged.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln, logsumexp
+
+from mc2core.base import stopping
+from mc2core.base.progress import work
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp, log, log_gamma
+from mc2core.corpus import Corpus
+from mc2core.posterior import perplexity_kernels as kernels
+from mc2core.posterior.mixture import Block, Mixture, SampleLike, blocks, in_chunks
+
+CLUSTERS = 8
+"""Clusters of which a document's likelihood is estimated with care."""
+SCREENING_DRAWS = 4
+"""Draws of a document's topics, for each cluster, by which these are chosen."""
+SCREENING_PASSES = 4
+"""Updates of the proposal's pseudo-counts for that."""
+SLACK = 3.0
+"""Nats by which one of these falls behind the first for a factor e fewer draws, at least."""
+SLACK_OF_A_TOKEN = 0.02
+"""The same for each token: the longer a document, the rougher is what they were chosen by."""
+SWEEPS = 100
+"""Sweeps over a document's tokens, at least, where its cluster is asked for; the first quarter is left out."""
+TOPIC_DRAWS = 10_000
+"""Draws of a token's topic that a document gets, at least, for that."""
+
+# documents a thread takes at a time
+_CHUNK = 4
+# documents whose words are looked at together
+_DRAWN_BLOCK = 256
+_BLOCK = 16  # topics whose weights are summed together
+_LEAST = 1e-300
+_SUMS = {"contract", "reassoc", "nsz"}  # sums may be taken in any order: vector code
+
+
+def _priors(mixture: Mixture) -> np.ndarray:
+    """(K, M + 1) omega tau_k, a new cluster's drawn one included where the mixture has it."""
+    tau = mixture.tau.toarray() if sp.issparse(mixture.tau) else mixture.tau
+    return np.ascontiguousarray(mixture.sample.document_concentration * tau)
+
+
+def log_likelihood_of_all(
+    block: Block, mixture: Mixture, purpose: str, draws: int, seed: int, threads: int
+) -> np.ndarray:
+    """(B, K) float64: ln of the importance-sampling estimate of p(w_j | z_j = k); -inf where pi_k is 0.
+
+    ``purpose`` names the random streams, which do not depend on the cluster: what is compared meets the same numbers.
+    """
+    priors, psi = _priors(mixture), mixture.words(block.words)
+    out = np.full((len(priors), len(block.rows)), -np.inf)
+    key = streams.key(seed, purpose, mixture.number)
+    possible = np.flatnonzero(mixture.log_weights > -np.inf)
+
+    def run(first: int, last: int) -> None:
+        for k in possible:
+            settings = draws, SCREENING_PASSES, key
+            kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, first, last, out[k])
+
+    in_chunks(run, len(block.rows), threads, _CHUNK, lambda n_done: stopping.look())
+    return out.T
+
+
+def log_likelihood(
+    kernel: Any,
+    settings: tuple[int, int],
+    name: str,
+    block: Block,
+    mixture: Mixture,
+    seed: int,
+    threads: int,
+    done: Callable[[float], None],
+) -> np.ndarray:
+    """(B,) float64: ln of an estimate of p(w_j) by ``kernel``, one of :mod:`mc2core.posterior.perplexity_kernels`.
+
+    Of each document's clusters the ``CLUSTERS`` with the largest estimates of pi_k p(w_j | k) by a few draws are kept;
+    these draws are on streams of their own. The first gets the draws of ``settings`` (draws or particles, passes or
+    moves), the others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for
+    the sum over these clusters at any number of draws; leaving out the others only lowers it. ``done`` is told how many
+    documents are.
+    """
+    screened = log_likelihood_of_all(block, mixture, "perplexity.screening", SCREENING_DRAWS, seed, threads)
+    screened += mixture.log_weights
+    chosen = np.argsort(-screened, axis=1, kind="stable")[:, :CLUSTERS]
+    priors, psi = _priors(mixture), mixture.words(block.words)
+    keys = [streams.key(seed, f"perplexity.{name}.cluster.{k}", mixture.number) for k in range(len(priors))]
+    logs = np.full((chosen.shape[1], len(block.rows)), -np.inf)
+    slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())
+    most, moves = settings
+
+    def run(first: int, last: int) -> None:
+        for j in range(first, last):
+            for place, k in enumerate(chosen[j]):
+                if screened[j, k] > -np.inf:
+                    behind = screened[j, chosen[j, 0]] - screened[j, k]
+                    draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
+                    kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
+                    logs[place, j] += mixture.log_weights[k]
+
+    in_chunks(run, len(block.rows), threads, _CHUNK, done)
+    return logsumexp(logs, axis=0)
+
+
+# -- the cluster of a document --------------------------------------------------------------------------------------
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _weigh(psi, row, scale, weights, sums):
+    """weights = psi[row] * scale, and their ``sums`` over blocks of topics; returns the total."""
+    total = 0.0
+    for b in range(sums.size):
+        of_block = 0.0
+        for m in range(b * _BLOCK, (b + 1) * _BLOCK):
+            weights[m] = psi[row, m] * scale[m]
+            of_block += weights[m]
+        sums[b] = of_block
+        total += of_block
+    return total
+
+
+@kernel(error_model="numpy")
+def _find(weights, sums, u):
+    """The topic that ``u`` falls to."""
+    b = 0
+    while b < sums.size - 1 and u >= sums[b]:
+        u -= sums[b]
+        b += 1
+    m, end = b * _BLOCK, (b + 1) * _BLOCK - 1
+    while m < end and u >= weights[m]:
+        u -= weights[m]
+        m += 1
+    # rounding alone may go past the last weight above 0
+    while m > 0 and weights[m] == 0.0:
+        m -= 1
+    return m
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _add_topic(prior, n, log_gamma_prior, log_p):
+    """log_p[k] += ln G(prior[k] + n) / G(prior[k])."""
+    if n == 1.0:
+        for k in range(log_p.size):
+            log_p[k] += log(prior[k])
+        return
+    for k in range(log_p.size):
+        log_p[k] += log_gamma(prior[k] + n) - log_gamma_prior[k]
+
+
+@kernel(error_model="numpy")
+def _sweep_tokens(state, token, topic, psi, scale, n_m, weights, sums):
+    """Draw the topics of all tokens, -1 for none so far; False where one's weights have no finite sum above 0.
+
+    ``scale`` is n_m + omega tau_km.
+    """
+    for i in range(token.size):
+        m = topic[i]
+        if m >= 0:
+            n_m[m] -= 1.0
+            scale[m] -= 1.0
+        total = _weigh(psi, token[i], scale, weights, sums)
+        if not 0.0 < total < math.inf:
+            return False
+        m = _find(weights, sums, streams.uniform(state) * total)
+        topic[i] = m
+        n_m[m] += 1.0
+        scale[m] += 1.0
+    return True
+
+
+@kernel(error_model="numpy")
+def _weigh_clusters(n_m, priors, log_gamma_priors, log_prior, log_p, p):
+    """Fill in ``p`` (K,), prop. to P(z_j = k | l_j); returns the sum."""
+    for k in range(p.size):
+        log_p[k] = log_prior[k]
+    for m in range(n_m.size):
+        if n_m[m] > 0.0:
+            _add_topic(priors[m], n_m[m], log_gamma_priors[m], log_p)
+    top, total = log_p.max(), 0.0
+    for k in range(p.size):
+        p[k] = exp(log_p[k] - top)
+        total += p[k]
+    return total
+
+
+@kernel(error_model="numpy")
+def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_sweeps, least_draws, key, first, last, out):
+    """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
+    is impossible.
+
+    ``block``: indptr, indices, counts, words; ``psi`` (U, M), ``priors`` (M, K) omega tau, M a multiple of the block;
+    ``log_prior`` (B, K), whose exponentials sum to 1 in each row.
+    """
+    indptr, indices, counts, words = block
+    n_topics, n_clusters = priors.shape
+    state = np.zeros(2, np.uint64)
+    weights, sums = np.empty(n_topics), np.empty(n_topics // _BLOCK)
+    scale, n_m = np.empty(n_topics), np.empty(n_topics)
+    log_p, p = np.empty(n_clusters), np.empty(n_clusters)
+    for j in range(first, last):
+        begin, end = indptr[j], indptr[j + 1]
+        n_tokens = counts[begin:end].sum()
+        kernels.seek_document(state, key, words, indices, counts, begin, end)
+        token, i = np.empty(n_tokens, np.int64), 0
+        for position in range(begin, end):
+            for _ in range(counts[position]):
+                token[i] = indices[position]
+                i += 1
+        topic = np.full(n_tokens, -1)
+        # the first sweep meets the clusters' mean
+        scale[:] = 0.0
+        n_m[:] = 0.0
+        for k in range(n_clusters):
+            share = exp(log_prior[j, k])
+            for m in range(n_topics):
+                scale[m] += share * priors[m, k]
+        sweeps = max(least_sweeps, least_draws // n_tokens) if n_tokens > 0 else 1
+        left_out = sweeps // 4
+        for sweep in range(sweeps):
+            if not _sweep_tokens(state, token, topic, psi, scale, n_m, weights, sums):
+                out[j] = math.nan
+                break
+            total = _weigh_clusters(n_m, priors, log_gamma_priors, log_prior[j], log_p, p)
+            if sweep >= left_out:
+                for k in range(n_clusters):
+                    out[j, k] += p[k] / (total * (sweeps - left_out))
+            u, chosen = streams.uniform(state) * total, int(log_p.argmax())
+            for k in range(n_clusters):
+                if u < p[k]:
+                    chosen = k
+                    break
+                u -= p[k]
+            for m in range(n_topics):
+                scale[m] = priors[m, chosen] + n_m[m]
+
+
+def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndarray, threads: int) -> np.ndarray:
+    """(J, K) float64: P(z_j = k | w_j) for clusters in use whose prior has the logarithm ``log_prior`` (J, K).
+
+    A chain for each document draws the topics of its tokens given its cluster, and the cluster given these, theta
+    summed out; the means of P(z_j = k | l_j) over its sweeps are exact as these grow in number. Streams are those of
+    seed 0 and the document's words: any number of ``threads`` gives the same. NaN in the row of a document that the
+    sample holds impossible.
+    """
+    mixture = Mixture(sample)
+    priors = _priors(mixture)
+    columns = _BLOCK * (-(-priors.shape[1] // _BLOCK))
+    by_topic = np.full((columns, len(priors)), _LEAST)
+    by_topic[: priors.shape[1]] = np.maximum(priors.T, _LEAST)
+    log_gamma_priors = gammaln(by_topic)
+    log_prior = log_prior - logsumexp(log_prior, axis=1, keepdims=True)
+    key, out = streams.key(0, "prediction"), np.zeros(log_prior.shape)
+    with stopping.noting(), work("clusters of documents", len(out), "documents") as told:
+        for rows in blocks(corpus, max(len(priors), columns), _DRAWN_BLOCK):
+            block, found = Block(corpus, rows), np.zeros((len(rows), len(priors)))
+            psi = np.zeros((len(block.words), columns))
+            psi[:, : priors.shape[1]] = mixture.words(block.words)
+            given = (*block.arrays, block.words), psi, by_topic, log_gamma_priors, log_prior[rows]
+
+            def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
+                _sample_clusters(*given, SWEEPS, TOPIC_DRAWS, key, first, last, found)
+
+            in_chunks(run, len(rows), threads, _CHUNK, told.advance)
+            out[rows] = found
+    return out

@@ -1,0 +1,212 @@
+"""Likelihood of blocks of documents under a sample: clusters and topics summed out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.progress import work
+from mc2core.compute import streams
+from mc2core.corpus import Corpus, take_rows
+from mc2core.families import DirichletCategorical
+
+# cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
+_CELLS = 1 << 22
+
+_MOST_DOCUMENTS = 1 << 13
+
+
+class SampleLike(Protocol):
+    """What is read of :class:`mc2core.posterior.posterior.Sample`."""
+
+    @property
+    def cluster_weights(self) -> np.ndarray: ...
+
+    @property
+    def new_cluster_weight(self) -> float: ...
+
+    @property
+    def topic_given_cluster(self) -> Any: ...
+
+    @property
+    def new_topic_weight(self) -> np.ndarray: ...
+
+    @property
+    def topic_words(self) -> Any: ...
+
+    @property
+    def topic_prior(self) -> float: ...
+
+    @property
+    def topic_weights(self) -> np.ndarray: ...
+
+    @property
+    def table_concentration(self) -> float: ...
+
+    @property
+    def document_concentration(self) -> float: ...
+
+    @property
+    def natural(self) -> np.ndarray: ...
+
+
+class ModelLike(Protocol):
+    """What is read of :class:`mc2core.posterior.posterior.Model`."""
+
+    @property
+    def samples(self) -> Sequence[Any]: ...
+
+    def check_corpus(self, corpus: Corpus) -> None:
+        """ValueError where the corpus does not fit the model."""
+
+    def stacked(self, corpus: Corpus) -> Any:
+        """The model's contexts of ``corpus``: StackedContexts."""
+
+
+class Block:
+    """Some documents over their distinct words.
+
+    ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
+    the (B, U) CSR of their counts, ``by_word`` the same as CSC.
+    """
+
+    def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
+        taken = take_rows(corpus.content, rows)
+        self.rows = rows
+        words, columns = np.unique(taken.indices, return_inverse=True)
+        self.words = words.astype(np.int64)
+        self.counts = sp.csr_matrix((taken.data, columns, taken.indptr), shape=(len(rows), len(self.words)))
+        self.by_word = sp.csc_matrix(self.counts, dtype=np.float64)
+        self.arrays = (
+            self.counts.indptr.astype(np.int64),
+            self.counts.indices.astype(np.int64),
+            self.counts.data.astype(np.int64),
+        )
+
+
+def blocks(corpus: Corpus, n_clusters: int, most: int = _MOST_DOCUMENTS) -> list[np.ndarray]:
+    """Numbers of documents in blocks of at most ``most``, whose table of documents by clusters stays small."""
+    size = max(1, min(most, _CELLS // max(n_clusters, 1)))
+    return [np.arange(start, min(start + size, corpus.n_documents)) for start in range(0, corpus.n_documents, size)]
+
+
+def in_chunks(
+    run: Callable[[int, int], None], n_documents: int, threads: int, size: int, done: Callable[[float], None]
+) -> None:
+    """``run(first, last)`` over documents, ``size`` at a time, on threads; each writes its documents' values only.
+
+    ``done`` is told the documents of each chunk.
+    """
+
+    def run_chunk(start: int) -> int:
+        end = min(start + size, n_documents)
+        run(start, end)
+        return end - start
+
+    with ThreadPoolExecutor(threads) as pool:
+        for n_done in pool.map(run_chunk, range(0, n_documents, size)):
+            done(n_done)
+
+
+class Mixture:
+    """A sample as plain mixtures over M topics that are not uniform and, as topic M, all that is uniform over words.
+
+    That last one holds the topics not in use and those without words. Merging equal topics is exact, since parts of a
+    Dirichlet add up to a Dirichlet.
+
+    ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
+    leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
+    (M + 1,) is v epsilon.
+    """
+
+    def __init__(self, sample: SampleLike, seed: int | None = None, number: int = 0) -> None:
+        self.sample = sample
+        self.number = number
+        self.n_words = sample.topic_words.shape[1]
+        table: Any = sp.csr_matrix(sample.topic_words) if sp.issparse(sample.topic_words) else sample.topic_words
+        totals = np.asarray(table.sum(axis=1), dtype=np.float64).ravel() + self.n_words * sample.topic_prior
+        if not (totals > 0).all():
+            topic = int(np.flatnonzero(~(totals > 0))[0])
+            raise ValueError(f"topic {topic} has neither words nor prior mass; topic_prior must be above 0")
+        high, low = table.max(axis=1), table.min(axis=1)
+        if sp.issparse(table):
+            high, low = high.toarray().ravel(), low.toarray().ravel()
+        uneven = high > low
+        self._table: Any = sp.csc_matrix(table[uneven]) if sp.issparse(table) else table[uneven]
+        self._totals = totals[uneven]
+        unused = np.asarray(sample.new_topic_weight)[:, None]
+        known: Any = sample.topic_given_cluster
+        if sp.issparse(known):
+            known = sp.csr_matrix(known.multiply(1.0 - unused))
+            even = unused + np.asarray(known[:, ~uneven].sum(axis=1)).reshape(-1, 1)
+            self.tau: Any = sp.hstack([known[:, uneven], sp.csr_matrix(even)], format="csr")
+        else:
+            known = (1.0 - unused) * known
+            self.tau = np.hstack([known[:, uneven], unused + known[:, ~uneven].sum(axis=1, keepdims=True)])
+        weights = np.asarray(sample.topic_weights)
+        rest = max(0.0, 1.0 - float(weights.sum())) + float(weights[~uneven].sum())
+        self.alpha = sample.table_concentration * np.append(weights[uneven], rest)
+        with np.errstate(divide="ignore"):
+            self.log_weights = np.log(sample.cluster_weights)
+        self.has_new_cluster = seed is not None and sample.new_cluster_weight > 0
+        if seed is not None and self.has_new_cluster:
+            new = np.log(sample.new_cluster_weight)
+            with np.errstate(divide="ignore"):  # every document has a cluster of its own where the weight is 1
+                known_clusters = np.log1p(-sample.new_cluster_weight)
+            self.log_weights = np.append(self.log_weights + known_clusters, new)
+            new_row = self._new_cluster(seed)
+            self.tau = (
+                sp.csr_matrix(sp.vstack([self.tau, new_row]))
+                if sp.issparse(self.tau)
+                else np.vstack([self.tau, new_row])
+            )
+
+    def _new_cluster(self, seed: int) -> np.ndarray:
+        proportions = np.zeros(len(self.alpha))
+        possible = self.alpha > 0
+        generator = streams.generator(seed, "perplexity.new_cluster", self.number)
+        drawn = DirichletCategorical().draw_parameters(self.alpha[possible], generator)
+        proportions[possible] = np.exp(drawn)
+        return proportions
+
+    def words(self, words: np.ndarray) -> np.ndarray:
+        """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V."""
+        counts = self._table[:, words]
+        counts = counts.toarray() if sp.issparse(counts) else counts
+        psi = np.full((len(words), len(self._totals) + 1), 1.0 / self.n_words)
+        psi[:, :-1] = (counts.T + self.sample.topic_prior) / self._totals
+        return psi
+
+    def log_likelihood(self, block: Block) -> np.ndarray:
+        """(B, K) float64 nats: ln p(w_j | z_j = k) with the tokens' topics summed out."""
+        total = np.zeros((len(block.rows), self.tau.shape[0]))
+        size = max(1, _CELLS // max(self.tau.shape))
+        for start in range(0, len(block.words), size):
+            likely = self.words(block.words[start : start + size]) @ self.tau.T
+            with np.errstate(divide="ignore"):
+                total += block.by_word[:, start : start + size] @ np.log(likely)
+        return total
+
+
+def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray:
+    """ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
+
+    ICML14, eq. 1-2 with the tokens' topics summed out. The mass of topics not in use counts as one topic uniform over
+    words.
+
+    Returns
+    -------
+    (J, K) float64
+        Nats; 0 for an empty document. Beside it, memory stays within about 100 MB.
+    """
+    mixture = Mixture(sample)
+    out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
+    with work("likelihood of documents in clusters", len(out), "documents") as told:
+        for rows in blocks(corpus, mixture.tau.shape[0]):
+            out[rows] = mixture.log_likelihood(Block(corpus, rows))
+            told.advance(len(rows))
+    return out

@@ -1,0 +1,330 @@
+"""Held-out likelihood of documents, words only: five estimators with one meaning of perplexity for every engine.
+
+    perplexity = exp(- sum_j ln p(w_j) / sum_j N_j)                       (ICML14, A.4; UAI16, 5.3)
+
+With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Figures of different
+estimators measure different things and are never compared.
+
+A document's value depends on its own words and context, the model and the seed: not on the other documents of the
+corpus nor on the number of threads. (Matrix products of another size may differ in the last digits.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from mc2core.base import stopping
+from mc2core.base.checks import choice
+from mc2core.base.progress import showing, work
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.posterior import document_level
+from mc2core.posterior import perplexity_kernels as kernels
+from mc2core.posterior.mixture import Block, Mixture, ModelLike, blocks, in_chunks
+
+IMPORTANCE_DRAWS = 500
+"""Draws of a document's topics for ``importance``."""
+IMPORTANCE_PASSES = 20
+"""Updates of the proposal's pseudo-counts for ``importance``."""
+LEFT_TO_RIGHT_PARTICLES = 20
+"""Particles of ``left_to_right``."""
+LEFT_TO_RIGHT_MOVES = 5
+"""Earlier topics that a particle redraws before each token."""
+ICML14_SMOOTH = 0.1
+"""What ``icml14`` adds to each word's count in a topic, whatever prior the topics were fitted with (ICML14, A.4)."""
+
+# documents a thread takes at a time
+_CHUNK = 16
+# documents whose words are looked at together where numbers are drawn
+_DRAWN_BLOCK = 256
+
+
+Done = Callable[[float], None]
+
+
+# -- the estimators: ln p(w_j) of a block under one sample, (B,) ------------------------------------------------------
+def _marginal(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    done(len(block.rows))
+    return logsumexp(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
+
+
+def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    done(len(block.rows))
+    natural = mixture.sample.natural
+    if mixture.has_new_cluster:
+        natural = np.vstack([natural, stacked.prior])
+    log_weights = stacked.take(block.rows).log_predictive(natural) + mixture.log_weights
+    log_weights -= logsumexp(log_weights, axis=1, keepdims=True)
+    return logsumexp(mixture.log_likelihood(block) + log_weights, axis=1)
+
+
+def _proportions(mixture: Mixture) -> np.ndarray:
+    if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
+        raise ValueError(
+            f"table_concentration is {mixture.sample.table_concentration}; "
+            "documents with proportions of their own need a finite one above 0"
+        )
+    return mixture.alpha
+
+
+def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    if mixture.sample.document_concentration < np.inf:
+        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
+        given = "importance", block, mixture, seed, threads, done
+        return document_level.log_likelihood(kernels.importance, settings, *given)
+    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    key = streams.key(seed, "perplexity.importance", mixture.number)
+
+    def run(first: int, last: int) -> None:
+        settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES, key
+        kernels.importance(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
+
+    in_chunks(run, len(out), threads, _CHUNK, done)
+    return out
+
+
+def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    if mixture.sample.document_concentration < np.inf:
+        kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
+        return document_level.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads, done)
+    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    key = streams.key(seed, "perplexity.left_to_right", mixture.number)
+
+    def run(first: int, last: int) -> None:
+        settings = LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES, key
+        kernels.left_to_right(*block.arrays, block.words, psi, alpha, *settings, first, last, out)
+
+    in_chunks(run, len(out), threads, _CHUNK, done)
+    return out
+
+
+def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """ln of the mean over samples of exp(one(...)), for each document."""
+
+    def average(block: Block, mixtures: list[Mixture], *rest: Any) -> np.ndarray:
+        total = np.full(len(block.rows), -np.inf)
+        for mixture in mixtures:
+            total = np.logaddexp(total, one(block, mixture, *rest))
+        return total - np.log(len(mixtures))
+
+    return average
+
+
+def _icml14_sample(sample: Any) -> Any:
+    """The sample as A.4 has it: topics smoothed with its constant, clusters and topics in use only."""
+    none_new = np.zeros_like(sample.new_topic_weight)
+    return replace(sample, topic_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
+
+
+def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+    indptr, indices, counts = block.arrays
+    mean = np.zeros(len(indices))
+    for mixture in mixtures:
+        cluster = np.argmax(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
+        psi, tau = mixture.words(block.words), mixture.tau
+        tau = tau.toarray() if sp.issparse(tau) else tau
+
+        def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
+            kernels.likeliest_topic(indptr, indices, psi, tau, cluster, first, last, mean)
+
+        in_chunks(run, len(block.rows), threads, _CHUNK, done)
+    with np.errstate(divide="ignore"):
+        log_p = counts * np.log(mean / len(mixtures))
+    return np.bincount(np.repeat(np.arange(len(block.rows)), np.diff(indptr)), log_p, len(block.rows))
+
+
+@dataclass(frozen=True)
+class Estimator:
+    """A way to estimate ln p(w_j).
+
+    Attributes
+    ----------
+    name : str
+        In configuration files and tables.
+    description : str
+        One sentence for captions.
+    run : callable
+        (block, mixtures of all samples, stacked contexts or None, seed, threads, done) -> (B,) nats. ``done`` is told
+        how many documents are, for each sample.
+    of_sample : callable
+        What it makes of each sample first.
+    uses_context : bool
+        Whether it looks at the test documents' contexts.
+    takes_own_documents : bool
+        Whether it is for documents with proportions around their cluster's (a finite document_concentration).
+    """
+
+    name: str
+    description: str
+    run: Callable[..., np.ndarray]
+    of_sample: Callable[[Any], Any] = lambda sample: sample
+    uses_context: bool = False
+    takes_own_documents: bool = False
+
+
+ESTIMATORS: dict[str, Estimator] = {
+    one.name: one
+    for one in (
+        Estimator(
+            "marginal",
+            "exact likelihood of the words given each sample, clusters and topics summed out, averaged over samples",
+            _average_over_samples(_marginal),
+        ),
+        Estimator(
+            "context",
+            "as marginal, with the clusters weighted by the test document's own context",
+            _average_over_samples(_context),
+            uses_context=True,
+        ),
+        Estimator(
+            "icml14",
+            "ICML14, A.4 as printed: of each token tau times psi of its likeliest topic in its document's likeliest "
+            "cluster, averaged over samples; other topics are left out, so that probabilities do not sum to 1",
+            _icml14,
+            of_sample=_icml14_sample,
+        ),
+        Estimator(
+            "importance",
+            f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
+            "documents have topic proportions of their own; low where their topics could be told in several ways",
+            _average_over_samples(_importance),
+            takes_own_documents=True,
+        ),
+        Estimator(
+            "left_to_right",
+            f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
+            "documents have topic proportions of their own",
+            _average_over_samples(_left_to_right),
+            takes_own_documents=True,
+        ),
+    )
+}
+
+
+def estimator_of(name: str) -> Estimator:
+    """The estimator called ``name``; ValueError names the nearest one."""
+    return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
+
+
+def suited(model: ModelLike) -> str:
+    """The estimator of p(words of a document) under the model itself: ``marginal`` where that is exact, and
+    ``left_to_right`` where documents have topic proportions of their own, around their cluster's or anew (HDP, LDA).
+    """
+    own = any(sample.has_own_documents or sample.has_own_proportions for sample in model.samples)
+    return "left_to_right" if own else "marginal"
+
+
+def log_likelihood(
+    corpus: Corpus,
+    model: ModelLike,
+    estimator: str | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool | None = None,
+) -> np.ndarray:
+    """ln p(w_j) of every document.
+
+    ``marginal``
+        MC2, exact for each sample: sum_k pi_k prod_i sum_m tau_km psi_m,w_ji, with the mass of a cluster not seen so
+        far on one draw of its proportions from their prior.
+    ``context``
+        The same with pi_k prop. to pi_k p(x_j | cluster k), the posterior predictive of the document's own context
+        (prior predictive for a new cluster): ln p(w_j | x_j). Without a context it equals ``marginal``.
+    ``icml14``
+        ICML14, A.4 as printed: sum_i ln of the mean over samples of tau[z_j, l_ji] psi[l_ji, w_ji], with psi smoothed
+        by :data:`ICML14_SMOOTH`, and z_j and l_ji the likeliest given the document's words. How they are estimated the
+        paper does not say. Each token has one topic and the others are left out, so that this is no probability of a
+        document, and above ``marginal`` as a perplexity; it cannot be compared with any of the others.
+    ``importance``, ``left_to_right``
+        Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
+        one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
+        theta_j ~ DP(omega, tau_k), the sum over the clusters that matter of pi_k times that, each under its own prior
+        (:mod:`mc2core.posterior.document_level`). A cluster not seen so far has one draw of tau a sample, so
+        perplexities of the HDP of three levels, where that is every new document's cluster, are too high.
+
+        Unbiased they are in expectation; how long it takes differs. Proposals of ``importance`` settle on one way to
+        share a document's tokens among topics. Where others are likely, too, as under a small omega or v, these are
+        hardly ever drawn and then weigh much: of finitely many draws most estimates are below p(w_j), and so is ln of
+        any. ``left_to_right`` keeps several ways and is taken wherever ``marginal`` is not exact (:func:`suited`).
+
+    Parameters
+    ----------
+    corpus : Corpus
+        Documents over the model's vocabulary.
+    model : mc2core.Model
+    estimator : str or None
+        A name of ``ESTIMATORS``; None is that of :func:`suited`.
+    seed : int, at least 0
+        Of the random streams, which are keyed by the sample's number and the document's words.
+    threads : int
+        Never changes a result.
+    progress : bool, optional
+        Whether it is told how far it is; see :func:`mc2core.base.progress.showing`.
+
+    Returns
+    -------
+    (J,) float64
+        Nats; 0 for an empty document, -inf for one the model holds impossible.
+
+    Raises
+    ------
+    ValueError
+        Unknown estimator, or one that is not for the model's documents; negative seed, other words than the model's, a
+        context of the model that the corpus lacks or has other columns of, a document whose likelihood is no number, or
+        (Monte Carlo) a model without a usable table concentration.
+    """
+    chosen = estimator_of(suited(model) if estimator is None else estimator)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}; it must be at least 1")
+    streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
+    model.check_corpus(corpus)
+    for sample in model.samples:
+        if sample.document_concentration < np.inf and not chosen.takes_own_documents:
+            raise ValueError(
+                f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; this "
+                f"model's have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
+            )
+    stacked = model.stacked(corpus) if chosen.uses_context else None
+    out = np.empty(corpus.n_documents)
+    with showing(progress), stopping.noting(), work(chosen.name, len(out), "documents") as told:
+        mixtures = [Mixture(chosen.of_sample(one), seed, number) for number, one in enumerate(model.samples)]
+
+        def done(n_documents: float) -> None:
+            told.advance(n_documents / len(mixtures))
+
+        n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
+        of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
+        for rows in of_documents:
+            out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads, done)
+    out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
+    if not (out < np.inf).all():
+        wrong = int(np.flatnonzero(~(out < np.inf))[0])
+        raise ValueError(
+            f"document {wrong}: its log likelihood under the model is {out[wrong]}; "
+            "the model's weights, topic_words and table_concentration must be finite"
+        )
+    return out
+
+
+def perplexity(
+    corpus: Corpus,
+    model: ModelLike,
+    estimator: str | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool | None = None,
+) -> float:
+    """exp(-sum_j ln p(w_j) / sum_j N_j), words only; see :func:`log_likelihood`. A uniform model gives V.
+
+    ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
+    """
+    n_tokens = corpus.n_tokens
+    if n_tokens == 0:
+        raise ValueError("perplexity needs words: no document of the corpus has a token")
+    return float(np.exp(-log_likelihood(corpus, model, estimator, seed, threads, progress).sum() / n_tokens))

@@ -1,0 +1,305 @@
+"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logsumexp
+
+from mc2core.base import storage
+from mc2core.base.progress import showing
+from mc2core.corpus import Corpus, matching
+from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.families.base import ScalarFamily
+from mc2core.families.stacked import StackedContexts
+from mc2core.posterior import document_level, mixture, perplexity
+from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
+
+FORMAT = "mc2core model 1"
+
+
+#: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
+FEWEST_TOKENS = 0.01
+
+
+def _largest(row: Any, n: int) -> np.ndarray:
+    """Columns of the n largest entries of at least FEWEST_TOKENS of a row, dense or (1, V) sparse; of equal entries
+    the first.
+    """
+    if sp.issparse(row):
+        row = sp.csr_matrix(row)
+        columns, values = row.indices, row.data
+    else:
+        columns, values = np.arange(len(row)), row
+    met = values >= FEWEST_TOKENS
+    return columns[met][np.lexsort((columns[met], -values[met]))][:n]
+
+
+@dataclass(repr=False)
+class Model:
+    """What was learnt, whatever engine learnt it.
+
+    ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
+    last one. ``provenance`` says how it came about (engine, settings, seed, versions, digests, seconds), ``imported``
+    how the documents were read (:class:`mc2core.Corpus`).
+    """
+
+    samples: list[Sample]
+    families: dict[str, Family]
+    dimensions: dict[str, int]
+    vocabulary: list[str]
+    context_names: dict[str, list[str]] = field(default_factory=dict)
+    units: dict[str, tuple[float, float]] = field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
+    imported: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.samples:
+            raise ValueError("a model needs at least one sample; burn_in must be below the number of iterations")
+
+    def __repr__(self) -> str:
+        contexts = ", ".join(sorted(self.families)) or "none"
+        return (
+            f"Model({self.last.n_clusters} clusters, {self.last.n_topics} topics, {self.n_words} words, "
+            f"{len(self.samples)} samples, contexts: {contexts})"
+        )
+
+    # -- the last sample -----------------------------------------------------------------------------------
+    @property
+    def last(self) -> Sample:
+        """The last sample."""
+        return self.samples[-1]
+
+    @property
+    def cluster_weights(self) -> np.ndarray:
+        """(K,) float64, sums to 1, of the last sample."""
+        return self.last.cluster_weights
+
+    @property
+    def topic_given_cluster(self) -> np.ndarray:
+        """(K, M) float64, dense, rows sum to 1, of the last sample."""
+        shares = self.last.topic_given_cluster
+        return shares.toarray() if sp.issparse(shares) else shares
+
+    @property
+    def word_given_topic(self) -> np.ndarray:
+        """(M, V) float64, rows sum to 1, of the last sample."""
+        return self.last.word_given_topic
+
+    @property
+    def n_words(self) -> int:
+        """V."""
+        return self.last.topic_words.shape[1]
+
+    @property
+    def context_kinds(self) -> dict[str, str]:
+        """ "number" or "counts" for each context it was fitted with."""
+        return {
+            name: "number" if isinstance(family, ScalarFamily) else "counts" for name, family in self.families.items()
+        }
+
+    def context_parameters(self, name: str) -> np.ndarray:
+        """(K, D) posterior natural parameters of the context ``name`` in each cluster of the last sample."""
+        offset = 0
+        for context in sorted(self.families):
+            if context == name:
+                return self.last.contexts.dense(slice(offset, offset + self.dimensions[context]))
+            offset += self.dimensions[context]
+        raise ValueError(f"context {name!r} is not in the model; it has: {', '.join(sorted(self.families)) or 'none'}")
+
+    def context_mean(self, name: str) -> np.ndarray:
+        """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values in their own unit."""
+        parameters = self.context_parameters(name)
+        mean = self.families[name].mean(parameters)
+        centre, sd = self.units.get(name, (0.0, 1.0))
+        return mean * sd + centre if mean.ndim == 1 else mean
+
+    def top_words(self, n: int = 10) -> list[list[str]]:
+        """The n likeliest words of each topic of the last sample, likeliest first; fewer where it has met fewer."""
+        if n < 1:
+            raise ValueError(f"{n} words were asked for; it must be at least 1")
+        return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.last.topic_words]
+
+    # -- documents -----------------------------------------------------------------------------------------
+    def check_corpus(self, corpus: Corpus) -> None:
+        """ValueError unless ``corpus`` has the model's words in their order.
+
+        Where either has no names for them, their number is compared and a warning logged.
+        """
+        found = corpus.vocabulary if corpus.has_vocabulary else None
+        matching.check_columns("the corpus", "words", self.vocabulary, found, self.n_words, corpus.n_words)
+
+    def check_fitted(self, corpus: Corpus) -> None:
+        """ValueError unless ``corpus`` may be the one the model was fitted on: its words, as many documents."""
+        self.check_corpus(corpus)
+        if corpus.n_documents != len(self.last.cluster):
+            raise ValueError(
+                f"the corpus has {corpus.n_documents} documents, but the model was fitted on {len(self.last.cluster)}"
+            )
+
+    def stacked(self, corpus: Corpus) -> StackedContexts:
+        """The model's contexts of ``corpus``, numbers in the unit they were fitted in.
+
+        ValueError where one is absent or has other columns; where either has no names for them, their number is
+        compared and a warning logged.
+        """
+        stacked = StackedContexts(matching.in_units(corpus, self.families, self.units), self.families)
+        for name, family in zip(stacked.names, stacked.families, strict=True):
+            if not isinstance(family, ScalarFamily):
+                matching.check_columns(
+                    f"context {name!r}",
+                    "columns",
+                    self.context_names.get(name),
+                    corpus.context_names.get(name),
+                    self.dimensions[name],
+                    corpus.contexts[name].shape[1],
+                )
+        return stacked
+
+    def predict(
+        self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
+    ) -> np.ndarray:
+        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
+
+        Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
+        and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.posterior.document_level`); the same
+        bits each time, for any number of ``threads``. ``progress`` is that of
+        :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
+        does not fit the model.
+        """
+        if threads < 1:
+            raise ValueError(f"threads is {threads}; it must be at least 1")
+        self.check_corpus(corpus)
+        sample = self.last
+        log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
+        if use_context and self.families:
+            try:
+                of_context = self.stacked(corpus).log_predictive(sample.natural)
+            except ValueError as error:
+                by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
+                raise ValueError(f"{error}; {by_words}") from error
+        with showing(progress), np.errstate(divide="ignore"):
+            if sample.has_own_documents:
+                log_p = np.log(document_level.cluster_probabilities(corpus, sample, log_weights + of_context, threads))
+            else:
+                log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context
+        total = logsumexp(log_p, axis=1, keepdims=True)
+        if not np.isfinite(total).all():
+            wrong = int(np.flatnonzero(~np.isfinite(total[:, 0]))[0])
+            raise ValueError(
+                f"document {wrong}: its log likelihood in all clusters together is {total[wrong, 0]}; "
+                "the model's weights, topic_words and natural must be finite"
+            )
+        return np.exp(log_p - total)
+
+    def log_likelihood(
+        self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1
+    ) -> np.ndarray:
+        """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.posterior.perplexity`).
+
+        None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``.
+        """
+        return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
+
+    def perplexity(
+        self,
+        corpus: Corpus,
+        estimator: str | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        progress: bool | None = None,
+    ) -> float:
+        """exp(-sum_j ln p(w_j) / sum_j N_j), words only; a uniform model gives V.
+
+        ``estimator`` is that of :meth:`log_likelihood`.
+        """
+        return perplexity.perplexity(corpus, self, estimator, seed, threads, progress)
+
+    # -- disk ----------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write one .npz file, whole or not at all."""
+        meta = {
+            "format": FORMAT,
+            "n_samples": len(self.samples),
+            "families": {name: family_settings(family) for name, family in self.families.items()},
+            "dimensions": self.dimensions,
+            "vocabulary": self.vocabulary,
+            "context_names": self.context_names,
+            "units": {name: list(unit) for name, unit in self.units.items()},
+            "provenance": self.provenance,
+            "imported": self.imported,
+        }
+        arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
+        for i, sample in enumerate(self.samples):
+            arrays |= pack_sample(sample, f"{i}.")
+        storage.write_arrays(path, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Model:
+        """Read a saved model; ValueError for a damaged or changed file or another format."""
+        arrays = storage.read_arrays(path)
+        try:
+            meta = storage.parse_json(str(arrays["meta"]))
+            if meta["format"] != FORMAT:
+                raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
+            if "evidence" in meta:  # its name in older files
+                meta["provenance"] = meta.pop("evidence")
+            _check_meta(meta)
+            sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
+            samples = []
+            for i in range(meta["n_samples"]):
+                samples.append(unpack_sample(arrays, f"{i}.", sizes))
+                sizes["J"] = len(samples[0].cluster)
+            families = {name: family_from_settings(one) for name, one in meta["families"].items()}
+            for i, sample in enumerate(samples):
+                _check_natural(sample, families, meta["dimensions"], f"sample {i}")
+            return cls(
+                samples=samples,
+                families=families,
+                dimensions=meta["dimensions"],
+                vocabulary=meta["vocabulary"],
+                context_names=meta["context_names"],
+                units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
+                provenance=meta["provenance"],
+                imported=meta.get("imported"),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} is not a saved model: {error}") from error
+
+
+def _check_meta(meta: Mapping[str, Any]) -> None:
+    """ValueError where names, sizes or units of a saved model are not such as are saved."""
+    dimensions = meta["dimensions"]
+    if dimensions.keys() != meta["families"].keys() or not all(
+        isinstance(dimension, int) and dimension >= 0 for dimension in dimensions.values()
+    ):
+        raise ValueError(f"the dimensions of its contexts are {dimensions}")
+    lists = {"vocabulary": meta["vocabulary"], **meta["context_names"]}
+    for name, names in lists.items():
+        if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+            raise ValueError(f"the names of {name} are no list of texts")
+        if name != "vocabulary" and len(names) != dimensions.get(name):
+            raise ValueError(f"{len(names)} names are given for the {dimensions.get(name, 0)} columns of {name!r}")
+    for name, (mean, sd) in meta["units"].items():
+        if name not in dimensions or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
+            raise ValueError(f"the unit of {name!r} is {mean, sd}; a mean and a deviation above 0 are needed")
+
+
+def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: Mapping[str, int], where: str) -> None:
+    """ValueError where a sample's natural parameters, stacked by name, are those of no distribution."""
+    rows, first = sample.contexts, 0
+    for name in sorted(families):
+        last = first + dimensions[name]
+        positive = np.zeros(rows.shape[1], dtype=bool)
+        positive[first + families[name].first_positive : last] = True
+        above = rows.above.data[positive[rows.above.indices]]
+        if (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
+            raise ValueError(f"{where}: the parameters of context {name!r} are those of no distribution")
+        first = last

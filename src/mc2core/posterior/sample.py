@@ -1,0 +1,197 @@
+"""Sample: one draw of the posterior, or its mean, as scores see it; and its form on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.described import Stored, check, check_csr
+from mc2core.posterior.sparse_rows import SparseRows
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One draw of the posterior (Gibbs) or the posterior mean (SVI), given which documents are independent.
+
+    Attributes
+    ----------
+    cluster_weights : (K,) float64, sums to 1
+        E[pi_k] over the clusters in use.
+    new_cluster_weight : float
+        Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0; 1 where every
+        document has topic proportions of its own.
+    topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
+        E[tau_km] over the topics in use, given the tables of documents where these have proportions of their own.
+        Sparse where every cluster is a topic of its own, thousands of them.
+    new_topic_weight : (K,) float64
+        Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
+    topic_words : (M, V) CSR or dense, >= 0
+        Counts (or pseudo-counts) behind the topics, without the prior.
+    topic_prior : float
+        s: word_given_topic = (topic_words + s) / (its row sum).
+    topic_weights : (M,) float64, sums to less than 1
+        epsilon_m; 1 - sum is the mass of topics not in use.
+    table_concentration : float
+        v: a document or cluster with proportions of its own draws them from DP(v, epsilon).
+    contexts : SparseRows, (K, D)
+        Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` gives them dense.
+    cluster : (J,) int32
+        Cluster of each training document.
+    log_joint : float
+        Log joint (Gibbs) or ELBO (SVI) in nats.
+    document_concentration : float
+        omega: a document draws its proportions from DP(omega, tau_k) of its cluster k; inf where it shares tau_k.
+    """
+
+    cluster_weights: np.ndarray
+    new_cluster_weight: float
+    topic_given_cluster: Any
+    new_topic_weight: np.ndarray
+    topic_words: Any
+    topic_prior: float
+    topic_weights: np.ndarray
+    table_concentration: float
+    contexts: SparseRows
+    cluster: np.ndarray
+    log_joint: float = float("nan")
+    document_concentration: float = float("inf")
+
+    @property
+    def n_clusters(self) -> int:
+        """K, clusters in use."""
+        return len(self.cluster_weights)
+
+    @property
+    def n_topics(self) -> int:
+        """M, topics in use."""
+        return len(self.topic_weights)
+
+    @property
+    def natural(self) -> np.ndarray:
+        """(K, D) float64: posterior natural parameters of the stacked contexts of each cluster."""
+        return self.contexts.dense()
+
+    @property
+    def has_own_proportions(self) -> bool:
+        """Whether every document has topic proportions of its own, as in the HDP and LDA, so that none is in a cluster
+        seen before.
+        """
+        return self.new_cluster_weight == 1.0
+
+    @property
+    def has_own_documents(self) -> bool:
+        """Whether documents of a cluster have proportions of their own around the cluster's."""
+        return self.document_concentration < np.inf
+
+    @property
+    def documents_are_clusters(self) -> bool:
+        """Whether each training document is a cluster of its own: the HDP."""
+        return self.has_own_proportions and self.n_clusters == len(self.cluster)
+
+    @property
+    def word_given_topic(self) -> np.ndarray:
+        """(M, V) float64, rows sum to 1."""
+        counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
+        counts = counts + np.float64(self.topic_prior)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+    @property
+    def word_given_cluster(self) -> np.ndarray:
+        """(K, V) float64, rows sum to 1: the words of a token of each cluster, topics not in use included."""
+        n_words = self.topic_words.shape[1]
+        known = self.topic_given_cluster @ self.word_given_topic
+        return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
+
+
+_SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint", "document_concentration")
+_OLDER_SCALARS = 4  # in files from before the last one
+_SHARED = 0.0  # document_concentration on disk where it is infinite
+
+
+_SAMPLE_ARRAYS = ("cluster_weights", "new_topic_weight", "topic_weights", "cluster")
+
+
+_SAMPLE_TABLES = {"topic_given_cluster": "topic_given_cluster", "topic_words": "words"}  # field: name on disk
+
+
+def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
+    """A sample as plain arrays, their names led by ``prefix``."""
+    arrays = {f"{prefix}{name}": getattr(sample, name) for name in _SAMPLE_ARRAYS}
+    arrays[f"{prefix}scalars"] = np.array([getattr(sample, name) for name in _SAMPLE_SCALARS])
+    if sample.document_concentration == np.inf:
+        arrays[f"{prefix}scalars"][-1] = _SHARED
+    for field_name, name in _SAMPLE_TABLES.items():
+        table = getattr(sample, field_name)
+        if sp.issparse(table):
+            arrays |= _pack_csr(f"{prefix}{name}", sp.csr_matrix(table))
+        else:
+            arrays[f"{prefix}{name}"] = table
+    arrays[f"{prefix}natural.least"] = sample.contexts.least
+    return arrays | _pack_csr(f"{prefix}natural.above", sample.contexts.above)
+
+
+def _pack_csr(name: str, table: sp.csr_matrix) -> dict[str, np.ndarray]:
+    parts = {f"{name}.{part}": getattr(table, part) for part in ("indptr", "indices", "data")}
+    return parts | {f"{name}.shape": np.array(table.shape)}
+
+
+def _unpack_csr(arrays: Mapping[str, np.ndarray], name: str) -> sp.csr_matrix:
+    parts = (arrays[f"{name}.{part}"] for part in ("data", "indices", "indptr"))
+    return sp.csr_matrix(tuple(parts), shape=tuple(arrays[f"{name}.shape"]))
+
+
+_ROUNDING = 1e-6
+_DESCRIBED = {
+    "cluster_weights": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "topic_weights": Stored("f", "M", least=0, most=1 + _ROUNDING),
+    "new_topic_weight": Stored("f", "K", least=0, most=1 + _ROUNDING),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "new_cluster_weight": Stored("f", "", least=0, most=1 + _ROUNDING),
+    "topic_prior": Stored("f", "", least=0),
+    "table_concentration": Stored("f", "", least=0, is_finite=False),
+    "log_joint": Stored("f", "", is_finite=False),
+    "document_concentration": Stored("f", "", least=0),
+}
+_DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
+
+
+def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
+    """The inverse of :func:`pack_sample`.
+
+    ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing, has another shape, or holds
+    what cannot be in a sample.
+    """
+    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    try:
+        if "scalars" in own and own["scalars"].shape == (_OLDER_SCALARS,):
+            own["scalars"] = np.append(own["scalars"], _SHARED)
+        check(own, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
+        own |= zip(_SAMPLE_SCALARS, own["scalars"], strict=True)
+        sizes = check(own, _DESCRIBED, sizes)
+        fields: dict[str, Any] = {name: own[name] for name in _SAMPLE_ARRAYS}
+        fields |= {name: float(own[name]) for name in _SAMPLE_SCALARS}
+        fields["document_concentration"] = fields["document_concentration"] or np.inf
+        for field_name, name in _SAMPLE_TABLES.items():
+            if name in own:
+                sizes = check(own, {name: _DESCRIBED_TABLES[name]}, sizes)
+                fields[field_name] = own[name]
+            else:
+                sizes = check_csr(own, name, _DESCRIBED_TABLES[name], sizes)
+                fields[field_name] = _unpack_csr(own, name)
+        if "natural" in own:  # dense, in older files
+            check(own, {"natural": Stored("f", "K D")}, sizes)
+            fields["contexts"] = SparseRows.of(own["natural"])
+        else:
+            sizes = check_csr(own, "natural.above", Stored("f", "K D"), sizes)
+            check(own, {"natural.least": Stored("f", "D")}, sizes)
+            fields["contexts"] = SparseRows(own["natural.least"], _unpack_csr(own, "natural.above"))
+        shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
+        if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
+            raise ValueError("shares of clusters or topics sum to another number than 1")
+    except ValueError as error:
+        raise ValueError(f"sample {prefix.removesuffix('.')}: {error}") from error
+    return Sample(**fields)

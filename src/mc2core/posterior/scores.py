@@ -1,0 +1,123 @@
+"""Scores of a model or of assignments: sizes, held-out perplexity, agreement with labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model, clustering, perplexity
+from mc2core.posterior.assignments import Assignments
+
+
+def evaluate(
+    model: Model, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
+) -> dict[str, Any]:
+    """Scores of a model: sizes, held-out perplexity (None without a test part), agreement with labels.
+
+    Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
+    the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
+    footing. Clusters and topics are those in use, averaged over the samples kept, and clusters None where each document
+    is one (HDP); agreement is that of the last sample's clusters, ``scored_clusters`` of them, with the labels of the
+    train part, where it has them and clusters hold more than one document.
+
+    ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
+    """
+    model.check_fitted(train)
+    names, alone = estimators_of(model, estimators), model.last.documents_are_clusters
+    scores: dict[str, Any] = {
+        "clusters": None if alone else float(np.mean([sample.n_clusters for sample in model.samples])),
+        "topics": float(np.mean([sample.n_topics for sample in model.samples])),
+        "samples": len(model.samples),
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "estimator": names[0] if names else None,
+        "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
+    }
+    if train.labels is not None and not alone:
+        scores |= {"scored_clusters": model.last.n_clusters} | agreement_with(train.labels, model.last.cluster)
+    return scores
+
+
+def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress: bool | None = None) -> dict[str, Any]:
+    """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
+    labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of :meth:`Model.predict`.
+    """
+    if corpus.labels is None or model.last.documents_are_clusters:
+        return {}
+    # contexts that the corpus lacks are none of what is judged by
+    has_contexts = all(name in corpus.contexts for name in model.families)
+    cluster = model.predict(corpus, has_contexts, threads, progress).argmax(axis=1)
+    return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
+
+
+def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
+    """Those of the estimators asked for that suit a model.
+
+    Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
+    of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
+    ``icml14`` takes the proportions of a document from its cluster; it is left out for such models.
+    """
+    own = perplexity.suited(model)
+    if own == "marginal":
+        return list(asked)
+    names = [own if name in ("marginal", "context") else name for name in asked]
+    return [name for name in dict.fromkeys(names) if name != "icml14"]
+
+
+def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
+    """Scores of assignments in the form of :func:`evaluate`: they have no topics and no perplexity.
+
+    ``solutions`` holds name, clusters found and, where the train part has labels, the agreement of each solution.
+    ValueError: another train part.
+    """
+    if assignments.n_documents != train.n_documents:
+        raise ValueError(
+            f"the corpus has {train.n_documents} documents, but the assignments have {assignments.n_documents}"
+        )
+    solutions: list[dict[str, Any]] = []
+    for name, cluster in assignments.solutions.items():
+        solution: dict[str, Any] = {"solution": name, "clusters": len(np.unique(cluster))}
+        if isinstance(train.labels, np.ndarray):
+            solution |= agreement(train.labels, cluster)
+        solutions.append(solution)
+    return {
+        "clusters": None,
+        "topics": None,
+        "samples": None,
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "estimator": None,
+        "perplexity": {},
+        "solutions": solutions,
+    }
+
+
+def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The clusterings that a file of scores tells of, one or several, each with its clusters and agreement, if any."""
+    alone = {**scores, "clusters": scores.get("scored_clusters", scores.get("clusters"))}
+    return scores.get("solutions", [alone])
+
+
+def agreement_with(labels: Any, cluster: np.ndarray) -> dict[str, float]:
+    """:func:`agreement` with labels of a corpus, one a document; with several of them (J, L), the extended NMI alone,
+    of the documents that have any.
+    """
+    if isinstance(labels, np.ndarray):
+        return agreement(labels, cluster)
+    known = np.flatnonzero(np.diff(labels.indptr))
+    return {"extended_nmi": clustering.extended_nmi(labels[known], cluster[known])} if len(known) else {}
+
+
+def agreement(labels: np.ndarray, cluster: np.ndarray) -> dict[str, float]:
+    """Clustering scores of docs/model.md, section 5 for (J,) ``cluster`` against (J,) true ``labels``."""
+    return {
+        "purity": clustering.purity(labels, cluster),
+        "nmi": clustering.nmi(labels, cluster),
+        "rand_index": clustering.rand_index(labels, cluster),
+        "f_score": clustering.f_score(labels, cluster),
+        "ari": clustering.adjusted_rand_index(labels, cluster),
+        "vi_bits": clustering.variation_of_information(labels, cluster),
+    }

@@ -1,0 +1,136 @@
+"""Affinity propagation: on the rows of counts, and on the topic proportions of an HDP."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.base import memory
+from mc2core.base.checks import finite, whole
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model
+from mc2core.posterior.assignments import Assignments
+from mc2papers.baselines.base import Baseline, Fitted, features, one_thread, random_state, weighting_of
+
+# tables of J x J float64 that are held at once: similarities, their copy, three of messages, one of distances
+_TABLES = 6
+
+
+def symmetric_kl(shares: np.ndarray) -> np.ndarray:
+    """(J, J) float64 nats: KL(p_i || p_j) + KL(p_j || p_i) of (J, M) ``shares`` above 0, whose rows sum to 1."""
+    cross = shares @ np.log(shares).T
+    own = np.diag(cross)
+    # rounding must not make the divergence of equal documents negative
+    return np.maximum(own[:, None] + own[None, :] - cross - cross.T, 0.0)
+
+
+class _Propagation(Baseline):
+    def __init__(self, damping: Any, preference: Any, max_iterations: Any) -> None:
+        self.damping = finite("damping", damping)
+        if not 0.5 <= self.damping < 1.0:
+            raise ValueError(f"damping is {damping!r}; it must be at least 0.5 and below 1")
+        self.preference = None if preference is None else finite("preference", preference)
+        self.max_iterations = whole("max_iterations", max_iterations)
+
+    def _refuse_too_much(self, n_documents: int) -> None:
+        memory.need(
+            8 * _TABLES * n_documents**2,
+            f"{self.title} of {n_documents} documents",
+            "it holds similarities of all pairs of documents: take fewer",
+        )
+
+    def _propagate(self, similarities: np.ndarray, seed: int) -> Fitted:
+        """Clusters of (J, J) similarities. ValueError where no exemplar was found at all."""
+        from sklearn import cluster
+
+        with one_thread():
+            found = cluster.AffinityPropagation(
+                damping=self.damping,
+                preference=self.preference,
+                max_iter=self.max_iterations,
+                affinity="precomputed",
+                random_state=random_state(seed, self.name),
+            ).fit(similarities)
+        if (found.labels_ < 0).any():
+            raise ValueError(
+                f"{self.title} found no exemplar in {self.max_iterations} iterations; "
+                "a damping nearer to 1 or more iterations may do"
+            )
+        # it stops early where exemplars have not changed for a while
+        converged = found.n_iter_ < self.max_iterations
+        return Fitted(Assignments({"cluster": found.labels_}), found.n_iter_, {"cluster": converged})
+
+
+class Affinity(_Propagation):
+    """Affinity propagation on the negative squared Euclidean distances of documents, by scikit-learn.
+
+    Parameters
+    ----------
+    weighting : {"counts", "tfidf"}, default "tfidf"
+        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+    damping : float in [0.5, 1), default 0.9
+        Share of the last messages that is kept.
+    preference : float or None, default None
+        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+    max_iterations : int in [1, inf), default 1000
+        At most.
+    """
+
+    name: ClassVar[str] = "affinity"
+    title: ClassVar[str] = "affinity propagation"
+    citation: ClassVar[str] = "Frey and Dueck (2007), Clustering by passing messages between data points"
+    takes_contexts: ClassVar[bool] = True
+
+    def __init__(
+        self, *, weighting: str = "tfidf", damping: float = 0.9, preference: float | None = None,
+        max_iterations: int = 1000,
+    ) -> None:  # fmt: skip
+        super().__init__(damping, preference, max_iterations)
+        self.weighting = weighting_of(weighting)
+
+    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+        from sklearn.metrics import pairwise
+
+        self._refuse_too_much(corpus.n_documents)
+        table = features(corpus, self.weighting, self.title)
+        with one_thread():
+            distances = pairwise.euclidean_distances(table, squared=True)
+        return self._propagate(-distances, seed)
+
+
+class HDPAffinity(_Propagation):
+    """HDP + AP of ICML14: affinity propagation on the symmetric Kullback-Leibler divergence between documents.
+
+    Documents are the topic proportions that the last sample of an HDP gives them, topics not in use being one more.
+
+    Parameters
+    ----------
+    damping : float in [0.5, 1), default 0.9
+        Share of the last messages that is kept.
+    preference : float or None, default None
+        Similarity of each document to itself, the larger the more clusters; None is the median of all similarities.
+    max_iterations : int in [1, inf), default 1000
+        At most.
+    """
+
+    name: ClassVar[str] = "hdp_affinity"
+    title: ClassVar[str] = "HDP + AP"
+    citation: ClassVar[str] = "Teh et al. (2006), Hierarchical Dirichlet processes; Frey and Dueck (2007)"
+    needs_model: ClassVar[bool] = True
+
+    def __init__(self, *, damping: float = 0.9, preference: float | None = None, max_iterations: int = 1000) -> None:
+        super().__init__(damping, preference, max_iterations)
+
+    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+        if model is None or not model.last.documents_are_clusters:
+            raise ValueError(f"{self.title} needs a model whose documents are clusters of their own, that of an HDP")
+        model.check_fitted(corpus)
+        self._refuse_too_much(corpus.n_documents)
+        sample = model.last
+        new = sample.new_topic_weight[:, None]
+        shares = np.hstack([(1.0 - new) * model.topic_given_cluster, new])[sample.cluster]
+        shares = np.maximum(shares, np.finfo(np.float64).tiny)  # a topic's weight may have vanished in rounding
+        with one_thread():
+            distances = symmetric_kl(shares)
+        return self._propagate(-distances, seed)

@@ -1,0 +1,143 @@
+"""The contract of the methods that the papers compare with: settings in, a model or assignments out."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.checks import choice, whole
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model
+from mc2core.posterior.assignments import Assignments
+
+WEIGHTINGS = ("counts", "tfidf")
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit leaves.
+
+    Attributes
+    ----------
+    result : Model or Assignments
+    iterations : of all solutions together
+    converged : for each solution, whether the method says that it came to rest
+    """
+
+    result: Model | Assignments
+    iterations: int
+    converged: dict[str, bool] = field(default_factory=dict)
+
+
+class Baseline(ABC):
+    """A method to compare with: settings only, no data. Constructors take keywords only.
+
+    The same corpus, settings, seed, kind of processor and library versions give the same result: it runs on one thread.
+    """
+
+    #: name in configuration files and in the registry
+    name: ClassVar[str]
+    #: what tables and pictures call it
+    title: ClassVar[str]
+    citation: ClassVar[str]
+    #: whether it leaves a model, with a likelihood of words; else it leaves assignments
+    leaves_model: ClassVar[bool] = False
+    #: whether it clusters by the model of another run, which is one of the HDP
+    needs_model: ClassVar[bool] = False
+    #: whether it can look at contexts
+    takes_contexts: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+        """Cluster the documents of ``corpus``; ``model`` where :attr:`needs_model`.
+
+        ValueError where the corpus does not fit the method or its settings.
+        """
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor settings as JSON-able values."""
+        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"
+
+
+# -- what methods share --------------------------------------------------------------------------------------------
+def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
+    """(J, D) float64: a row for each document, its words and the columns of its count contexts side by side.
+
+    ``counts`` takes the counts as they are; ``tfidf`` multiplies them by ln((1 + J) / (1 + J_d)) + 1, J_d being the
+    documents with column d, and brings rows to Euclidean length 1 (scikit-learn's TfidfTransformer). What ICML14 did
+    for the rivals of its section 4.3 is not known to us. The default is tfidf, which serves them better: in counts the
+    lengths of documents come before their words.
+
+    ValueError for a context of numbers and for a document with nothing in it.
+    """
+    parts = [corpus.content]
+    for name, context in corpus.contexts.items():
+        if not sp.issparse(context):
+            raise ValueError(f"context {name!r} is a number for each document; {method} takes contexts of counts only")
+        parts.append(context)
+    table = sp.csr_matrix(sp.hstack(parts, format="csr"), dtype=np.float64)
+    empty = np.diff(table.indptr) == 0
+    if empty.any():
+        raise ValueError(
+            f"document {int(np.argmax(empty))} has nothing to cluster it by; {method} needs a word in each"
+        )
+    if weighting == "tfidf":
+        from sklearn.feature_extraction.text import TfidfTransformer
+
+        table = sp.csr_matrix(TfidfTransformer().fit_transform(table))
+    return table
+
+
+def weighting_of(value: Any) -> str:
+    """Checked ``weighting`` of :func:`features`."""
+    return choice("weighting", value, WEIGHTINGS)
+
+
+def cluster_numbers(value: Any) -> list[int]:
+    """A whole number of clusters, or several different ones, as a list."""
+    values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
+    numbers = [whole("n_clusters", one) for one in values]
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise ValueError(f"n_clusters is {value!r}; it must be a whole number or a list of different ones")
+    return numbers
+
+
+def refuse_few_documents(corpus: Corpus, n_clusters: Sequence[int]) -> None:
+    """ValueError where more clusters are asked for than there are documents."""
+    if max(n_clusters) > corpus.n_documents:
+        raise ValueError(
+            f"n_clusters is {max(n_clusters)}, but the corpus has {corpus.n_documents} documents; "
+            "it must not exceed their number"
+        )
+
+
+def random_state(seed: int, purpose: str, start: int = 0) -> int:
+    """A seed as scikit-learn takes it, of 32 bits. ValueError for a seed that is none."""
+    return int(streams.key(seed, purpose, start)) & 0xFFFFFFFF
+
+
+def load_libraries() -> None:
+    """Load what methods import when they fit: it takes a second or two, which are not of the fit."""
+    for name in ("sklearn.cluster", "sklearn.decomposition", "sklearn.feature_extraction.text", "sklearn.metrics"):
+        importlib.import_module(name)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold all libraries that are loaded to one thread: sums do not depend on the number of cores."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1):
+        yield

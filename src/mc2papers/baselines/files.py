@@ -1,0 +1,68 @@
+"""A fit of a baseline as files: what a job of the workflow does."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mc2core.base import storage
+from mc2core.base.provenance import environment
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model
+from mc2papers.baselines.base import Fitted, load_libraries
+from mc2papers.baselines.registry import make_baseline
+
+Path = str | os.PathLike[str]
+
+
+def fit_baseline(
+    corpus: Corpus,
+    *,
+    engine: str,
+    settings: Mapping[str, Any],
+    contexts: Sequence[str],
+    seed: int,
+    output: Path,
+    provenance: Path,
+    model: Path | None = None,
+) -> dict[str, Any]:
+    """Fit a baseline and write what it leaves, a model (.npz) or assignments (.tsv); returns the provenance.
+
+    ``engine`` is its name, ``contexts`` those it looks at, ``model`` the file of the run it clusters by, if it does.
+    The provenance says for each solution whether the method converged. ValueError where the method refuses the
+    corpus, or a context that it does not have.
+    """
+    baseline = make_baseline(engine, settings)
+    missing = [name for name in contexts if name not in corpus.contexts]
+    if missing:
+        raise ValueError(f"the corpus has no context {missing[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
+    if contexts and not baseline.takes_contexts:
+        raise ValueError(f"{baseline.title} clusters words only; it cannot use context {contexts[0]!r}")
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    by = None if model is None else Model.load(model)
+    load_libraries()
+    started, cpu_started = time.perf_counter(), time.process_time()
+    fitted = baseline.fit(part, seed, by)
+    spent = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
+    about = {
+        "engine": engine,
+        "settings": baseline.settings(),
+        "seed": seed,
+        "corpus": part.digest,
+        "iterations": fitted.iterations,
+        "converged": fitted.converged,
+        "citation": baseline.citation,
+    }
+    _save(fitted, about, output)
+    timing = spent | {"compile_seconds": 0.0, "threads": 1}
+    complete = about | timing | environment()
+    storage.write_json(provenance, complete)
+    return complete
+
+
+def _save(fitted: Fitted, about: Mapping[str, Any], output: Path) -> None:
+    result = replace(fitted.result, provenance=dict(about)) if isinstance(fitted.result, Model) else fitted.result
+    result.save(output)

@@ -1,0 +1,83 @@
+"""Non-negative matrix factorisation of the counts, a cluster for each factor."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.base.checks import positive, whole
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model
+from mc2core.posterior.assignments import Assignments
+from mc2papers.baselines.base import (
+    Baseline,
+    Fitted,
+    cluster_numbers,
+    features,
+    one_thread,
+    random_state,
+    refuse_few_documents,
+    weighting_of,
+)
+
+
+class NMF(Baseline):
+    """Documents clustered by their largest factor: counts ~ W H with W, H >= 0, least squares, by scikit-learn.
+
+    A document is in the cluster of the largest entry of its row of W, after each factor's row of H was brought to
+    Euclidean length 1 (Xu, Liu and Gong, 2003): W and H are told up to such scales only. They start from a singular
+    value decomposition, its zeros filled with small random numbers ("nndsvdar" of Boutsidis and Gallopoulos, 2008).
+
+    Parameters
+    ----------
+    n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
+        Factors; a solution for each number. ICML14 (section 4.3) has 10 to 40 and reports their spread.
+    weighting : {"counts", "tfidf"}, default "tfidf"
+        Of words and contexts, see :func:`mc2papers.baselines.base.features`.
+    max_iterations : int in [1, inf), default 500
+        Of coordinate descent, at most.
+    tolerance : float in (0, inf), default 0.001
+        It stops where an iteration changes the factors by this share of what the first one did.
+    """
+
+    name: ClassVar[str] = "nmf"
+    title: ClassVar[str] = "NMF"
+    citation: ClassVar[str] = "Xu, Liu and Gong (2003), Document clustering based on non-negative matrix factorization"
+    takes_contexts: ClassVar[bool] = True
+
+    def __init__(
+        self, *, n_clusters: Any = (10, 20, 30, 40), weighting: str = "tfidf", max_iterations: int = 500,
+        tolerance: float = 0.001,
+    ) -> None:  # fmt: skip
+        self.n_clusters = cluster_numbers(n_clusters)
+        self.weighting = weighting_of(weighting)
+        self.max_iterations = whole("max_iterations", max_iterations)
+        self.tolerance = positive("tolerance", tolerance)
+
+    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+        from sklearn import decomposition
+
+        refuse_few_documents(corpus, self.n_clusters)
+        table = features(corpus, self.weighting, self.title)
+        if max(self.n_clusters) > table.shape[1]:
+            raise ValueError(
+                f"n_clusters is {max(self.n_clusters)}, but the corpus has {table.shape[1]} words and context columns; "
+                "NMF takes no more clusters"
+            )
+        solutions: dict[str, np.ndarray] = {}
+        iterations, converged = 0, {}
+        with one_thread():
+            for k in self.n_clusters:
+                found = decomposition.NMF(
+                    k,
+                    init="nndsvdar",
+                    tol=self.tolerance,
+                    max_iter=self.max_iterations,
+                    random_state=random_state(seed, "nmf"),
+                )
+                factors = found.fit_transform(table)
+                solutions[f"k{k}"] = np.argmax(factors * np.linalg.norm(found.components_, axis=1), axis=1)
+                iterations += found.n_iter_
+                converged[f"k{k}"] = found.n_iter_ < self.max_iterations
+        return Fitted(Assignments(solutions), iterations, converged)

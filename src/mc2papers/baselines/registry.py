@@ -1,0 +1,32 @@
+"""Baselines by the name configuration files give them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.base.checks import choice
+from mc2papers.baselines.affinity import Affinity, HDPAffinity
+from mc2papers.baselines.base import Baseline
+from mc2papers.baselines.kmeans import KMeans
+from mc2papers.baselines.lda import LDA
+from mc2papers.baselines.mllib import MLlibLDA
+from mc2papers.baselines.nmf import NMF
+
+#: name in configuration files: class
+BASELINES: dict[str, type[Baseline]] = {one.name: one for one in (LDA, MLlibLDA, KMeans, NMF, Affinity, HDPAffinity)}
+
+
+def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
+    """A baseline from plain settings. ValueError: unknown name or setting, or a value that the baseline refuses."""
+    known = settings_of(name)
+    for setting in settings:
+        choice(f"a setting of baseline {name!r}", setting, known)
+    return BASELINES[name](**settings)
+
+
+def settings_of(name: str) -> dict[str, Any]:
+    """Settings of a baseline with their defaults. ValueError: unknown name."""
+    parameters = inspect.signature(BASELINES[choice("baseline", name, BASELINES)]).parameters
+    return {one: parameter.default for one, parameter in parameters.items()}

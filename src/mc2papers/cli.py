@@ -1,0 +1,58 @@
+"""The command line of the reproduction: one dataset of the papers, without the workflow.
+
+mc2papers corpus nips --real nips-corpus-20111211.zip --out data/nips
+mc2papers corpus letters --out data/letters
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from mc2core.app.commands import add_command, run
+from mc2core.base.progress import work
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
+    parser = argparse.ArgumentParser(
+        prog="mc2papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"mc2papers {metadata.version('mc2core')}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    corpus = add_command(
+        commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder"
+    )
+    corpus.add_argument("dataset", help="letters, nips, pnas, nuswide, wikipedia, w100, w1000, pubmed or aua")
+    corpus.add_argument(
+        "--real", metavar="FILE", type=Path, help="read this source file (nips) or folder (nuswide, aua)"
+    )
+    corpus.add_argument("--scale", type=float, help="size of a simulated corpus; 1 is the paper's (not letters)")
+    corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
+    corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
+    corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
+    return run("mc2papers", parser.parse_args(arguments))
+
+
+def _corpus(options: argparse.Namespace) -> None:
+    from mc2papers.datasets.catalogue import prepare
+
+    with work(f"making the corpus {options.dataset}"):
+        about = prepare(
+            options.dataset,
+            options.out,
+            source="real" if options.real else "simulated",
+            seed=options.seed,
+            test_fraction=options.test_fraction,
+            settings={} if options.scale is None else {"scale": options.scale},
+            files={"files": [options.real]} if options.real else {},
+        )
+    print(json.dumps(about, indent=2, sort_keys=True))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Digests of source code: what a rule of the workflow depends on besides its files."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import grimp
+
+#: the folder that holds both packages
+_FOLDER = Path(__file__).parents[1]
+
+
+def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
+    """SHA-256 (hex) of the source of modules of both packages, of all they import from these, of files in ``assets``
+    folders beside these, and of further files, wherever these lie.
+
+    A workflow sees that a script changed, but not that a module did: this, as a parameter of a rule, tells it.
+    Sources are read, not imported. ValueError for a module that is not there.
+    """
+    found = set(modules)
+    for name in modules:
+        if name not in _imports().modules:
+            raise ValueError(f"module {name!r} is not there")
+        found |= _imports().find_upstream_modules(name)
+    sources = {_source(name) for name in found}
+    assets = {asset for path in sources for asset in path.parent.glob("assets/*")}
+    named = [(str(path.relative_to(_FOLDER)), path) for path in sorted(sources | assets)]
+    total = hashlib.sha256()
+    for label, path in [*named, *((path.name, path) for path in files)]:
+        total.update(label.encode() + b"\0" + path.read_bytes() + b"\0")
+    return total.hexdigest()
+
+
+def _source(name: str) -> Path:
+    path = _FOLDER.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@functools.cache
+def _imports() -> grimp.ImportGraph:
+    """What imports what in both packages, inside functions too, but not for types only."""
+    return grimp.build_graph("mc2core", "mc2papers", exclude_type_checking_imports=True, cache_dir=None)

@@ -1,0 +1,330 @@
+"""The datasets of the papers by name: where each comes from, and the folder a workflow keeps it in.
+
+A dataset folder holds ``train`` and ``test`` (each a saved :class:`mc2core.Corpus`; no ``test`` where nothing is held
+out), ``truth.npz`` for simulated data, ``source.json`` and ``datasheet.md``. Numeric contexts are standardised on the
+train part.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+
+from mc2core.base import storage
+from mc2core.base.checks import nearest
+from mc2core.corpus import Corpus, datasheet, subsets
+from mc2core.corpus.building.settings import parse_contexts
+from mc2core.corpus.files import CORPUS_FILES
+from mc2core.corpus.readers import reading as importing
+from mc2papers.datasets.collections import labelled_images, labelled_texts, nips, nuswide, usage
+from mc2papers.datasets.dumps import corpora
+from mc2papers.datasets.dumps.corpora import Files, Reading
+from mc2papers.datasets.origins import ORIGINS, model_of
+from mc2papers.datasets.simulated import encyclopaedia, letters, shapes
+from mc2papers.datasets.simulated.truth import Truth
+
+Simulator = Callable[..., tuple[Corpus, Truth | None]]
+Reader = Callable[..., Reading]
+
+#: what a corpus can be made from: drawn; the dataset's own files, all of them or a part; files of a user
+SOURCES = ("simulated", "real", "real excerpt", "own")
+#: paths of what is written to the folder of a dataset, by :func:`prepare` and Snakemake
+DATASET_FILES = rf"(train|test)(/({CORPUS_FILES}))?|truth\.npz|source\.json|datasheet\.md|\.snakemake_timestamp"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """How to get a dataset; its title and what it is drawn from stand in ORIGINS.
+
+    simulate : ``simulate(seed=..., **settings) -> (corpus, truth)``, the truth None where labels say it all; itself
+        None where there is nothing to draw.
+    read : ``read(files, seed, **settings) -> Reading``; None where there is no real source.
+    roles : of ``files``, those that must be there. Shards are made by the workflow only.
+    drawn : contexts of a simulated corpus: ``{name: "number" or "bag"}``.
+    given : those of a corpus that is read, by the settings of its reader.
+    """
+
+    simulate: Simulator | None = None
+    read: Reader | None = None
+    roles: tuple[str, ...] = ("files",)
+    drawn: Mapping[str, str] = field(default_factory=dict)
+    given: Callable[[Mapping[str, Any]], dict[str, str]] = lambda settings: {}
+
+
+def _shaped(name: str) -> Simulator:
+    def simulate(seed: int, scale: float = 1.0, drawn_from: str = "mc2") -> tuple[Corpus, Truth]:
+        return shapes.simulate(shapes.SHAPES[name], seed, scale, drawn_from)
+
+    return simulate
+
+
+def _articles(shape: encyclopaedia.Encyclopaedia) -> Simulator:
+    def simulate(seed: int, scale: float = 1.0) -> tuple[Corpus, None]:
+        return encyclopaedia.simulate(encyclopaedia.scaled(shape, scale), seed), None
+
+    return simulate
+
+
+def _read_nips(files: Files, seed: int) -> Reading:
+    return Reading(nips.read(files["files"][0]))
+
+
+def _read_nuswide(
+    files: Files,
+    seed: int,
+    animals: Sequence[str] = nuswide.ANIMALS,
+    sizes: tuple[int, int] | None = nuswide.PAPER_SIZES,
+) -> Reading:
+    return Reading(nuswide.read(_folder_of(files), animals, sizes))
+
+
+def _read_usage(files: Files, seed: int) -> Reading:
+    return Reading(*usage.read(_folder_of(files)))
+
+
+def _labelled(name: str, read: Callable[..., Reading], n_files: int = 1) -> Reader:
+    """A reader of one fixed half of a labelled corpus; ``read`` takes the paths in the order of their names."""
+
+    def read_half(files: Files, seed: int, half: str = "report") -> Reading:
+        if len(files["files"]) != n_files:
+            raise ValueError(f"dataset {name!r} is read from {n_files} files, not from {len(files['files'])}")
+        reading = read(*sorted(files["files"]))
+        return replace(
+            reading,
+            corpus=subsets.half(reading.corpus, half),
+            notes=[
+                *reading.notes,
+                f"The half {half!r} of {reading.corpus.n_documents:,} documents, by the SHA-256 of their ids; what was "
+                "left out is of the whole.",
+            ],
+        )
+
+    return read_half
+
+
+def _read_own(files: Files, seed: int, **layout: Any) -> Reading:
+    corpus, dropped = importing.read_own(files["files"][0], layout)
+    return Reading(corpus, dropped, importing.notes_of(corpus))
+
+
+def _folder_of(files: Files) -> Path:
+    """The folder that is the source: itself, or the one its files lie in."""
+    path = files["files"][0]
+    return path if path.is_dir() else path.parent
+
+
+def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
+    return {name: "number" if name == "year" else "bag" for name in settings["contexts"]}
+
+
+def _own_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
+    columns = parse_contexts(settings["contexts"] or ())
+    return {name: "number" if column.kind in ("number", "date") else "bag" for name, column in columns.items()}
+
+
+def _drawn(name: str) -> dict[str, str]:
+    contexts = shapes.SHAPES[name].contexts
+    return {one: "number" if isinstance(made, shapes.WholeNumber) else "bag" for one, made in contexts.items()}
+
+
+_SHARDS = ("shards",)
+DATASETS: dict[str, Dataset] = {
+    "letters": Dataset(letters.simulate, drawn={"number": "number"}),
+    "nips": Dataset(
+        _shaped("nips"),
+        _read_nips,
+        drawn=_drawn("nips"),
+        given=lambda settings: {"author": "bag", "title": "bag", "year": "number"},
+    ),
+    "pnas": Dataset(_shaped("pnas"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pnas"), given=_chosen_contexts),
+    "nuswide": Dataset(
+        _shaped("nuswide"), _read_nuswide, drawn=_drawn("nuswide"), given=lambda settings: {"tag": "bag"}
+    ),
+    "wikipedia": Dataset(
+        _shaped("wikipedia"),
+        corpora.read_wikipedia,
+        _SHARDS,
+        drawn=_drawn("wikipedia"),
+        given=_chosen_contexts,
+    ),
+    "pubmed": Dataset(_shaped("pubmed"), corpora.read_pubmed, _SHARDS, drawn=_drawn("pubmed"), given=_chosen_contexts),
+    "aua": Dataset(_shaped("aua"), _read_usage, drawn=_drawn("aua"), given=lambda settings: {"product": "bag"}),
+    "w100": Dataset(_articles(encyclopaedia.W100), corpora.read_categories, _SHARDS),
+    "w1000": Dataset(_articles(encyclopaedia.W1000), corpora.read_categories, _SHARDS),
+    "labelme": Dataset(read=_labelled("labelme", lambda path: Reading(labelled_images.read_labelme(path)))),
+    "uiucsports": Dataset(
+        read=_labelled("uiucsports", lambda tags, info: Reading(*labelled_images.read_sports(tags, info)), n_files=2),
+    ),
+    "ohsumed": Dataset(read=_labelled("ohsumed", lambda path: Reading(*labelled_texts.read_ohsumed(path)))),
+    "stateunion": Dataset(
+        read=_labelled("stateunion", lambda path: Reading(*labelled_texts.read_addresses(path))),
+        given=lambda settings: {"year": "number"},
+    ),
+    "mine": Dataset(read=_read_own, given=_own_contexts),
+}
+
+
+def prepare(
+    name: str,
+    folder: str | os.PathLike[str],
+    *,
+    source: str,
+    seed: int = 0,
+    test_fraction: float = 0.1,
+    settings: Mapping[str, Any] | None = None,
+    files: Mapping[str, Sequence[str | os.PathLike[str]]] | None = None,
+    paper: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Read or draw a dataset, split it, standardise its numbers, and write its folder; returns ``source.json``.
+
+    A dataset with an official split (a column "part" in ``documents``) keeps it, unless nothing is held out.
+
+    Parameters
+    ----------
+    source : one of SOURCES: "simulated" is drawn with ``seed`` and ``settings``, any other is read from ``files``.
+    seed : also of the split.
+    test_fraction : share of the documents held out; 0 keeps all for training.
+    settings : of the simulator or the reader; those of the other one are left aside.
+    files : input files by role.
+    paper : table of the paper's counts for the datasheet (:func:`mc2core.corpus.datasheet.read_paper_counts`).
+
+    Raises
+    ------
+    ValueError
+        Unknown dataset, source or setting, a folder that holds anything else than a dataset,
+        no reader or simulator for the source, or whatever the reader finds wrong.
+    """
+    dataset = _dataset(name)
+    storage.refuse_foreign(folder, DATASET_FILES)
+    if source not in SOURCES:
+        raise ValueError(f"source of dataset {name!r} is {source!r}; it must be one of {', '.join(SOURCES)}")
+    paths = {role: [Path(file) for file in listed] for role, listed in (files or {}).items()}
+    chosen = _settings_of(name, dataset, source, settings or {})
+    truth: Truth | None = None
+    if source == "simulated" and dataset.simulate is not None:
+        whole, truth = dataset.simulate(seed=seed, **chosen)
+        reading = Reading(whole)
+    elif source != "simulated" and dataset.read is not None:
+        for role in dataset.roles:
+            if not paths.get(role):
+                how = "the rules of the workflow make them" if role == "shards" else "give the file to read"
+                raise ValueError(f"dataset {name!r} with the source {source!r} needs {role}: {how}")
+        reading = dataset.read(paths, seed, **chosen)
+        whole = reading.corpus
+    else:
+        other = "read from files" if source == "simulated" else "simulated"
+        raise ValueError(f"dataset {name!r} cannot have the source {source!r}; it can only be {other}")
+    train, test = (whole, None) if test_fraction == 0 else _split(whole, test_fraction, seed)
+    for context in [one for one, values in whole.contexts.items() if not sp.issparse(values)]:
+        train = train.standardised(context)
+        test = None if test is None else test.standardised(context, like=train)
+    names = _source_names(paths, reading)
+    about = {
+        "dataset": name,
+        "title": ORIGINS[name].title,
+        "source": source,
+        "drawn_from": model_of(name, chosen) if source == "simulated" else None,
+        "settings": chosen,
+        "seed": seed,
+        "documents": whole.n_documents,
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "words": whole.n_words,
+        "tokens": whole.n_tokens,
+        "contexts": sorted(whole.contexts),
+        "files": names,
+    }
+    with storage.replacing_folder(folder, DATASET_FILES) as new:
+        train.save(new / "train")
+        if test is not None:
+            test.save(new / "test")
+        if truth is not None:
+            truth.save(new / "truth.npz")
+        datasheet.write(
+            new / "datasheet.md",
+            ORIGINS[name].title,
+            _say_source(about, reading),
+            whole,
+            reading.dropped,
+            reading.warnings,
+            paper=datasheet.read_paper_counts(paper, name) if paper else None,
+            notes=reading.notes,
+            files=reading.files,
+        )
+        storage.write_json(new / "source.json", about)
+    return about
+
+
+def contexts_of(name: str, corpus: Mapping[str, Any]) -> dict[str, str]:
+    """Contexts that a dataset will have, ``{name: "number" or "bag"}``, known before anything is read or drawn.
+
+    corpus : its ``source`` and the settings of its reader, as a plan holds them. ValueError for no dataset.
+    """
+    dataset = _dataset(name)
+    return dict(dataset.drawn) if corpus["source"] == "simulated" else dataset.given(corpus)
+
+
+def known_settings(name: str) -> set[str]:
+    """Names of the settings that the simulator or the reader of a dataset takes; ValueError for no dataset."""
+    dataset = _dataset(name)
+    return _keywords(dataset.simulate) | _keywords(dataset.read)
+
+
+def _settings_of(name: str, dataset: Dataset, source: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that the source takes; ValueError for one that neither simulator nor reader of the dataset has."""
+    known = known_settings(name)
+    for setting in settings:
+        if setting not in known:
+            raise ValueError(f"dataset {name!r} has no setting {setting!r}{nearest(setting, sorted(known))}")
+    wanted = _keywords(dataset.simulate if source == "simulated" else dataset.read)
+    return {setting: value for setting, value in settings.items() if setting in wanted}
+
+
+def _keywords(make: Callable[..., Any] | None) -> set[str]:
+    if make is None:
+        return set()
+    if make is _read_own:
+        return set(importing.LAYOUT)
+    return set(inspect.signature(make).parameters) - {"files", "seed"}
+
+
+def _source_names(paths: Mapping[str, Sequence[Path]], reading: Reading) -> list[str]:
+    """Names of the files that the data came from; those behind shards, not the shards."""
+    return [*reading.files, *(file.name for role, listed in paths.items() if role != "shards" for file in listed)]
+
+
+def _say_source(about: Mapping[str, Any], reading: Reading) -> str:
+    """The datasheet's line on where the data came from."""
+    if about["source"] == "simulated":
+        return describe(about) or "drawn as the paper says"
+    many = len(reading.files)
+    listed = [*([f"{many:,} files, listed below"] if many else []), *about["files"][many:]]
+    return f"{about['source']}, {', '.join(listed)}"
+
+
+def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corpus]:
+    if "part" in whole.documents:
+        is_test = (whole.documents["part"] == "test").to_numpy()
+        return whole.subset(~is_test), whole.subset(is_test)
+    return whole.split(test_fraction, seed)
+
+
+def describe(about: Mapping[str, Any]) -> str:
+    """What a picture must say of its data, "" if nothing: "simulated data (MC2), NIPS-shaped, 870 documents"."""
+    if about["source"] == "real excerpt":
+        return f"excerpt of the real data, {about['title']}, {about['documents']:,} documents"
+    if about["source"] != "simulated" or ORIGINS[about["dataset"]].by_paper:
+        return ""
+    return f"simulated data ({about['drawn_from']}), {about['title']}-shaped, {about['documents']:,} documents"
+
+
+def _dataset(name: str) -> Dataset:
+    if name not in DATASETS:
+        raise ValueError(f"dataset {name!r} is not known; known: {', '.join(DATASETS)}")
+    return DATASETS[name]

@@ -1,0 +1,131 @@
+"""Citations of a journal through NCBI's E-utilities, a year at a time: how PNAS comes without the whole baseline.
+
+https://www.ncbi.nlm.nih.gov/books/NBK25499: ``esearch`` finds the PMIDs of a year, ``efetch`` gives them by the batch,
+in the XML of the baseline. NCBI allows three requests a second to one address of the internet, so years must not be
+fetched at the same time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import time
+import urllib.parse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from mc2core.base import storage
+from mc2papers.datasets.download.fetch import FetchError, Patience, SourceFile, fetch
+from mc2papers.datasets.dumps import pubmed
+from mc2papers.datasets.formats import xmlstream
+from mc2papers.datasets.formats.xmlstream import DamagedInput
+
+SERVER = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
+PAUSE_SECONDS = 0.34
+#: PMIDs asked for at once: longer lists do not fit into an address.
+BATCH = 200
+#: More than these a search in PubMed does not list.
+MOST_FOUND = 10_000
+Answer = TypeVar("Answer")
+_SEARCH = xmlstream.Fields({"Count": "count", "IdList": "list", "IdList/Id": "id"})
+_CITATIONS = xmlstream.Fields({"PubmedArticle": "PubmedArticle", "PubmedBookArticle": "PubmedBookArticle"})
+
+
+def fetch_year(
+    target: str | os.PathLike[str],
+    year: int,
+    issn: Sequence[str] = pubmed.PNAS,
+    *,
+    server: str = SERVER,
+    pause_seconds: float = PAUSE_SECONDS,
+    patience: Patience | None = None,
+) -> int:
+    """Bring the citations of a journal in one year to ``target`` (.xml.gz); returns how many were found.
+
+    Each answer is kept beside the target until all are there, so that a second call goes on where the first one
+    stopped. The same answers give the same bytes.
+
+    Parameters
+    ----------
+    issn : of the journal, in print and online.
+    pause_seconds : least time between two requests.
+
+    Raises
+    ------
+    FetchError
+        (An OSError.) One sentence: the server cannot be reached, or gives something else than was asked for.
+    ValueError
+        The journal has more citations in that year than a search can list.
+    """
+    target, patience = Path(target), patience or Patience()
+    parts = target.with_name(f".{target.name}.parts")
+    parts.mkdir(parents=True, exist_ok=True)
+    journals = " OR ".join(f"{one}[ISSN]" for one in issn)
+    query = {"db": "pubmed", "tool": "mc2core", "retmax": MOST_FOUND, "term": f"({journals}) AND {year}[dp]"}
+    ask = _Requests(server, pause_seconds, patience)
+    keys = ask("esearch", query, parts / "search.xml", _found_keys)
+    batches = [keys[at : at + BATCH] for at in range(0, len(keys), BATCH)]
+    for number, batch in enumerate(batches):
+        query = {"db": "pubmed", "tool": "mc2core", "retmode": "xml", "id": ",".join(batch)}
+        ask("efetch", query, parts / f"batch-{number:05d}.xml", _check_citations)
+    with storage.replacing(target, "wb") as stream, gzip.GzipFile("", "wb", fileobj=stream, mtime=0) as packed:
+        packed.write(f"<{pubmed.ROOT}>".encode())
+        for number in range(len(batches)):
+            packed.write(_inside_root((parts / f"batch-{number:05d}.xml").read_bytes()))
+        packed.write(f"</{pubmed.ROOT}>\n".encode())
+    shutil.rmtree(parts)
+    return len(keys)
+
+
+class _Requests:
+    """One request after another, with a pause between; answers that are there already are not asked for again."""
+
+    def __init__(self, server: str, pause_seconds: float, patience: Patience) -> None:
+        self._server, self._pause, self._patience = server, pause_seconds, patience
+        self._next = 0.0
+
+    def __call__(self, tool: str, query: dict[str, object], target: Path, read: Callable[[Path], Answer]) -> Answer:
+        """Fetch an answer to ``target`` and return what ``read`` makes of it; what that refuses is asked anew."""
+        address = f"{self._server}/{tool}.fcgi?{urllib.parse.urlencode(query)}"
+        for left in reversed(range(self._patience.tries)):
+            if not target.exists():
+                time.sleep(max(0.0, self._next - time.monotonic()))
+                self._next = time.monotonic() + self._pause
+                source = SourceFile("pubmed", target.name, target.name, (address,))
+                fetch(source, target, patience=self._patience)
+            try:
+                return read(target)
+            except DamagedInput as error:
+                target.unlink()
+                if not left:
+                    raise FetchError(f"{self._server}/{tool}.fcgi gave a wrong answer: {error}") from error
+        raise AssertionError("tries is at least 1")
+
+
+def _found_keys(path: Path) -> list[str]:
+    """PMIDs of a search, in rising order."""
+    for _, fields in xmlstream.records(path, "eSearchResult", _SEARCH, ["list"]):
+        keys = sorted((value.decode() for name, value in fields if name == "id"), key=int)
+        count = int(next((value for name, value in fields if name == "count"), b"-1"))
+        if count > MOST_FOUND:
+            raise ValueError(f"{path}: {count} citations were found, but a search lists only {MOST_FOUND}")
+        if count != len(keys):
+            raise DamagedInput(f"{path} lists {len(keys)} of {count} citations")
+        return keys
+    raise DamagedInput(f"{path} has no list of citations")
+
+
+def _check_citations(path: Path) -> None:
+    """Read to the end, which tells whether it is whole."""
+    for _ in xmlstream.records(path, pubmed.ROOT, _CITATIONS, ["PubmedArticle", "PubmedBookArticle"]):
+        pass
+
+
+def _inside_root(content: bytes) -> bytes:
+    """What stands between the tags of the root element."""
+    root = pubmed.ROOT.encode()
+    match = re.search(rb"<%s(?:\s[^>]*)?>(.*)</%s\s*>" % (root, root), content, re.DOTALL)
+    return match[1] if match else b""

@@ -1,0 +1,62 @@
+"""Files that are others each year: PubMed's baseline, listed by the mirror folder or by the official page."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+import requests
+
+from mc2core.base import storage
+from mc2papers.datasets.download.fetch import FetchError
+
+BASELINE = "https://ftp.ncbi.nlm.nih.gov/pubmed/baseline/"
+LICENCE = "free of charge from NLM; abstracts may be under copyright"
+COLUMNS = ("dataset", "file", "mirror", "sha256", "addresses", "licence")
+_FILE = re.compile(r"pubmed([0-9]{2})n[0-9]{4}\.xml\.gz")
+_LINK = re.compile(r'href="(pubmed[0-9]{2}n[0-9]{4}\.xml\.gz)"')
+_SECONDS = 30.0
+_MOST_BYTES = 16 * 2**20
+
+
+def list_baseline(
+    target: str | os.PathLike[str], mirror: str | os.PathLike[str] | None = None, page: str = BASELINE
+) -> list[str]:
+    """Write the files of one year's baseline as a catalogue (:func:`mc2papers.datasets.download.fetch.read_catalogue`).
+
+    Those in ``mirror``/pubmed if there are any, else those that the page links to; of several years the latest.
+    No checksums: each file is a gzip, which has its own. Returns the names.
+
+    Raises
+    ------
+    FetchError
+        The mirror has none and the page cannot be read or links to none; one sentence.
+    """
+    folder = None if mirror is None else Path(mirror) / "pubmed"
+    found = [] if folder is None else [path.name for path in folder.glob("pubmed*.xml.gz")]
+    names = [name for name in found if _FILE.fullmatch(name)] or _linked(page, folder)
+    latest = max(name[6:8] for name in names)
+    names = sorted({name for name in names if name[6:8] == latest})
+    with storage.replacing(target) as stream:
+        rows = csv.writer(stream, delimiter="\t", lineterminator="\n")
+        rows.writerow(COLUMNS)
+        rows.writerows(("pubmed", name, f"pubmed/{name}", "", page + name, LICENCE) for name in names)
+    return names
+
+
+def _linked(page: str, folder: Path | None) -> list[str]:
+    where = "no mirror folder is given" if folder is None else f"{folder} has none"
+    try:
+        with requests.get(page, timeout=_SECONDS, stream=True, headers={"User-Agent": "mc2core"}) as response:
+            response.raise_for_status()
+            text = response.raw.read(_MOST_BYTES, decode_content=True).decode("utf-8", "replace")
+    except (requests.RequestException, OSError) as error:
+        status = getattr(getattr(error, "response", None), "status_code", None)
+        reason = f"answered {status}" if status else f"cannot be reached ({type(error).__name__})"
+        raise FetchError(f"cannot list the baseline of PubMed: {where}; {page} {reason}") from error
+    names = _LINK.findall(text)
+    if not names:
+        raise FetchError(f"cannot list the baseline of PubMed: {where}; {page} links to no file pubmedYYnNNNN.xml.gz")
+    return names

@@ -1,0 +1,190 @@
+"""Top-level categories of Wikipedia by the graph of categories: SQL dumps ``categorylinks`` and ``linktarget``.
+
+De Vries et al. 2010 (INEX XML mining): an article belongs to the top-level categories nearest to its own categories, by
+the number of steps up the graph; several may be equally near. Top-level are the subcategories of one root, as a rule
+"Main topic classifications".
+
+``categorylinks`` gives for each page its categories, in newer dumps by number (``cl_target_id``, the ``lt_id`` of
+``linktarget``), in older ones by name (``cl_to``). Which category a subcategory's page is, the shards know
+(``category_pages.npz``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mc2core.base import storage
+from mc2papers.datasets.dumps import shards, wikitext
+from mc2papers.datasets.formats import xmlstream
+from mc2papers.datasets.formats.xmlstream import DamagedInput
+
+CATEGORY_NAMESPACE = 14
+_MOST_LINE_BYTES = 64 * 2**20
+_COLUMN = re.compile(rb"\s+`([a-z_]+)` ")
+_ESCAPE = re.compile(rb"\\(.)", re.DOTALL)
+_ESCAPED = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"0": b"\0", b"Z": b"\x1a"}
+
+
+def sql_rows(path: str | os.PathLike[str], table: str, columns: Sequence[str]) -> Iterator[tuple[bytes, ...]]:
+    """Yield the given columns of each row of a MediaWiki SQL dump (gz or plain), as they are written but unescaped.
+
+    Statements are read by one pattern made from CREATE TABLE; nothing is executed.
+
+    Raises
+    ------
+    DamagedInput
+        Cut off, another table, a column that is missing, or a row of another form: the line and what was found.
+    """
+    path = Path(path)
+    known: list[str] = []
+    row: re.Pattern[bytes] | None = None
+    places: list[int] = []
+    insert = f"INSERT INTO `{table}` VALUES ".encode()
+    complete = False
+    for number, line in enumerate(_lines(path), start=1):
+        if row is None and (match := _COLUMN.match(line)):
+            known.append(match[1].decode())
+        elif row is None and line.startswith(b") ENGINE"):
+            missing = [name for name in columns if name not in known]
+            if missing:
+                raise DamagedInput(f"{path}: table {table!r} has no column {missing[0]!r}; it has {', '.join(known)}")
+            value = rb"(NULL|-?[0-9.]+|'(?:[^'\\]|\\.)*+')"
+            row = re.compile(rb"\(" + rb",".join([value] * len(known)) + rb"\)([,;])", re.DOTALL)
+            places = [known.index(name) + 1 for name in columns]
+        elif line.startswith(b"INSERT INTO"):
+            if row is None or not line.startswith(insert):
+                raise DamagedInput(f"{path}, line {number} is not of the table {table!r}: {line[:60]!r}")
+            position = len(insert)
+            while position < len(line):
+                match = row.match(line, position)
+                if match is None:
+                    found = line[position : position + 60]
+                    raise DamagedInput(f"{path}, line {number}, byte {position}: {found!r} is no row of {table!r}")
+                yield tuple(_value(match[place]) for place in places)
+                position = match.end()
+                if match[len(known) + 1] == b";":
+                    break
+        complete = complete or line.startswith(b"-- Dump completed")
+    if row is None:
+        raise DamagedInput(f"{path} does not create the table {table!r}")
+    if not complete:
+        raise DamagedInput(f"{path} is cut off: the line '-- Dump completed' is missing")
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    rest = b""
+    for block in xmlstream.blocks(path, text=True):
+        if b"\n" not in block:
+            rest += block
+            if len(rest) > _MOST_LINE_BYTES:
+                raise DamagedInput(f"{path} has a line of more than {_MOST_LINE_BYTES} bytes")
+            continue
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest
+
+
+def _value(value: bytes) -> bytes:
+    if not value.startswith(b"'"):
+        return value
+    if b"\\" not in value:
+        return value[1:-1]
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), value[1:-1])
+
+
+def _naming_column(path: Path) -> str:
+    """The column of categorylinks that names the category: by number or, in older dumps, by name."""
+    for line in _lines(path):
+        if b"`cl_target_id`" in line:
+            return "cl_target_id"
+        if line.startswith(b") ENGINE"):
+            break
+    return "cl_to"
+
+
+def read_targets(path: str | os.PathLike[str]) -> dict[int, str]:
+    """Names of categories by ``lt_id`` from the dump ``linktarget``."""
+    return {
+        int(key): wikitext.category_name(title.decode("utf-8", "replace"))
+        for key, namespace, title in sql_rows(path, "linktarget", ("lt_id", "lt_namespace", "lt_title"))
+        if int(namespace) == CATEGORY_NAMESPACE
+    }
+
+
+def category_pages(folders: Iterable[str | os.PathLike[str]]) -> dict[int, str]:
+    """Names of categories by page id, from the shards of :func:`mc2papers.datasets.dumps.wikipedia.parse_pages`."""
+    names: dict[int, str] = {}
+    for folder in shards.ordered(folders):
+        arrays = storage.read_arrays(folder / "category_pages.npz")
+        names.update(zip(arrays["id"].tolist(), shards.unpack_lines(arrays["title"]), strict=True))
+    return names
+
+
+def read_links(
+    path: str | os.PathLike[str], pages: Mapping[int, str], targets: Mapping[int, str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Yield (subcategory, category) of each link between categories; links of unknown pages or targets are left out.
+
+    ValueError: the dump names categories by number and ``targets`` is missing.
+    """
+    column = _naming_column(Path(path))
+    if column == "cl_target_id" and targets is None:
+        raise ValueError(f"{path} names categories by number: the dump linktarget is needed too")
+    for page, kind, target in sql_rows(path, "categorylinks", ("cl_from", "cl_type", column)):
+        if kind != b"subcat":
+            continue
+        child = pages.get(int(page))
+        if column == "cl_target_id":
+            parent = (targets or {}).get(int(target))
+        else:
+            parent = wikitext.category_name(target.decode("utf-8", "replace"))
+        if child is not None and parent is not None and child != parent:
+            yield child, parent
+
+
+Nearest = tuple[int, frozenset[int]]
+
+
+def nearest_tops(links: Iterable[tuple[str, str]], root: str) -> tuple[list[str], dict[str, Nearest]]:
+    """The top-level categories below ``root``, and for each category that leads up to one: (steps, nearest ones).
+
+    Breadth first from all top-level categories at once: a category first reached at step d gets all that its parents
+    of step d - 1 have. The root is no way from one to another. Cycles, of which there are many, do no harm.
+
+    ValueError: the root has no subcategories.
+    """
+    children: dict[str, set[str]] = {}
+    for child, parent in links:
+        children.setdefault(parent, set()).add(child)
+    tops = sorted(children.get(root, ()))
+    if not tops:
+        raise ValueError(f"the category {root!r} has no subcategories in the graph")
+    found: dict[str, Nearest] = {root: (0, frozenset())}
+    level: dict[str, frozenset[int]] = {top: frozenset([m]) for m, top in enumerate(tops)}
+    steps = 0
+    while level:
+        found.update({name: (steps, nearest) for name, nearest in level.items()})
+        below: dict[str, set[int]] = {}
+        for name, nearest in level.items():
+            for child in children.get(name, ()):
+                if child not in found:
+                    below.setdefault(child, set()).update(nearest)
+        level, steps = {name: frozenset(nearest) for name, nearest in below.items()}, steps + 1
+    del found[root]
+    return tops, found
+
+
+def add_topics(gathered: shards.Gathered, tops: Sequence[str], found: Mapping[str, Nearest]) -> None:
+    """Add the context ``topic``: the top-level categories nearest to each article's categories, in place."""
+    matrix, names = gathered.members["category"]
+    rows: list[list[str]] = []
+    for j in range(matrix.shape[0]):
+        columns = matrix.indices[matrix.indptr[j] : matrix.indptr[j + 1]]
+        reached = [found[names[column]] for column in columns if names[column] in found]
+        least = min((steps for steps, _ in reached), default=0)
+        rows.append([tops[m] for m in sorted({m for steps, nearest in reached if steps == least for m in nearest})])
+    gathered.members["topic"] = shards.membership(rows)

@@ -1,0 +1,199 @@
+"""Corpora of Wikipedia and PubMed, gathered from shards (:mod:`mc2papers.datasets.dumps.shards`) by the papers'
+choices.
+
+Each reader takes its input files by role and its choices by keyword, and says what it left out and why.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from mc2core.corpus import Corpus
+from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.building.letters import STOP_WORDS
+from mc2papers.datasets.dumps import categorygraph, pubmed, shards, wikipedia
+from mc2papers.datasets.dumps.vocabulary import count_vocabulary, read_vocabulary
+
+Files = Mapping[str, Sequence[Path]]
+"""Input files by role: "shards", "vocabulary", "writers", ..."""
+# what parsers count beside the reasons for which they drop something
+_TOTALS = ("pages", "articles", "citations", "documents", "deletions")
+# no articles here, but in other counts of the same dumps
+_ALMOST_ARTICLES = ("disambiguation",)
+
+
+@dataclass
+class Reading:
+    """What a reader found.
+
+    dropped : what it left out and why. notes : how things were counted. warnings : such as a truncated file.
+    files : what was in each file, by what the parser counted.
+    """
+
+    corpus: Corpus
+    dropped: list[Dropped] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    files: dict[str, Counter[str]] = field(default_factory=dict)
+
+
+def read_wikipedia(
+    files: Files,
+    seed: int,
+    *,
+    vocabulary: int | str | None,
+    min_letters: int,
+    drop_stop_words: bool,
+    contexts: Sequence[str],
+    root: str,
+) -> Reading:
+    """Articles of dumps (UAI16, section 5).
+
+    Parameters
+    ----------
+    files : "shards"; "vocabulary" (one word list) where ``vocabulary`` is a name; "writers"
+        (:func:`mc2papers.datasets.dumps.wikipedia.parse_first_writers`) for the context "writer"; "links" and, for
+        newer dumps, "targets" for the context "topic".
+    seed : not used: nothing is drawn.
+    vocabulary : how many of the most frequent words, None for all, or the name of a given list.
+    contexts : of "category", "writer" and "topic".
+    root : the category whose subcategories are the top-level ones of "topic".
+    """
+    chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
+    gathered = _gather(chosen, files, vocabulary, min_letters, drop_stop_words)
+    warnings = wikipedia.add_writers(gathered, files["writers"]) if "writer" in contexts else []
+    if "topic" in contexts:
+        targets = [categorygraph.read_targets(path) for path in files["targets"]]
+        pages = categorygraph.category_pages(chosen.shards)
+        links = categorygraph.read_links(files["links"][0], pages, targets[0] if targets else None)
+        categorygraph.add_topics(gathered, *categorygraph.nearest_tops(links, root))
+    reading = _reading(gathered.corpus(contexts), chosen, gathered, "pages", "articles", _ALMOST_ARTICLES)
+    reading.warnings += warnings
+    return reading
+
+
+def read_categories(
+    files: Files, seed: int, *, n_categories: int, least_articles: int, min_letters: int, drop_stop_words: bool
+) -> Reading:
+    """Articles of sampled categories with their whole vocabulary: W100 and W1000 (NIPS12, section 4.1).
+
+    The label of an article is its sampled category, and of several the one with the fewest articles.
+
+    Parameters
+    ----------
+    files : "shards".
+    seed : of the sample.
+    n_categories : drawn from those of at least ``least_articles`` articles.
+    """
+    chosen = shards.choose(files["shards"], counted=_ALMOST_ARTICLES)
+    names = wikipedia.sample_categories(chosen, n_categories, seed, least_articles)
+    pooled = wikipedia.in_categories(chosen, names)
+    gathered = _gather(pooled, files, None, min_letters, drop_stop_words)
+    matrix, known = gathered.members["category"]
+    kept = np.flatnonzero(np.isin(known, names))
+    sizes = np.asarray(matrix[:, kept].sum(axis=0)).ravel()
+    order = np.argsort(sizes, kind="stable")
+    by_size = matrix[:, kept[order]].tocsr()
+    by_size.sort_indices()  # now the first of each row is its smallest category
+    whole = gathered.corpus([])
+    corpus = Corpus(
+        whole.content,
+        whole.vocabulary,
+        labels=order[by_size.indices[by_size.indptr[:-1]]],
+        documents=whole.documents,
+        label_names=[known[column] for column in kept],
+    )
+    reading = _reading(corpus, pooled, gathered, "pages", "articles", _ALMOST_ARTICLES)
+    several = int((np.diff(by_size.indptr) > 1).sum())
+    reading.notes += [
+        f"{n_categories:,} categories were drawn (seed {seed}) from those of at least {least_articles:,} articles; "
+        f"{chosen.n_documents - pooled.n_documents:,} articles are in none of them.",
+        f"{several:,} articles are in several of them and labelled by the one with the fewest articles.",
+    ]
+    return reading
+
+
+def read_pubmed(
+    files: Files,
+    seed: int,
+    *,
+    vocabulary: int | str | None,
+    min_letters: int,
+    drop_stop_words: bool,
+    check_tags: bool,
+    contexts: Sequence[str],
+    labels: str | None,
+) -> Reading:
+    """Citations of PubMed (UAI16, section 5), PNAS among them (ICML14, section 4.2); selected when they were parsed.
+
+    Parameters
+    ----------
+    files : "shards"; "vocabulary" (one word list) where ``vocabulary`` is a name.
+    seed : not used: nothing is drawn.
+    vocabulary : how many of the most frequent words, None for all, or the name of a given list.
+    check_tags : whether MeSH keeps the tags that are given by routine
+    (:data:`mc2papers.datasets.dumps.pubmed.CHECK_TAGS`). contexts : of "mesh", "mesh_major" and "year".
+    labels : "mesh" or "mesh_major" as true groups, several to a document; None for none.
+    """
+    parsed = [shards.read_about(shard) for shard in files["shards"]]
+    reasons = sorted({reason for one in parsed for reason in one["counts"]} - {*_TOTALS, "book"})
+    chosen = shards.choose(files["shards"], pubmed.deleted_keys(files["shards"]), counted=reasons)
+    gathered = _gather(chosen, files, vocabulary, min_letters, drop_stop_words)
+    if not check_tags:
+        for name in ("mesh", "mesh_major"):
+            pubmed.drop_names(gathered, name, pubmed.CHECK_TAGS)
+    return _reading(gathered.corpus(contexts, labels), chosen, gathered, "citations", "documents", reasons)
+
+
+def _gather(
+    chosen: shards.Chosen, files: Files, vocabulary: int | str | None, min_letters: int, drop_stop_words: bool
+) -> shards.Gathered:
+    if isinstance(vocabulary, str):
+        return shards.gather(chosen, read_vocabulary(files["vocabulary"][0], min_letters))
+    stop_words = STOP_WORDS if drop_stop_words else ()
+    with tempfile.TemporaryDirectory() as scratch:
+        words = count_vocabulary(chosen, vocabulary, scratch, min_letters=min_letters, stop_words=stop_words)
+    return shards.gather(chosen, words)
+
+
+def _reading(
+    corpus: Corpus,
+    chosen: shards.Chosen,
+    gathered: shards.Gathered,
+    records: str,
+    documents: str,
+    counted: Sequence[str],
+) -> Reading:
+    """The reading of a corpus from ``chosen``.
+
+    records, documents : what the parser's totals are called. counted : the reasons that ``chosen`` was made with.
+    """
+    files: dict[str, Counter[str]] = {}
+    warnings: list[str] = []
+    for about in map(shards.read_about, chosen.shards):
+        files.setdefault(about["source"], Counter()).update(about["counts"])
+        warnings += about["warnings"]
+    totals: Counter[str] = sum(files.values(), Counter())
+    dropped = [Dropped("records", totals[reason], reason) for reason in sorted(set(totals) - set(_TOTALS))]
+    dropped += [
+        Dropped(documents, chosen.repeated, "a later version is there"),
+        Dropped(documents, chosen.deleted, "withdrawn by the source"),
+        Dropped(documents, gathered.empty, "without a word of the vocabulary"),
+        Dropped("tokens", gathered.outside, "of a stop word or a word outside the vocabulary"),
+    ]
+    everything = totals[documents] + sum(totals[reason] for reason in counted)
+    named = records if everything == totals[records] else " and ".join([documents, *counted])
+    others = ", ".join(f"{n:,} {reason}" for reason, n in chosen.fates.items() if reason != shards.KEPT)
+    notes = [
+        f"{named} in the files: {everything:,}; distinct: {sum(chosen.fates.values()):,}. "
+        f"By the latest version of each, {chosen.fates.get(shards.KEPT, 0):,} are {documents}"
+        + (f", {others}." if others else "."),
+        f"A word has {shards.MIN_LETTERS} or more letters a-z; shorter ones are not counted anywhere.",
+    ]
+    return Reading(corpus, [one for one in dropped if one.number], notes, warnings, files)

@@ -1,0 +1,375 @@
+"""Scatter and gather for corpora too large to hold: each input file becomes a shard on disk, shards become a corpus.
+
+1. :class:`ShardWriter` (one job for each file or byte range): documents with the counts of *all* their words, in
+   blocks that are whole in themselves, so that memory is one block.
+2. :func:`choose` keeps, of all documents with one key, the latest version;
+   :func:`mc2papers.datasets.dumps.vocabulary.count_vocabulary` then streams over the blocks of the chosen ones.
+3. :func:`gather` builds the corpus, documents by rising key.
+
+The result depends on the input files only, not on how they were cut into shards, in which order shards come or how
+many jobs made them: what decides between versions is in the documents themselves and in the file they stand in.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.base import storage
+from mc2core.corpus import Corpus, take_rows
+from mc2core.corpus.building.letters import words_of
+from mc2papers.datasets.words import count_words
+
+FORMAT = "mc2core shard 2"
+KEPT = "kept"
+BLOCK_BYTES = 16 * 2**20
+BLOCK_DOCUMENTS = 50_000
+MIN_LETTERS = 3
+
+
+@dataclass
+class Document:
+    """One parsed document.
+
+    key : its number in the source (page id, PMID); of documents with one key the latest is kept.
+    version : what tells later from earlier; the larger is later.
+    names : lists of strings by context (categories, writers); numbers : single values, NaN where missing.
+    """
+
+    key: int
+    version: int
+    title: str
+    text: bytes
+    names: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    numbers: Mapping[str, float] = field(default_factory=dict)
+
+
+class ShardWriter:
+    """Collect documents into the blocks of a shard; used inside :func:`mc2core.base.storage.replacing_folder`.
+
+    Parameters
+    ----------
+    folder : an empty folder, the shard to be.
+    source, position : name of the input file and where in it the shard begins: they decide between equal versions.
+    names, numbers : the contexts that every document has.
+    """
+
+    def __init__(
+        self, folder: Path, source: str, position: int, names: Sequence[str], numbers: Sequence[str] = ()
+    ) -> None:
+        self._folder, self._names, self._numbers = folder, tuple(names), tuple(numbers)
+        self._about: dict[str, Any] = {"format": FORMAT, "source": source, "position": position}
+        self._waiting: list[Document] = []
+        self._dropped: list[tuple[int, int, int]] = []
+        self._reasons: dict[str, int] = {}
+        self._bytes = self._blocks = self._documents = 0
+
+    def add(self, document: Document) -> None:
+        self._waiting.append(document)
+        self._bytes += len(document.text) + 1
+        if self._bytes >= BLOCK_BYTES or len(self._waiting) >= BLOCK_DOCUMENTS:
+            self._flush()
+
+    def drop(self, key: int, version: int, reason: str) -> None:
+        """Note a document that is not wanted, and why: its version still puts earlier ones out of date."""
+        self._dropped.append((key, version, self._reasons.setdefault(reason, len(self._reasons))))
+
+    def finish(self, **about: Any) -> dict[str, Any]:
+        """Write what is left and ``shard.json``, which also holds ``about``; returns its content."""
+        self._flush()
+        self._about |= {
+            "documents": self._documents,
+            "blocks": self._blocks,
+            "names": list(self._names),
+            "numbers": list(self._numbers),
+            **about,
+        }
+        dropped = np.array(self._dropped, dtype=np.int64).reshape(-1, 3)
+        arrays = {name: dropped[:, column] for column, name in enumerate(("key", "version", "reason"))}
+        storage.write_arrays(self._folder / "dropped.npz", arrays | {"reasons": pack_lines(self._reasons)})
+        storage.write_json(self._folder / "shard.json", self._about)
+        return self._about
+
+    def _flush(self) -> None:
+        documents, self._waiting, self._bytes = self._waiting, [], 0
+        if not documents:
+            return
+        texts = (document.text.decode("utf-8", "replace") for document in documents)
+        counts, names = count_words(words_of(text, MIN_LETTERS, stop_words=()) for text in texts)
+        arrays = {
+            "key": np.array([document.key for document in documents], dtype=np.int64),
+            "version": np.array([document.version for document in documents], dtype=np.int64),
+            "title": pack_lines(" ".join(document.title.split()) for document in documents),
+            "words": pack_lines(names),
+            "indptr": counts.indptr.astype(np.int64),
+            "indices": counts.indices.astype(np.int32),
+            "data": counts.data,
+        }
+        for name in self._names:
+            members, columns = membership(document.names.get(name, ()) for document in documents)
+            arrays[f"{name}.names"] = pack_lines(columns)
+            arrays[f"{name}.indptr"] = members.indptr.astype(np.int64)
+            arrays[f"{name}.indices"] = members.indices.astype(np.int32)
+        for number in self._numbers:
+            arrays[number] = np.array([document.numbers.get(number, np.nan) for document in documents])
+        storage.write_arrays(self._folder / f"block-{self._blocks:05d}.npz", arrays)
+        self._documents += len(documents)
+        self._blocks += 1
+
+
+def pack_lines(lines: Iterable[str]) -> np.ndarray:
+    """Strings without line breaks as the uint8 array of their UTF-8 lines."""
+    packed = "".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+    return np.frombuffer(packed, dtype=np.uint8)
+
+
+def unpack_lines(packed: np.ndarray) -> list[str]:
+    """Inverse of :func:`pack_lines`."""
+    return packed.tobytes().decode("utf-8").split("\n")[:-1]
+
+
+def read_about(shard: str | os.PathLike[str]) -> dict[str, Any]:
+    """``shard.json`` of a shard; ValueError where the folder is none."""
+    shard = Path(shard)
+    if not (shard / "shard.json").is_file():
+        raise ValueError(f"{shard} is no shard: shard.json is missing")
+    about = storage.read_json(shard / "shard.json")
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise ValueError(f"{shard}/shard.json is not of the format {FORMAT!r}")
+    return about
+
+
+def ordered(shards: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """The shards in the order of their sources and positions, whatever order or folders they come in.
+
+    ValueError for no shard, or two of one source and position.
+    """
+    read = ((read_about(shard), Path(shard)) for shard in shards)
+    places = sorted((about["source"], about["position"], shard) for about, shard in read)
+    if not places:
+        raise ValueError("there are no shards to gather")
+    for one, other in itertools.pairwise(places):
+        if one[:2] == other[:2]:
+            raise ValueError(f"{one[2]} and {other[2]} are both made from {one[0]}, byte {one[1]}")
+    return [place[2] for place in places]
+
+
+def blocks(shard: Path) -> Iterator[Mapping[str, np.ndarray]]:
+    """The arrays of each block in turn; arrays are read when asked for."""
+    for number in range(read_about(shard)["blocks"]):
+        path = shard / f"block-{number:05d}.npz"
+        if not path.is_file():
+            raise ValueError(f"{path} is missing")
+        yield storage.read_arrays(path)
+
+
+@dataclass
+class Chosen:
+    """Which documents count.
+
+    shards : in order. masks : for each block of each shard, in order, (D,) bool.
+    repeated : documents dropped because a later version of them is there; deleted : because their source says so.
+    fates : of the keys that some version made a document (or that count all the same, see :func:`choose`): by what
+        their latest version is, KEPT or the reason why it was dropped.
+    """
+
+    shards: list[Path]
+    masks: list[np.ndarray]
+    repeated: int
+    deleted: int
+    fates: Mapping[str, int]
+
+    @property
+    def n_documents(self) -> int:
+        return int(sum(mask.sum() for mask in self.masks))
+
+    def blocks(self) -> Iterator[tuple[np.ndarray, Mapping[str, np.ndarray]]]:
+        """(rows chosen, arrays) of each block."""
+        masks = iter(self.masks)
+        for shard in self.shards:
+            for block in blocks(shard):
+                yield np.flatnonzero(next(masks)), block
+
+
+def choose(
+    shards: Iterable[str | os.PathLike[str]], deleted: Collection[int] = (), counted: Collection[str] = ()
+) -> Chosen:
+    """Keep the latest version of each key, and none of a deleted one.
+
+    Of equal versions the one in the last file wins, and there the last one. A version that its shard dropped competes
+    too, so that an article that became a redirect is gone. Holds a few numbers for each document.
+
+    counted : reasons for dropping a document that leave its key in ``Chosen.fates``.
+    """
+    paths = ordered(shards)
+    reasons: dict[str, int] = {KEPT: 0}
+    keys, versions, codes = [], [], []
+    is_document: list[bool] = []
+    for path in paths:
+        dropped = storage.read_arrays(path / "dropped.npz")
+        code_of = np.array([reasons.setdefault(name, len(reasons)) for name in unpack_lines(dropped["reasons"])] or [0])
+        for is_dropped, block in itertools.chain([(True, dropped)], ((False, block) for block in blocks(path))):
+            keys.append(block["key"])
+            versions.append(block["version"])
+            codes.append(code_of[block["reason"]] if is_dropped else np.zeros(len(block["key"]), dtype=np.int64))
+            is_document.append(not is_dropped)
+    lengths = [len(one) for one in keys]
+    key, version, code = (np.concatenate([*parts, np.empty(0, dtype=np.int64)]) for parts in (keys, versions, codes))
+    order = np.lexsort((np.arange(len(key)), version, key))
+    last = np.ones(len(key), dtype=bool)
+    last[:-1] = key[order][1:] != key[order][:-1]
+    chosen = np.zeros(len(key), dtype=bool)
+    chosen[order[last]] = True
+    gone = np.isin(key, np.fromiter(deleted, dtype=np.int64, count=len(deleted)))
+    kept = chosen & (code == 0) & ~gone
+    # of the keys with a version that counts: what the latest one is
+    counts = np.isin(code, [reasons[name] for name in (KEPT, *counted) if name in reasons])
+    fates = np.bincount(code[chosen & ~gone & np.isin(key, key[counts])], minlength=len(reasons))
+    return Chosen(
+        paths,
+        [part for part, wanted in zip(np.split(kept, np.cumsum(lengths)[:-1]), is_document, strict=True) if wanted],
+        repeated=int(((code == 0) & ~chosen & ~gone).sum()),
+        deleted=int(((code == 0) & gone).sum()),
+        fates={name: int(n) for name, n in zip(reasons, fates, strict=True) if n},
+    )
+
+
+@dataclass
+class Gathered:
+    """A corpus before its contexts are decided on.
+
+    content : (J, V) int32; key : (J,) rising; title : J strings; members : {context: ((J, A) membership, A names)};
+    numbers : {context: (J,) float64}; empty : documents dropped because none of their words is in the vocabulary;
+    outside : tokens of chosen documents that are no words of the vocabulary.
+    """
+
+    content: sp.csr_matrix
+    vocabulary: list[str]
+    key: np.ndarray
+    title: list[str]
+    members: dict[str, tuple[sp.csr_matrix, list[str]]]
+    numbers: dict[str, np.ndarray]
+    empty: int
+    outside: int
+
+    def corpus(self, contexts: Sequence[str], labels: str | None = None) -> Corpus:
+        """A Corpus with the named contexts, and memberships of the context ``labels`` as ground truth."""
+        known = {**{name: matrix for name, (matrix, _) in self.members.items()}, **self.numbers}
+        for name in [*contexts, *([] if labels is None else [labels])]:
+            if name not in known:
+                raise ValueError(f"context {name!r} is not there; there are {', '.join(sorted(known))}")
+        matrix, label_names = (None, None) if labels is None else self.members[labels]
+        return Corpus(
+            self.content,
+            self.vocabulary,
+            contexts={name: known[name] for name in contexts},
+            labels=matrix,
+            documents=pd.DataFrame({"id": self.key, "title": self.title}),
+            context_names={name: self.members[name][1] for name in contexts if name in self.members},
+            label_names=label_names,
+        )
+
+
+def membership(lists: Iterable[Iterable[str]]) -> tuple[sp.csr_matrix, list[str]]:
+    """((J, A) int32 with 1 where row j lists name a, the A names in the order of the alphabet)."""
+    return count_words(set(names) for names in lists)
+
+
+def gather(chosen: Chosen, vocabulary: Sequence[str]) -> Gathered:
+    """Counts of the vocabulary's words in the chosen documents, ordered by key.
+
+    Holds the result, which grows with the documents chosen, and one block.
+
+    ValueError: no document is left.
+    """
+    column = {word.encode(): v for v, word in enumerate(vocabulary)}
+    if len(column) != len(vocabulary):
+        raise ValueError("the vocabulary has a word twice")
+    about = read_about(chosen.shards[0])
+    keys, contents, empty, outside = [], [], 0, 0
+    titles: list[str] = []
+    numbers: dict[str, list[np.ndarray]] = {name: [] for name in about["numbers"]}
+    members: dict[str, list[sp.csr_matrix]] = {name: [] for name in about["names"]}
+    ids: dict[str, dict[str, int]] = {name: {} for name in about["names"]}
+    for selected, block in chosen.blocks():
+        counts = _columns(block, "", block["words"].tobytes().splitlines(), column, len(vocabulary))
+        counts = take_rows(counts, selected)
+        outside += _tokens(block, selected) - int(counts.data.sum())
+        full = np.diff(counts.indptr) > 0
+        empty += int((~full).sum())
+        selected = selected[full]
+        contents.append(counts[full])
+        keys.append(block["key"][selected])
+        lines = unpack_lines(block["title"])
+        titles.extend(lines[row] for row in selected)
+        for name in numbers:
+            numbers[name].append(block[name][selected])
+        for name, parts in members.items():
+            strings = unpack_lines(block[f"{name}.names"])
+            known = ids[name]
+            where = {string: known.setdefault(string, len(known)) for string in strings}
+            parts.append(take_rows(_columns(block, f"{name}.", strings, where, len(known)), selected))
+    key = np.concatenate([*keys, np.empty(0, dtype=np.int64)])
+    if len(key) == 0:
+        raise ValueError("no document is left: none has a word of the vocabulary")
+    order = np.argsort(key)
+    return Gathered(
+        _sorted_columns(take_rows(sp.vstack(contents, format="csr"), order)),
+        list(vocabulary),
+        key[order],
+        [titles[row] for row in order],
+        {name: _by_name(parts, ids[name], order) for name, parts in members.items()},
+        {name: np.concatenate(parts)[order] for name, parts in numbers.items()},
+        empty,
+        outside,
+    )
+
+
+def _tokens(block: Mapping[str, np.ndarray], rows: np.ndarray) -> int:
+    before = np.concatenate([[0], np.cumsum(block["data"], dtype=np.int64)])
+    return int((before[block["indptr"][rows + 1]] - before[block["indptr"][rows]]).sum())
+
+
+def _columns(
+    block: Mapping[str, np.ndarray], prefix: str, names: Sequence[Any], column: Mapping[Any, int], n_columns: int
+) -> sp.csr_matrix:
+    """A block's counts (or, without ``data``, membership) with columns renumbered; names without one are dropped."""
+    target = np.array([column.get(name, -1) for name in names] or [-1], dtype=np.int64)
+    indices = target[block[f"{prefix}indices"]] if len(block[f"{prefix}indices"]) else np.empty(0, dtype=np.int64)
+    keep = indices >= 0
+    kept_before = np.concatenate([[0], np.cumsum(keep)])
+    data = block["data"][keep] if prefix == "" else np.ones(int(keep.sum()), dtype=np.int32)
+    indptr = kept_before[block[f"{prefix}indptr"]]
+    return sp.csr_matrix((data, indices[keep], indptr), shape=(len(indptr) - 1, n_columns))
+
+
+def _by_name(
+    parts: Sequence[sp.csr_matrix], ids: Mapping[str, int], order: np.ndarray
+) -> tuple[sp.csr_matrix, list[str]]:
+    """Stack membership blocks, put rows in ``order`` and columns in that of the names that occur."""
+    stacked = sp.vstack(
+        [sp.csr_matrix((part.data, part.indices, part.indptr), shape=(part.shape[0], len(ids))) for part in parts],
+        format="csr",
+    )
+    used = np.bincount(stacked.indices, minlength=len(ids)) > 0
+    names = sorted(name for name, column in ids.items() if used[column])
+    rank = np.zeros(len(ids), dtype=np.int64)
+    rank[[ids[name] for name in names]] = np.arange(len(names))
+    members = sp.csr_matrix((stacked.data, rank[stacked.indices], stacked.indptr), shape=(stacked.shape[0], len(names)))
+    return _sorted_columns(take_rows(members, order)), names
+
+
+def _sorted_columns(matrix: sp.csr_matrix) -> sp.csr_matrix:
+    """Sort each row by column, in place; flags that were handed on from other matrices do not count."""
+    matrix.has_sorted_indices = False
+    matrix.sort_indices()
+    matrix.has_canonical_format = True
+    return matrix

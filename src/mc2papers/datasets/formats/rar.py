@@ -1,0 +1,60 @@
+"""Members of a RAR archive, unpacked by bsdtar (libarchive), the free program that reads the format."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, cast
+
+from mc2core.base import storage
+from mc2papers.datasets.formats.archives import ArchiveError
+
+MAX_MEMBER_BYTES = 2 * 2**30
+_CHUNK = 1 << 20
+# bytes of what bsdtar says of a damaged archive
+_MOST_REASON = 300
+
+
+def unpack(path: str | os.PathLike[str], targets: Iterable[str | os.PathLike[str]]) -> None:
+    """Write the members with the names of ``targets``, wherever in the archive they are, each whole or not at all.
+
+    ValueError: bsdtar is not installed, the archive is damaged, has no such member, or one of more than
+    ``MAX_MEMBER_BYTES``.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ArchiveError(f"{path} is missing")
+    program = shutil.which("bsdtar")
+    if program is None:
+        raise ArchiveError(
+            f"{path} is unpacked by the program bsdtar, which is not installed (Debian: libarchive-tools)"
+        )
+    for target in map(Path, targets):
+        _unpack_one(program, path, target)
+
+
+def _unpack_one(program: str, path: Path, target: Path) -> None:
+    # to standard output: no name in the archive ever becomes a path; a passphrase, or an archive that seems to be
+    # encrypted would have the user asked for one
+    command = [program, "-x", "-O", "-q", "--passphrase", "none", "-f", str(path.resolve())]
+    command += ["--include", f"*{target.name}"]
+    # complaints to a file: a damaged archive can earn more of them than a pipe holds, and bsdtar would wait for ever
+    with (
+        tempfile.TemporaryFile() as complaints,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaints) as process,
+    ):
+        output = cast(IO[bytes], process.stdout)
+        with storage.replacing(target, "wb") as stream:
+            while block := output.read(_CHUNK):
+                stream.write(block)
+                if stream.tell() > MAX_MEMBER_BYTES:
+                    process.kill()
+                    raise ArchiveError(f"{path}: {target.name} has more than {MAX_MEMBER_BYTES} bytes")
+            if process.wait() != 0:
+                complaints.seek(0)
+                reason = " ".join(complaints.read(_MOST_REASON).decode("utf-8", "replace").split())
+                raise ArchiveError(f"{path} gives no {target.name}: {reason}")

@@ -1,0 +1,80 @@
+"""What the datasets are called, and which model each is drawn from where it is simulated.
+
+Light to load: every job of a workflow reads it, and few need the readers and simulators of the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MC2, MIXTURE, CORRELATED = "MC2", "mixture of multinomials", "correlated topics, bursty words"
+#: what the setting ``drawn_from`` of a simulated corpus names (:data:`mc2papers.datasets.simulated.shapes.LAWS`)
+LAWS = {"mc2": MC2, "correlated": CORRELATED}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A dataset's name, and its simulator's model.
+
+    title : as figures and tables name it.
+    model : what its simulator draws from where the plan does not say; "" where there is nothing to draw.
+    by_paper : the paper itself draws this data, so that its claims are of drawn data and "simulated" is no restriction.
+    """
+
+    title: str
+    model: str = ""
+    by_paper: bool = False
+
+
+@dataclass(frozen=True)
+class Data:
+    """What numbers are of.
+
+    label : "real", "real excerpt", "own", "simulated (MC2)".
+    owner : the model that the data were drawn from in place of real ones, which makes a claim in favour of it circular;
+        "" for data that were not drawn, and for those that the paper draws itself.
+    """
+
+    label: str
+    owner: str = ""
+
+
+ORIGINS = {
+    "letters": Origin("letters", MC2, by_paper=True),
+    "nips": Origin("NIPS", MC2),
+    "pnas": Origin("PNAS", MC2),
+    "nuswide": Origin("NUS-WIDE", MC2),
+    "wikipedia": Origin("Wikipedia", MC2),
+    "pubmed": Origin("PubMed", MC2),
+    "aua": Origin("AUA", MC2),
+    "w100": Origin("W100", MIXTURE),
+    "w1000": Origin("W1000", MIXTURE),
+    # no dataset of a plan: those that NIPS12 table 1 is timed on, drawn for each number of clusters
+    "articles": Origin("simulated articles", MIXTURE),
+    "labelme": Origin("LabelMe"),
+    "uiucsports": Origin("UIUC-Sports"),
+    "ohsumed": Origin("ohsumed"),
+    "stateunion": Origin("State of the Union"),
+    "mine": Origin("own corpus"),
+}
+
+
+def model_of(dataset: str, corpus: Mapping[str, Any]) -> str:
+    """What a simulated corpus is drawn from; ``corpus`` is its entry in the plan."""
+    return LAWS[corpus["drawn_from"]] if "drawn_from" in corpus else ORIGINS[dataset].model
+
+
+def data_of(dataset: str, corpus: Mapping[str, Any]) -> Data:
+    """What a dataset (of ORIGINS) is.
+
+    corpus : its entry in the plan: ``source`` (of :data:`mc2papers.datasets.catalogue.SOURCES`) and, if it can be drawn
+    in
+        several ways, ``drawn_from``.
+    """
+    if corpus["source"] != "simulated":
+        return Data(corpus["source"])
+    is_by_paper, model = ORIGINS[dataset].by_paper, model_of(dataset, corpus)
+    how = "simulated as in the paper" if is_by_paper else "simulated"
+    return Data(f"{how} ({model})", "" if is_by_paper else model)

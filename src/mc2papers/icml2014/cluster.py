@@ -1,0 +1,95 @@
+"""ICML14 figure 3: one document cluster seen through its authors, its papers and its topics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model, mixture
+from mc2papers.report import style
+
+AUTHOR, YEAR = "author", "year"
+
+
+def describe(
+    corpus: Corpus, model: Model, n_authors: int = 10, n_documents: int = 12, n_topics: int = 5, n_words: int = 8
+) -> pd.DataFrame:
+    """The largest cluster as a table: part (author, document, topic), rank, text, value.
+
+    Authors come with their probability, topics with their share of the cluster's tokens (value) and their likeliest
+    words (text), documents with the year (0 where unknown). Documents are those whose words speak most, per token,
+    for the cluster against the next best one.
+
+    ValueError: ``corpus`` is not the one the model was fitted on.
+    """
+    model.check_fitted(corpus)
+    sample = model.last
+    cluster = int(np.argmax(np.bincount(sample.cluster, minlength=sample.n_clusters)))
+    rows: list[tuple[str, int, str, float]] = []
+    probability = model.context_mean(AUTHOR)[cluster]
+    names = model.context_names.get(AUTHOR) or [f"author {a + 1}" for a in range(len(probability))]
+    for rank, a in enumerate(np.argsort(-probability, kind="stable")[:n_authors]):
+        rows.append(("author", rank + 1, names[a].replace("_", " "), float(probability[a])))
+
+    members = np.flatnonzero(sample.cluster == cluster)
+    part = corpus.subset(members)
+    log_p = mixture.log_likelihood_of_clusters(part, sample)
+    others = np.delete(log_p, cluster, axis=1).max(axis=1, initial=-np.inf)
+    # a lone cluster has no rival; its documents then rank by their own likelihood
+    lead = log_p[:, cluster] - (others if sample.n_clusters > 1 else 0.0)
+    typical = np.argsort(-lead / np.maximum(part.document_lengths, 1), kind="stable")[:n_documents]
+    titles = part.documents["title"].to_numpy() if "title" in part.documents else members
+    years = _years(part)
+    for rank, j in enumerate(typical):
+        rows.append(("document", rank + 1, str(titles[j]), float(years[j])))
+
+    share, words = model.topic_given_cluster[cluster], model.top_words(n_words)
+    for rank, m in enumerate(np.argsort(-share, kind="stable")[:n_topics]):
+        rows.append(("topic", rank + 1, " ".join(words[m]), float(share[m])))
+    rows.append(("size", 1, f"cluster of {len(members)} of {corpus.n_documents} documents", float(len(members))))
+    return pd.DataFrame(rows, columns=["part", "rank", "text", "value"])
+
+
+def _years(corpus: Corpus) -> np.ndarray:
+    if YEAR not in corpus.contexts:
+        return np.zeros(corpus.n_documents)
+    mean, sd = corpus.units.get(YEAR, (0.0, 1.0))
+    return np.nan_to_num(np.rint(np.asarray(corpus.contexts[YEAR]) * sd + mean))
+
+
+def draw(table: pd.DataFrame, source: str) -> Figure:
+    """The table of :func:`describe` as a picture."""
+    parts = {name: rows.reset_index(drop=True) for name, rows in table.groupby("part")}
+    n_lines = len(parts["document"]) + 1.6 * len(parts["topic"]) + 3.0
+    figure = style.new_figure(7.4, 0.9 + 0.19 * n_lines)
+    left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.9])
+    authors = parts["author"].iloc[::-1]
+    left.barh(authors["text"], authors["value"], color=style.COLOURS[0], height=0.7)
+    left.set(xlabel="probability of the author", title="authors of the cluster")
+    left.xaxis.set_major_locator(MaxNLocator(4))
+    left.xaxis.set_major_formatter(PercentFormatter(1.0))
+    left.tick_params(axis="y", length=0)
+
+    right.set_axis_off()
+    right.set(xlim=(0, 1), ylim=(-n_lines, 0), title=parts["size"]["text"][0])
+    line = -0.5
+    right.text(0.0, line, "most typical papers", weight="bold", va="center")
+    for text, year in zip(parts["document"]["text"], parts["document"]["value"], strict=True):
+        line -= 1.0
+        right.text(0.0, line, _shortened(text, 54), va="center", fontsize=8)
+        right.text(1.0, line, f"{year:.0f}" if year else "", va="center", ha="right", fontsize=8, color="#555555")
+    line -= 1.5
+    right.text(0.0, line, "topics: share of the cluster's words, likeliest words", weight="bold", va="center")
+    for text, share in zip(parts["topic"]["text"], parts["topic"]["value"], strict=True):
+        line -= 1.2
+        right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=style.COLOURS[1])
+        right.text(0.07, line, _shortened(text, 66), va="center", fontsize=8)
+    style.mark_source(figure, source)
+    return figure
+
+
+def _shortened(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"

@@ -1,0 +1,156 @@
+"""ICML14 figure 6: the documents of the largest clusters as points of a plane (t-SNE)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mc2core.corpus import Corpus
+from mc2core.posterior import Model
+from mc2papers.baselines.base import features, one_thread, random_state
+from mc2papers.datasets.origins import MC2
+from mc2papers.report import style
+from mc2papers.report.claims import Claim, judge, mean_of
+
+#: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
+LEAST_DOCUMENTS = 5
+#: neighbours of a document on the map that are looked at, and the share of them that counts as separated
+NEIGHBOURS = 10
+SEPARATED = 0.9
+_PERPLEXITY = 30.0
+
+
+def largest_clusters(model: Model) -> np.ndarray:
+    """Clusters of at least LEAST_DOCUMENTS documents in the last sample, (n,) int, largest first."""
+    sizes = np.bincount(model.last.cluster)
+    return np.argsort(-sizes, kind="stable")[: int((sizes >= LEAST_DOCUMENTS).sum())]
+
+
+def describe(corpus: Corpus, models: Sequence[Model], n_clusters: int = 7) -> pd.DataFrame:
+    """A row for each document of the largest clusters of each fit that has as many of at least LEAST_DOCUMENTS
+    documents in its last sample: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
+
+    Documents are their words and the counts of all contexts side by side, as tf-idf of length 1
+    (:func:`mc2papers.baselines.base.features`): the data, not what the model made of them. x and y are t-SNE's
+    (van der Maaten and Hinton, 2008) with perplexity 30, or a third of the documents if that is less. ``drawn`` marks
+    the fit with the most such clusters, of equals the first.
+
+    Raises
+    ------
+    ValueError
+        The corpus is not the one that was fitted or has no label for each document; no fit has enough clusters.
+    """
+    for model in models:
+        model.check_fitted(corpus)
+    if not isinstance(corpus.labels, np.ndarray):
+        raise ValueError("the classes cannot be shown: each document of the corpus needs one label")
+    usable = [largest_clusters(model) for model in models]
+    best = int(np.argmax([len(one) for one in usable]))
+    if len(usable[best]) < n_clusters:
+        raise ValueError(
+            f"figure6.n_clusters is {n_clusters}, but no fit has more than {len(usable[best])} clusters of at least "
+            f"{LEAST_DOCUMENTS} documents"
+        )
+    names = corpus.label_names or [f"class {number + 1}" for number in range(int(corpus.labels.max()) + 1)]
+    parts = []
+    for model, found in zip(models, usable, strict=True):
+        if len(found) < n_clusters:
+            continue
+        rank = {cluster: place + 1 for place, cluster in enumerate(found[:n_clusters])}
+        rows = np.flatnonzero(np.isin(model.last.cluster, found[:n_clusters]))
+        x, y = _plane(features(corpus.subset(rows), "tfidf", "t-SNE").toarray()).T
+        part = {
+            "document": rows,
+            "seed": model.provenance.get("seed"),
+            "cluster": [rank[cluster] for cluster in model.last.cluster[rows]],
+            "class": [names[label] for label in corpus.labels[rows]],
+            "x": x,
+            "y": y,
+            "drawn": model is models[best],
+        }
+        parts.append(pd.DataFrame(part))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _plane(table: np.ndarray) -> np.ndarray:
+    """(J, 2) float32 of (J, D): the same on any number of cores."""
+    from sklearn.manifold import TSNE
+
+    with one_thread():
+        perplexity = min(_PERPLEXITY, (len(table) - 1) / 3.0)
+        return TSNE(perplexity=perplexity, init="pca", random_state=random_state(0, "t-SNE")).fit_transform(table)
+
+
+def neighbours_alike(table: pd.DataFrame) -> pd.Series:
+    """Share of each document's nearest neighbours on the map that are in its cluster.
+
+    Looked at are the NEIGHBOURS nearest ones, or as many as the smallest cluster has others, so that 1 can be reached.
+    """
+    from scipy.spatial import cKDTree
+
+    n = max(1, min(NEIGHBOURS, int(table["cluster"].value_counts().min()) - 1))
+    values = table["cluster"].to_numpy()
+    _, nearest = cKDTree(table[["x", "y"]]).query(table[["x", "y"]], n + 1)
+    itself = nearest == np.arange(len(table))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # documents on one point: drop the last instead
+    others = nearest[~itself].reshape(len(table), n)
+    return pd.Series((values[others] == values[:, None]).mean(axis=1), index=table.index)
+
+
+def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
+    """Clusters are separated where on average SEPARATED of a document's nearest neighbours are of its cluster, over
+    the maps of all fits.
+    """
+    means = {seed: neighbours_alike(one).mean() for seed, one in table.groupby("seed")}
+    drawn = table[table["drawn"]]
+    by_cluster = neighbours_alike(drawn).groupby(drawn["cluster"]).mean()
+    chance = float((drawn["cluster"].value_counts(normalize=True) ** 2).sum())
+    return judge(
+        dataset,
+        f"{len(by_cluster)} clusters separated ({SEPARATED:.0%} of neighbours alike, our threshold)",
+        [mean_of("share", list(means.values()), above=SEPARATED, digits=2, over="fits")],
+        f"{means[drawn['seed'].iloc[0]]:.0%} of nearest neighbours on the map are in the same cluster, {SEPARATED:.0%} "
+        f"wanted; from {by_cluster.min():.0%} to {by_cluster.max():.0%} by cluster, {chance:.0%} by chance",
+        favours=MC2,
+    )
+
+
+def draw(table: pd.DataFrame, source: str) -> Figure:
+    """The map of the fit that is drawn twice, coloured by cluster and by class."""
+    table = table[table["drawn"]]
+    figure = style.new_figure(7.4, 4.9)
+    left, right = figure.subplots(1, 2)
+    sizes = table["cluster"].value_counts()
+    clusters = {number: f"{number} ({sizes[number]})" for number in sorted(sizes.index)}
+    _scatter(left, table, "cluster", clusters)
+    left.set(title=f"clusters by size (documents), fit of seed {table['seed'].iloc[0]}")
+    classes = table["class"].value_counts(sort=False).sort_index(key=lambda names: names.map(_natural))
+    _scatter(right, table, "class", {name: str(name) for name in classes.index})
+    right.set(title="classes")
+    style.mark_source(figure, source)
+    return figure
+
+
+def _natural(name: str) -> tuple[str, int, str]:
+    """Sort "class 2" before "class 10"."""
+    head = name.rstrip("0123456789")
+    return head, int(name[len(head) :] or 0), name
+
+
+def _scatter(ax: Axes, table: pd.DataFrame, by: str, labels: dict[object, str]) -> None:
+    colours = style.COLOURS[:-1]
+    for place, (value, label) in enumerate(labels.items()):
+        here = table[table[by] == value]
+        marker = style.MARKERS[place // len(colours) % len(style.MARKERS)]
+        ax.scatter(here["x"], here["y"], s=9, marker=marker, color=colours[place % len(colours)], lw=0, label=label)
+    ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.legend(
+        loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=4, fontsize=7, markerscale=1.6, handletextpad=0.1,
+        columnspacing=0.8,
+    )  # fmt: skip

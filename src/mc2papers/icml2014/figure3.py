@@ -1,0 +1,50 @@
+"""ICML 2014 figure 3: one cluster of papers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+
+def _build(files: Files, options: Options) -> Built:
+    from pathlib import Path
+
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Model
+    from mc2papers.datasets.catalogue import describe
+    from mc2papers.icml2014 import cluster
+
+    (folder,) = (Path(path) for path in files["corpora"])
+    corpus, model = Corpus.load(folder / "train"), Model.load(files["models"][0])
+    table = cluster.describe(corpus, model, **options["sizes"])
+    return Built(table, figure=cluster.draw(table, describe(storage.read_json(folder / "source.json"))))
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"sizes": plan.config["figure3"], "corpus": plan.config["corpora"]["nips"]}
+
+
+def _caption(options: Options) -> str:
+    return (
+        f"The largest cluster of the NIPS corpus ({options['corpus']['source']}) with authors as context, in the last "
+        "sample of the first seed. Left: its likeliest authors. Right: the papers whose words speak most for this "
+        "cluster against the next best one, with their year, and its main topics with their likeliest words. Paper: "
+        "ICML 2014, figure 3, a cluster chosen by hand."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, figure 3: authors, papers and topics of one NIPS cluster",
+    shows="one cluster",
+    build=_build,
+    caption=_caption,
+    inputs={"corpora": "corpora", "models": "first models"},
+    datasets=("nips",),
+    options=_options,
+    memory_mb=1000,
+)

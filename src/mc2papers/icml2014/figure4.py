@@ -1,0 +1,62 @@
+"""ICML 2014 figure 4: a topic over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+
+def _build(files: Files, options: Options) -> Built:
+    from pathlib import Path
+
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Model
+    from mc2papers.datasets.catalogue import describe
+    from mc2papers.datasets.origins import ORIGINS
+    from mc2papers.icml2014 import topic_time
+    from mc2papers.report.claims import not_computed
+
+    (folder,) = (Path(path) for path in files["corpora"])
+    corpus, model = Corpus.load(folder / "train"), Model.load(files["models"][0])
+    table = topic_time.describe(corpus, model, **options["figure4"])
+    figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
+    match = not_computed(
+        ORIGINS["pnas"].title,
+        "the topic's years match those of Google Scholar's first 50 hits for its word",
+        "the hits of 2014 are not printed, and today's are others",
+    )
+    return Built(table, figure=figure, claims=[match])
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"figure4": plan.config["figure4"], "corpus": plan.config["corpora"]["pnas"]}
+
+
+def _caption(options: Options) -> str:
+    word = options["figure4"]["word"]
+    topic = f'The topic in which "{word}" is likeliest' if word else "The topic with the narrowest peak in time"
+    return (
+        f"{topic}, of the PNAS corpus ({options['corpus']['source']}) with years as context, in the last sample of the "
+        "first seed: its density over time, p(t | topic) = sum over clusters of weight, the topic's share and the "
+        "density of their years; dashed, the same of all topics. Below: documents of each year that have the word (if "
+        "none was asked for, the topic's likeliest). ``figure4.word`` of the plan asks for another topic. Paper: ICML "
+        "2014, figure 4, a rare topic with a narrow peak, chosen by hand."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, figure 4: a topic over time",
+    shows="a topic over time",
+    build=_build,
+    caption=_caption,
+    inputs={"corpora": "corpora", "models": "first models"},
+    datasets=("pnas",),
+    options=_options,
+    has_claims=True,
+    memory_mb=1000,
+)

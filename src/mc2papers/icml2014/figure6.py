@@ -1,0 +1,59 @@
+"""ICML 2014 figure 6: seven clusters of images on a plane."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mc2papers.datasets.origins import MC2
+from mc2papers.report.captions import say_sources
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+
+def _build(files: Files, options: Options) -> Built:
+    from pathlib import Path
+
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Model
+    from mc2papers.datasets.catalogue import describe
+    from mc2papers.icml2014 import cluster_map
+
+    (folder,) = (Path(path) for path in files["corpora"])
+    about = storage.read_json(folder / "source.json")
+    models = [Model.load(path) for path in files["models"]]
+    table = cluster_map.describe(Corpus.load(folder / "train"), models, **options["figure6"])
+    figure = cluster_map.draw(table, describe(about))
+    return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"figure6": plan.config["figure6"], "corpora": plan.corpora_of(("nuswide",))}
+
+
+def _caption(options: Options) -> str:
+    return (
+        f"The images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds in NUS-WIDE, "
+        "placed by t-SNE of their tf-idf (visual words and tags side by side; the model has no part in the places), "
+        "coloured by cluster and, on the right, by class. The clusters are those of the last sample of one fit: of all "
+        "seeds the one with the most clusters of at least five images. They count as separated if on average, over a "
+        "map of each fit with as many such clusters, nine of an image's ten nearest neighbours are in its cluster (of "
+        "fewer neighbours where the smallest cluster has no ten others); nine of ten is our threshold. Distances "
+        "between groups on such a map mean nothing. "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 6."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, figure 6: clusters of images on a plane",
+    shows="clusters on a plane",
+    build=_build,
+    caption=_caption,
+    inputs={"corpora": "corpora", "models": "models"},
+    datasets=("nuswide",),
+    options=_options,
+    has_claims=True,
+    memory_mb=1000,
+)

@@ -1,0 +1,242 @@
+"""ICML14 figure 2: letters as topics, words as document clusters, and the context of each cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy import stats
+
+from mc2core.corpus import Corpus
+from mc2core.families import NormalGamma
+from mc2core.posterior import Model
+from mc2papers.datasets.origins import MC2
+from mc2papers.datasets.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
+from mc2papers.datasets.simulated.truth import Truth
+from mc2papers.icml2014.recovery import FOUND_WITHIN, match_topics
+from mc2papers.report import style
+from mc2papers.report.claims import Claim, judge, not_computed, share_of
+
+CONTEXT = "number"
+_MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
+_MOST_CLUSTERS = 6
+#: a cluster is large if it has at least this share of the documents; the others are strays of a few
+LARGE = 0.03
+#: letters that the paper says LDA and HDP take for each other: their images share most pixels
+PAIRS = (("M", "N"), ("I", "T"))
+
+
+def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
+    """The figure, and each number drawn in it (table with the columns of :func:`_long`).
+
+    Parameters
+    ----------
+    corpus : the letters that were fitted; numeric context ``number``, labels are the words.
+    models : ``{method: model}``, one row of letters each below the truth; the first one's clusters are drawn.
+    seeds : how many fits there are in all, of which these show the first.
+    """
+    for model in models.values():
+        model.check_corpus(corpus)
+    names = list(bitmaps())
+    height = 0.35 + 0.73 * (1 + len(models))
+    figure = style.new_figure(7.4, height + 2.7)
+    parts: Any = figure.subfigures(2, 1, height_ratios=[height, 2.7])
+    images, below = parts
+    orders = {title: _order(truth, model) for title, model in models.items()}
+    n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
+    axes = images.subplots(1 + len(models), n_columns, squeeze=False)
+    drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
+    for ax, name in zip(axes[0], names, strict=False):
+        ax.xaxis.label.set_fontweight("bold" if any(name in pair for pair in PAIRS) else "normal")
+    for row, (title, model) in zip(axes[1:], models.items(), strict=True):
+        order, distances = orders[title]
+        labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
+        hidden = len(order) - n_columns
+        drawn.append(
+            _draw_row(row, f"{title}, M = {model.last.n_topics}", _pick(model.word_given_topic, order), labels)
+        )
+        if hidden > 0:
+            row[-1].set_title(f"{hidden} not drawn", fontsize=7, loc="right", pad=2)
+    which = f"first of {seeds} fits" if seeds > 1 else "one fit"
+    images.suptitle(
+        f"topics, and the L1 distance of each found one from its letter, which below {FOUND_WITHIN} counts as found "
+        f"({which})\nbold: pairs of letters that share most pixels, {' and '.join('/'.join(pair) for pair in PAIRS)}",
+        fontsize=8,
+    )
+
+    title, model = next(iter(models.items()))
+    order, _ = orders[title]
+    left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
+    match, _ = match_topics(truth.topic_given_cluster, _columns(model.topic_given_cluster, order)[:, : len(names)])
+    rest = [k for k in np.argsort(-model.cluster_weights, kind="stable") if k not in match]
+    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)[:_MOST_CLUSTERS]
+    shares = _columns(model.topic_given_cluster[clusters], order)
+    # what other topics take is one column
+    shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
+    drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
+    rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
+    k, large = sizes(model)
+    drawn.append(
+        _draw_shares(
+            middle, f"clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
+        )
+    )
+    drawn.append(_draw_densities(right, corpus, truth, model, clusters))
+    style.mark_source(below, f"simulated letters data, {corpus.n_documents} documents")
+    return figure, pd.concat(drawn, ignore_index=True)
+
+
+def _order(truth: Truth, model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Found topics in the order of the true ones they match (-1: none), then the others, heaviest first; distances."""
+    match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
+    share = model.cluster_weights @ model.topic_given_cluster
+    rest = [topic for topic in np.argsort(-share, kind="stable") if topic not in match]
+    return np.concatenate([match, np.array(rest, dtype=np.int64)]), distance
+
+
+def _pick(topics: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[:, None] >= 0, topics[order], np.nan)
+
+
+def _columns(shares: np.ndarray, order: np.ndarray) -> np.ndarray:
+    return np.where(order[None, :] >= 0, shares[:, order], 0.0)
+
+
+def _long(panel: str, item: Any, position: Any, value: Any) -> pd.DataFrame:
+    return pd.DataFrame({"panel": panel, "item": item, "position": position, "value": value})
+
+
+def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequence[str]) -> pd.DataFrame:
+    for ax in axes:
+        ax.set_axis_off()
+    for ax, topic, label in zip(axes, topics, labels, strict=False):
+        ax.imshow(topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=0.12, interpolation="nearest")
+        ax.set_axis_on()
+        ax.set(xticks=[], yticks=[])
+        ax.set_xlabel(label, fontsize=8, labelpad=2)
+        for spine in ax.spines.values():
+            spine.set(visible=True, linewidth=0.4, color="#999999")
+    axes[0].set_ylabel(title.replace(", ", "\n"), fontsize=8, rotation=0, ha="right", va="center", labelpad=4)
+    pixels = N_ROWS * N_COLUMNS
+    items = [f"{i + 1} {label}" for i, label in enumerate(labels)]
+    return _long(f"topics: {title}", np.repeat(items, pixels), np.tile(np.arange(pixels), len(topics)), topics.ravel())
+
+
+def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=0.4, aspect="auto", interpolation="nearest")
+    ax.set_xticks(np.arange(len(columns)), columns)
+    ax.set_yticks(np.arange(len(rows)), [row.capitalize() for row in rows], fontsize=7)
+    ax.set(title=title.replace(", K =", "\nK ="), xlabel="topic (letter)")
+    ax.tick_params(length=0)
+    return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
+
+
+def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, clusters: np.ndarray) -> pd.DataFrame:
+    mean, sd = corpus.units[CONTEXT]
+    values = np.asarray(corpus.contexts[CONTEXT]) * sd + mean
+    grid = np.linspace(values.min() - 0.5, values.max() + 0.5, 200)
+    ax.hist(values, bins=40, density=True, color="#DDDDDD", label="data")
+    parameters = truth.contexts[CONTEXT]
+    true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
+    ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
+    natural = model.context_parameters(CONTEXT)[clusters]
+    found = model.cluster_weights[clusters, None] * NormalGamma.predictive_density((grid - mean) / sd, natural) / sd
+    for k, density in enumerate(found):
+        ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
+    ax.set(title="context of each cluster", xlabel="number", ylabel="density")
+    ax.set_ylim(top=1.4 * ax.get_ylim()[1])  # room for the legend above the data
+    ax.legend(fontsize=6, handlelength=1.2, ncols=3, loc="upper center", columnspacing=1.0)
+    items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
+    return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
+
+
+def sizes(model: Model) -> tuple[int, int]:
+    """Clusters of the last sample: all, and those with at least LARGE of the documents."""
+    counts = np.bincount(model.last.cluster, minlength=model.last.n_clusters)
+    return len(counts), int((counts >= LARGE * counts.sum()).sum())
+
+
+def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) -> tuple[str, float]:
+    """Whether topics tell two letters apart, and how near any topic is to either letter or to their average (L1).
+
+    "apart": each letter is matched, one to one with all letters, by a topic within FOUND_WITHIN that is nearer to it
+    than to the average of the two. "mixed up": they are not apart, and a topic within FOUND_WITHIN of the average is
+    nearer to it than to either. "not found": neither.
+
+    Parameters
+    ----------
+    truth : (13, V), found : (M, V) float64, rows sum to 1
+    """
+    two = [list(bitmaps()).index(letter) for letter in pair]
+    targets = np.vstack([truth[two], truth[two].mean(axis=0)])
+    distance = np.abs(targets[:, None, :] - found[None, :, :]).sum(axis=2)
+    match, away = match_topics(truth, found)
+    own = [
+        match[letter] >= 0 and distance[i, match[letter]] < distance[2, match[letter]] for i, letter in enumerate(two)
+    ]
+    if all(own) and (away[two] < FOUND_WITHIN).all():
+        return "apart", float(distance.min())
+    is_average = (distance[2] < FOUND_WITHIN) & (distance[2] < distance[:2].min(axis=0))
+    return ("mixed up" if is_average.any() else "not found"), float(distance.min())
+
+
+def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
+    """The paper's claim on PAIRS: it holds where most fits of LDA, and most of HDP, mix up both pairs.
+
+    models : the fits of each method; those of MC2 are in the numbers only.
+    """
+    text = "LDA and HDP mix up M and N, I and T"
+    absent = [method for method in ("LDA", "HDP") if not models.get(method)]
+    if absent:
+        return not_computed("letters", text, f"no fit of {' and '.join(absent)}")
+    shares, numbers = [], []
+    for pair in PAIRS:
+        parts = []
+        for method, fits in models.items():
+            ends = [what_became_of(pair, truth.word_given_topic, model.word_given_topic) for model in fits]
+            found = [end for end, _ in ends]
+            counts = ", ".join(f"{end} in {found.count(end)}" for end in dict.fromkeys(found))
+            parts.append(
+                f"{method} {counts} of {len(fits)} fits (nearest topic at {min(near for _, near in ends):.2f})"
+            )
+            if method in ("LDA", "HDP"):
+                shares.append(
+                    share_of(f"{'/'.join(pair)} mixed up by {method} in", [end == "mixed up" for end in found])
+                )
+        numbers.append(f"{'/'.join(pair)}: {', '.join(parts)}")
+    return judge("letters", text, shares, "; ".join(numbers), favours=MC2)
+
+
+def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int, method: str = "MC2") -> list[Claim]:
+    """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters.
+
+    method : how the fits are called; the claims on others than the paper's begin with it.
+    """
+    whose = "" if method == "MC2" else f"{method}: "
+    n_clusters = len(truth.cluster_weights)
+    clusters, large = zip(*(sizes(model) for model in models), strict=True)
+    found = [
+        int((match_topics(truth.word_given_topic, model.word_given_topic)[1] < FOUND_WITHIN).sum()) for model in models
+    ]
+    n_letters = len(truth.word_given_topic)
+    return [
+        judge(
+            "letters",
+            f"{whose}{sweeps} sweeps recover K = {n_clusters}",
+            [share_of(f"K = {n_clusters} in", [one == n_clusters for one in clusters])],
+            f"K {', '.join(map(str, clusters))}; clusters with at least {LARGE:.0%} of the documents "
+            f"{', '.join(map(str, large))}",
+            favours=MC2,
+        ),
+        judge(
+            "letters",
+            f"{whose}{sweeps} sweeps recover all {n_letters} letters",
+            [share_of(f"{n_letters} letters in", [one == n_letters for one in found])],
+            f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
+            favours=MC2,
+        ),
+    ]

@@ -1,0 +1,139 @@
+"""Rows of held-out perplexity beside the papers' (ICML14 tables 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS
+from mc2papers.report.tables import mean_and_sd, number, spread
+
+NOTES = (
+    "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
+    "perplexity, ours: of p(words of a held-out document) under the method's own model, averaged over samples inside "
+    "the logarithm, by the estimator named: marginal is exact, where documents share the proportions of their cluster; "
+    "left_to_right is unbiased, where each has its own (HDP, npTOT, documents of their own). icml14: the formula "
+    "of the paper's appendix A.4, which gives each word one topic and leaves the others out, so that it is no "
+    "probability of a document and not comparable with the other column.",
+    ABOUT_OWN_DOCUMENTS,
+    "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
+    "ours, not the levels. Empty cells: not printed there, or not fitted here.",
+    "seconds: sampling only, without compilation and scoring, on the cores given.",
+)
+
+#: what a paper calls the features of a row, by the contexts of its fits
+FEATURES = {(): "words", ("title",): "words+title", ("author",): "words+authors", ("year",): "words+timestamp"}
+
+_PRINTED = ("perplexity", "clusters", "topics")
+
+
+def perplexity_rows(
+    scores: Sequence[Mapping[str, Any]],
+    paper: pd.DataFrame,
+    estimators: Sequence[str],
+    features: Mapping[tuple[str, ...], str] = FEATURES,
+) -> pd.DataFrame:
+    """A row for each method and features the paper or we have: our mean and sd over seeds beside the paper's figure.
+
+    Parameters
+    ----------
+    scores : one for each fit, with ``title``, ``source``, ``documents``, ``method``, ``seed``, ``contexts``,
+        ``perplexity`` (a number for each estimator), ``estimator`` (the one that suits its model), ``clusters``,
+        ``topics``, ``seconds``, ``threads``.
+    paper : columns method, features, dataset, perplexity as printed, and clusters, topics where they are.
+    estimators : of the plan. Column ``perplexity`` is of the first one or what stands for
+        it in a row, which column ``estimator`` names; the others are columns of their own.
+    features : the paper's names of them, by the contexts of a fit, sorted.
+
+    Returns
+    -------
+    NaN where one side has no figure.
+    """
+    ours = pd.DataFrame([_flat(one, estimators, features) for one in scores])
+    paper = paper.reindex(columns=[*dict.fromkeys([*paper.columns, *_PRINTED])])
+    rows = []
+    for dataset in ours["dataset"].unique():
+        printed = paper[paper["dataset"] == dataset]
+        keys = [*zip(printed["method"], printed["features"], strict=True)]
+        mine = ours[ours["dataset"] == dataset]
+        keys += [key for key in zip(mine["method"], mine["features"], strict=True) if key not in keys]
+        for method, seen in dict.fromkeys(keys):
+            fits = mine[(mine["method"] == method) & (mine["features"] == seen)]
+            there = printed[(printed["method"] == method) & (printed["features"] == seen)]
+            rows.append(_row(dataset, method, seen, fits, there, estimators))
+    return pd.DataFrame(rows)
+
+
+def perplexities(
+    scores: Sequence[Mapping[str, Any]],
+    estimators: Sequence[str],
+    features: Mapping[tuple[str, ...], str] = FEATURES,
+) -> dict[str, dict[tuple[str, str], pd.Series]]:
+    """What claims are judged by: ``{dataset: {(method, features): perplexity by seed}}``, of the arguments of
+    :func:`perplexity_rows`. Fits without one are left out.
+    """
+    flat = pd.DataFrame([_flat(one, estimators, features) for one in scores]).dropna(subset="perplexity")
+    found: dict[str, dict[tuple[str, str], pd.Series]] = {one["title"]: {} for one in scores}
+    for key, fits in flat.groupby(["dataset", "method", "features"], sort=False):
+        dataset, method, seen = (str(one) for one in key)
+        found[dataset][method, seen] = fits.set_index("seed")["perplexity"]
+    return found
+
+
+def _flat(
+    score: Mapping[str, Any], estimators: Sequence[str], features: Mapping[tuple[str, ...], str]
+) -> dict[str, Any]:
+    contexts = tuple(sorted(score["contexts"]))
+    names = ("source", "documents", "method", "seed", "clusters", "topics", "seconds", "threads", "estimator")
+    return {
+        "dataset": score["title"],
+        "features": features.get(contexts, "+".join(("words", *contexts))),
+        **{name: np.nan if score[name] is None else score[name] for name in names},
+        "perplexity": score["perplexity"][score["estimator"]],
+        **{name: score["perplexity"].get(name, np.nan) for name in estimators[1:]},
+    }
+
+
+def _row(
+    dataset: str, method: str, features: str, fits: pd.DataFrame, there: pd.DataFrame, estimators: Sequence[str]
+) -> dict[str, Any]:
+    row: dict[str, Any] = {"dataset": dataset, "method": method, "features": features, "seeds": len(fits)}
+    for name in ("perplexity", *estimators[1:], "clusters", "topics", "seconds"):
+        row |= mean_and_sd(fits[name], name)
+    for name in ("source", "documents", "threads", "estimator"):
+        row[name] = fits[name].iloc[0] if len(fits) else np.nan
+    for name in _PRINTED:
+        row[f"paper_{name}"] = there[name].iloc[0] if len(there) else np.nan
+    return row
+
+
+def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
+    """The table of :func:`perplexity_rows` as text for people."""
+
+    def sizes(clusters: str, topics: str) -> str:
+        return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""
+
+    return pd.DataFrame(
+        [
+            {
+                "dataset": row["dataset"],
+                "method": row["method"],
+                "features": row["features"],
+                "perplexity, paper": number(row["paper_perplexity"], 1),
+                "perplexity, ours": spread(row, "perplexity", 1),
+                "estimator": "" if pd.isna(row["estimator"]) else row["estimator"],
+                **{f"ours, {name}": spread(row, name, 1) for name in estimators[1:]},
+                "(K, M), paper": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
+                "(K, M), ours": sizes(number(row["clusters"]), number(row["topics"])),
+                "seeds": number(row["seeds"]) if row["seeds"] else "",
+                "source": "" if pd.isna(row["source"]) else row["source"],
+                "documents": number(row["documents"]),
+                "seconds": spread(row, "seconds", 1),
+                "cores": number(row["threads"]),
+            }
+            for _, row in table.iterrows()
+        ]
+    )

@@ -1,0 +1,74 @@
+"""The fits behind ICML14 figure 7: letters data of a given size, drawn and clustered again and again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from mc2core.inference.registry import make_engine
+from mc2core.inference.running.loop import fit
+from mc2core.posterior import clustering
+from mc2papers.datasets.simulated import letters
+
+logger = logging.getLogger(__name__)
+
+
+def letters_of_size(
+    n_documents: int,
+    n_tokens: int,
+    *,
+    noise: float,
+    repeats: int,
+    iterations: int,
+    engine: str,
+    settings: Mapping[str, Any],
+    contexts: Mapping[str, Any],
+    threads: int = 1,
+) -> pd.DataFrame:
+    """Draw ``repeats`` corpora, fit each with and without its context, and compare clusters with the truth.
+
+    Parameters
+    ----------
+    n_documents, n_tokens, noise : of :func:`mc2papers.datasets.simulated.letters.simulate`; the repeat is the seed.
+    engine, settings, contexts : of :func:`mc2core.inference.registry.make_engine`; the context is ``number``.
+
+    Returns
+    -------
+    A row for each repeat and each of with and without context: n_documents, n_tokens, with_context, repeat, nmi
+    (of the last sample), clusters, topics, seconds.
+    """
+    rows = []
+    for repeat in range(repeats):
+        corpus, truth = letters.simulate(repeat, n_documents, n_tokens, noise)
+        corpus = corpus.standardised("number")
+        for with_context in (True, False):
+            used = contexts if with_context else {}
+            done = fit(
+                corpus.with_contexts({name: corpus.contexts[name] for name in used}),
+                make_engine(engine, settings, used, threads),
+                iterations=iterations,
+                burn_in=iterations - 1,
+                seed=repeat,
+            )
+            last = done.model.last
+            rows.append(
+                {
+                    "n_documents": n_documents,
+                    "n_tokens": n_tokens,
+                    "with_context": with_context,
+                    "repeat": repeat,
+                    "nmi": clustering.nmi(truth.cluster, last.cluster),
+                    "clusters": last.n_clusters,
+                    "topics": last.n_topics,
+                    "seconds": done.provenance["seconds"],
+                }
+            )
+        logger.info("repeat %d of %d: NMI %.3f with context, %.3f without", repeat + 1, repeats, *_nmi(rows[-2:]))
+    return pd.DataFrame(rows)
+
+
+def _nmi(rows: list[dict[str, Any]]) -> list[float]:
+    return [row["nmi"] for row in rows]

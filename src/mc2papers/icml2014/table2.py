@@ -1,0 +1,87 @@
+"""ICML 2014 table 2: held-out perplexity of the visual words of images, with and without their tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mc2core.base import storage
+from mc2papers.datasets.origins import MC2
+from mc2papers.icml2014.perplexity_rows import NOTES, format_perplexity_table, perplexities, perplexity_rows
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_sources
+from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+FEATURES = {(): "SIFT", ("tag",): "tags+SIFT"}
+#: rows in the order that the paper claims, lowest perplexity first
+ORDER = {("MC2", "tags+SIFT"): "MC2 with tags", ("MC2", "SIFT"): "MC2 without", ("HDP", "SIFT"): "HDP"}
+
+
+def perplexity_table(
+    scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame, estimators: Sequence[str]
+) -> tuple[pd.DataFrame, list[Claim]]:
+    """ICML14 table 2: the rows of :func:`perplexity_rows`, and its claim."""
+    fits = perplexities(scores, estimators, FEATURES)
+    table = perplexity_rows(scores, paper, estimators, FEATURES)
+    return table, [_claim(dataset, fits[dataset]) for dataset in fits]
+
+
+def _claim(dataset: str, fits: Mapping[tuple[str, str], pd.Series]) -> Claim:
+    text = " < ".join(ORDER.values())
+    if absent := [name for key, name in ORDER.items() if key not in fits]:
+        return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
+    numbers = ", ".join(f"{name} {fits[key].mean():,.1f}" for key, name in ORDER.items())
+    leads = [
+        difference(fits[low], fits[high], below=0, digits=1, name=f"{ORDER[low]} less {ORDER[high]}")
+        for low, high in pairwise(ORDER)
+    ]
+    return judge(dataset, text, leads, numbers, favours=MC2)
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    scores = [storage.read_json(path) for path in files["scores"]]
+    estimators = options["estimators"]
+    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
+    return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {
+        "estimators": plan.config["estimators"],
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(("nuswide",)),
+        "lengths": plan.lengths_of(("nuswide",)),
+    }
+
+
+def _caption(options: Options) -> str:
+    return (
+        "Held-out perplexity of the visual words of NUS-WIDE's images (lower is better): ours as mean and sd over "
+        f"{options['n_seeds']} seeds beside the paper's figure. SIFT: visual words alone; tags+SIFT: the tags of the "
+        "training images are the context of their clusters. Tags of held-out images are not read. Estimators: "
+        f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
+        "images have topic proportions of their own (HDP). "
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 2."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, table 2: held-out perplexity of NUS-WIDE's visual words (lower is better)",
+    shows="held-out perplexity",
+    build=_build,
+    caption=_caption,
+    inputs={"scores": "scores"},
+    datasets=("nuswide",),
+    options=_options,
+    notes=NOTES,
+    has_paper=True,
+    has_claims=True,
+)

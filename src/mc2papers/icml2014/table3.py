@@ -1,0 +1,169 @@
+"""ICML 2014 table 3: agreement of clusters with classes as contexts go missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mc2core.base import storage
+from mc2papers.datasets.origins import MC2
+from mc2papers.report.agreement import MEASURES, solutions_with_agreement
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, say_chains, say_sources
+from mc2papers.report.claims import FAILS, Claim, difference, judge, not_computed
+from mc2papers.report.tables import mean_and_sd, number, spread
+from mc2papers.targets import Built, Files, Options, Target
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+KEY = "missing_percent"
+
+
+def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
+    """ICML14 table 3: a row for each share of missing contexts that the paper or we have, in per cent, ascending.
+
+    Below these, without figures of the paper, are those of documents of their own.
+
+    Parameters
+    ----------
+    scores : one for each fit, with ``method``, ``seed``, ``contexts``, ``missing`` (share of the documents without
+        them, 0 if absent), ``clusters``, ``source``, ``title`` and the measures. A fit without contexts has 100 % of
+        them missing: where contexts are declared but every document lacks them, the same chain comes out.
+    paper : columns missing_percent and the measures, as printed.
+
+    Returns
+    -------
+    columns missing_percent, method, dataset, source, seeds, clusters, and for each measure its mean, its sd (n - 1)
+    over seeds, and the paper's figure; NaN where one side has none.
+
+    Raises
+    ------
+    ValueError
+        A fit whose corpus has no labels.
+    """
+    ours = _measured(scores)
+    beside = ours["method"] == OWN_DOCUMENTS
+    about = {"dataset": ours["dataset"][0], "source": ours["source"][0]}
+    return pd.DataFrame([*_rows(ours[~beside], paper, about), *_rows(ours[beside], paper.iloc[:0], about)])
+
+
+def by_share(scores: Sequence[Mapping[str, Any]], measure: str) -> pd.DataFrame:
+    """A measure of MC2 as printed: a row for each seed, a column for each share of missing contexts, ascending."""
+    ours = _measured(scores)
+    return ours[ours["method"] != OWN_DOCUMENTS].pivot(index="seed", columns=KEY, values=measure)
+
+
+def _measured(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row for each fit: share of missing contexts, what it is, its seed, clusters and measures."""
+    rows = []
+    for fit in scores:
+        (values,) = solutions_with_agreement(fit)
+        share = fit.get("missing", 0.0) if fit["contexts"] else 1.0
+        about = {"method": fit["method"], "dataset": fit["title"], "source": fit["source"], "seed": fit["seed"]}
+        measured = {"clusters": values["clusters"], **{name: values[name] for name in MEASURES}}
+        rows.append({KEY: round(100.0 * share, 6)} | about | measured)
+    return pd.DataFrame(rows)
+
+
+def _rows(ours: pd.DataFrame, paper: pd.DataFrame, about: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each share of missing contexts that one of the two has."""
+    for percent in sorted({*ours[KEY], *paper[KEY].astype(float)}):
+        fits, there = ours[ours[KEY] == percent], paper[paper[KEY] == percent]
+        row: dict[str, Any] = {KEY: percent, "method": ours["method"].iloc[0] if len(ours) else "", **about}
+        row |= {"seeds": len(fits), **mean_and_sd(fits["clusters"], "clusters")}
+        for name in MEASURES:
+            row |= mean_and_sd(fits[name], name)
+            row[f"paper_{name}"] = there[name].iloc[0] if len(there) else float("nan")
+        yield row
+
+
+def judge_decay(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> list[Claim]:
+    """What the paper says of its table 3, for each measure of MC2 as printed.
+
+    Contexts gain much: at 0% it is higher than at 100% by at least what the paper prints. It degrades gracefully up to
+    half of them missing: no step to fewer is sure to raise it, and at 50% it is still higher than at 100%.
+    """
+    claims = []
+    printed = {share: paper[paper[KEY] == share].iloc[0] for share in (0, 100)}
+    for name, label in MEASURES.items():
+        values = by_share(scores, name)
+        dataset, shares = scores[0]["title"], [*values.columns.to_numpy(float)]
+        wanted = float(printed[0][name]) - float(printed[100][name])
+        texts = f"{label} gains {wanted:.3f} by contexts, as printed", f"{label} degrades gracefully up to 50% missing"
+        if not {0.0, 50.0, 100.0} <= set(shares):
+            claims += [not_computed(dataset, text, "no fits at 0%, 50% and 100%") for text in texts]
+            continue
+        numbers = ", ".join(f"{values[share].mean():.3f} at {share:.0f}%" for share in shares)
+        gain = difference(values[0.0], values[100.0], above=wanted, digits=3, name="gain")
+        left = difference(values[50.0], values[100.0], above=0, digits=3, name="50% ahead of 100%")
+        rises = [
+            difference(values[few], values[more], below=0, digits=3, name=f"rise from {more:.0f}% to {few:.0f}%")
+            for more, few in pairwise(share for share in shares if share <= 50)
+        ]
+        against = [one for one in rises if one.verdict == FAILS]
+        claims.append(judge(dataset, texts[0], [gain], numbers, favours=MC2))
+        claims.append(judge(dataset, texts[1], [left, *against], numbers, favours=MC2))
+    return claims
+
+
+def format_table(table: pd.DataFrame, label: str = "contexts missing", key: str = KEY) -> pd.DataFrame:
+    """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
+    rows = []
+    for _, row in table.iterrows():
+        shown = {label: f"{row[key]:.0f}%", "method": row["method"]}
+        for name, measure in MEASURES.items():
+            shown |= {f"{measure}, paper": number(row[f"paper_{name}"], 3), f"{measure}, ours": spread(row, name, 3)}
+        rows.append(shown | {"K, ours": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))})
+    return pd.DataFrame(rows)
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    scores = [storage.read_json(path) for path in files["scores"]]
+    paper = pd.read_csv(files["paper"][0])
+    table = agreement_table(scores, paper)
+    return Built(table, shown=format_table(table), claims=judge_decay(scores, paper))
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(("nuswide",)),
+        "lengths": plan.lengths_of(("nuswide",)),
+    }
+
+
+def _caption(options: Options) -> str:
+    return (
+        "Agreement of MC2's clusters with the classes of NUS-WIDE's images (1 is perfect) when the tags of a share of "
+        f"the images are missing: ours as mean and sd over {options['n_seeds']} seeds beside the paper's figure. Which "
+        "images lack their tags is drawn with the seed of the fit, and those of a smaller share are among those of a "
+        "larger one. At 100% stands the fit without tags: leaving out the tags of all images draws the same chain. "
+        "A gain is judged by the printed one. Decay counts as graceful for a measure that no step up to 50% is sure to "
+        "raise and that is still higher at 50% than at 100%; both are our reading. "
+        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
+    )
+
+
+TARGET = Target(
+    title="ICML 2014, table 3: agreement with classes as contexts go missing (higher is better)",
+    shows="missing contexts",
+    build=_build,
+    caption=_caption,
+    inputs={"scores": "scores"},
+    datasets=("nuswide",),
+    options=_options,
+    notes=(
+        "Ours: mean ± sd over seeds, of the clusters of the last sample; K is their number.",
+        ABOUT_OWN_DOCUMENTS,
+        "The paper prints one run on real images: compare how the columns fall, not their levels. Empty cells: not "
+        "printed there, or not fitted here.",
+        "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",
+    ),
+    has_paper=True,
+    has_claims=True,
+)

@@ -1,0 +1,204 @@
+"""How near clusters are to the truth after so many seconds, and how much sooner than a baseline (NIPS12 section 4.2).
+
+Curves are traces of fits with ``vi_bits`` in each row: variation of information between the labels and the clusters
+after that sweep. Seconds are those of the engine, start included, without compilation and without scoring.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed, of_order
+from mc2papers.report.tables import mean_sd
+
+BASELINE = "baseline"
+#: the paper's method, for which it prints figures, and ours: both have hashed proposals
+FASTEX, BALANCED = HASHED = ("FastEx", "FastEx, balanced (ours)")
+NEIGHBOURS = "FastEx, neighbours (ours)"
+EXACT = "exact (collapsed Gibbs)"
+#: methods whose claims are judged
+JUDGED = (*HASHED, NEIGHBOURS)
+#: settings of the paper's method; that it proposes from the bound is section 3.4, the bound's probability remark 5
+AS_PRINTED = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
+#: length of its signatures "unless stated otherwise" (section 4.1)
+BITS = 32
+#: a VI counts as reached when it is no more than this factor above
+WITHIN = 1.01
+_ALLOWED = "less the baseline's and 1%"
+SOONER = 10.0
+
+
+def read_curves(
+    traces: Sequence[str | os.PathLike[str]],
+    corpora: Sequence[str | os.PathLike[str]],
+    runs: Mapping[str, Mapping[str, Any]],
+) -> pd.DataFrame:
+    """One long table of all curves.
+
+    Parameters
+    ----------
+    traces : files ``.../<run>/<seed>/trace.tsv``.
+    corpora : folders ``.../<dataset>`` with a source.json (:func:`mc2papers.datasets.catalogue.prepare`).
+    runs : of :func:`mc2papers.plan.read_experiments`.
+
+    Returns
+    -------
+    Columns dataset (its title), source, documents, words, method, clusters, bits, seed, iteration, seconds, vi_bits,
+    in_use (clusters with documents after the sweep), accepted (moves to another cluster, for each document).
+    """
+    sources = {Path(folder).name: storage.read_json(Path(folder) / "source.json") for folder in corpora}
+    parts = []
+    for path in map(Path, traces):
+        run = runs[path.parts[-3]]
+        about, settings = sources[run["dataset"]], run["fit"]["settings"]
+        trace = pd.read_csv(path, sep="\t")
+        named = pd.DataFrame(
+            {
+                "dataset": about["title"],
+                "source": about["source"],
+                "documents": about["train_documents"],
+                "words": about["words"],
+                "method": run["method"],
+                "clusters": settings["n_clusters"],
+                "bits": settings["bits"],
+                "seed": int(path.parts[-2]),
+            },
+            index=trace.index,
+        )
+        named = named.join(trace[["iteration", "seconds", "vi_bits"]])
+        parts.append(named.assign(in_use=trace["clusters"], accepted=trace.get("accepted", np.nan)))
+    return pd.concat(parts, ignore_index=True)
+
+
+def seconds_to(curve: pd.DataFrame, vi_bits: float) -> float:
+    """Seconds after which a curve is first at most ``vi_bits``; NaN if it never is."""
+    there = curve.loc[curve["vi_bits"] <= vi_bits, "seconds"]
+    return float(there.iloc[0]) if len(there) else np.nan
+
+
+def compare(curves: pd.DataFrame) -> pd.DataFrame:
+    """Each fit against the baseline of its dataset and seed, all at their ``bits``.
+
+    Returns
+    -------
+    A row for each dataset, method, bits and seed: what curves say of them, sweeps, seconds, vi_bits, in_use (last
+    ones), seconds_to_baseline and speedup, NaN where the notes of this module say so.
+    """
+    rows = []
+    for (dataset, seed), here in curves.groupby(["dataset", "seed"], sort=False):
+        rival = here[here["method"] == BASELINE]
+        target = np.nan
+        if len(rival) and rival["vi_bits"].iloc[-1] * WITHIN < rival["vi_bits"].iloc[0]:
+            target = rival["vi_bits"].iloc[-1] * WITHIN
+        needed = seconds_to(rival, target)
+        for (method, bits), curve in here.groupby(["method", "bits"], sort=False):
+            last = curve.iloc[-1]
+            arrived = seconds_to(curve, target)
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "method": method,
+                    "bits": bits,
+                    "seed": seed,
+                    **{name: last[name] for name in ("source", "documents", "words", "clusters")},
+                    "sweeps": last["iteration"],
+                    "seconds": last["seconds"],
+                    "vi_bits": last["vi_bits"],
+                    "in_use": last["in_use"],
+                    "seconds_to_baseline": arrived,
+                    "speedup": needed / arrived,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
+    """Two claims on one method, over seeds.
+
+    The method ends no farther from the truth than the baseline, and reaches the baseline's VI sooner by the order of
+    ``times``. A fit that does not get there is 0 times sooner. ``fits`` is the table of :func:`compare`; not computed
+    where a side is missing or the baseline gains nothing.
+    """
+    here = fits[fits["dataset"] == dataset].set_index("seed")
+    ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
+    name = f"{method}: " if method != FASTEX else ""
+    quality, speed = (
+        f"{name}as good as the baseline in the end",
+        (f"{name}of the order of {times:g} times sooner at the baseline's VI"),
+    )
+    if ours.empty or rival.empty:
+        return [not_computed(dataset, text, "no fit") for text in (quality, speed)]
+    numbers = f"VI {mean_sd(ours['vi_bits'], 2)}, baseline {mean_sd(rival['vi_bits'], 2)} bits"
+    gained = rival.index[rival["seconds_to_baseline"].notna()]
+    if gained.empty:
+        idle = "the baseline ends no better than after its first sweep"
+        return [not_computed(dataset, quality, f"{numbers}: {idle}"), not_computed(dataset, speed, idle)]
+    allowed = rival["vi_bits"] * WITHIN
+    reached = ours["speedup"].reindex(gained)
+    missing = f"{reached.isna().sum()} of {len(gained)} fits do not reach that VI" if reached.isna().any() else ""
+    return [
+        judge(dataset, quality, [difference(ours["vi_bits"], allowed, below=0, digits=2, name=_ALLOWED)], numbers),
+        judge(dataset, speed, [mean_of("times", reached.fillna(0.0), above=of_order(times), digits=1)], missing),
+    ]
+
+
+def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, enough: int = 64) -> Claim:
+    """The claim that signatures longer than ``enough`` bits gain nothing: their last VI is not lower by over 1%.
+
+    Chains that all end with one cluster tell nothing of it.
+    """
+    here = fits[(fits["dataset"] == dataset) & (fits["method"] == method)]
+    last = here.pivot(index="seed", columns="bits", values="vi_bits")
+    text, longer = f"no gain past {enough} bits", [bits for bits in last.columns.to_numpy(int) if bits > enough]
+    if enough not in last or not longer:
+        return not_computed(dataset, text, f"no fit with {enough} bits and with more")
+    numbers = "VI at " + ", ".join(f"{bits} bits {last[bits].mean():.2f}" for bits in last)
+    if (here["in_use"] == 1).all():
+        return not_computed(dataset, text, f"{numbers}: all documents are in one cluster at the end of every fit")
+    gains = [
+        difference(last[enough], last[bits] * WITHIN, below=0, digits=2, name=f"gain at {bits} bits beyond 1%")
+        for bits in longer
+    ]
+    return judge(dataset, text, gains, numbers)
+
+
+def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX) -> list[Claim]:
+    """The claims that more bits converge sooner and accept more: at the most bits against the least.
+
+    Sooner is by the mean VI over the seconds that all chains of a seed have; acceptance is that of the first half of a
+    chain's sweeps, in which it converges. Not computed as in :func:`judge_bits`.
+    """
+    here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
+    few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
+    texts = f"{many} bits converge sooner than {few}", f"{many} bits accept more moves than {few}"
+    why = "no fits with fewer and more bits" if few == many else ""
+    if not why and (here.groupby(["bits", "seed"])["in_use"].last() == 1).all():
+        why = "all documents are in one cluster at the end of every fit"
+    if why:
+        return [not_computed(dataset, text, why) for text in texts]
+    rows = []
+    for seed, chains in here[here["bits"].isin([few, many])].groupby("seed"):
+        until = chains.groupby("bits")["seconds"].max().min()
+        for bits, one in chains.groupby("bits"):
+            level = np.interp(np.linspace(0.0, until, 101)[1:], one["seconds"], one["vi_bits"]).mean()
+            accepted = one["accepted"].iloc[: max(len(one) // 2, 1)].mean()
+            rows.append({"seed": seed, "bits": bits, "level": level, "accepted": accepted})
+    wide = pd.DataFrame(rows).pivot(index="seed", columns="bits")
+    sooner = difference(wide["level", many], wide["level", few], below=0, digits=2, name="mean VI on the way")
+    more = difference(wide["accepted", many], wide["accepted", few], above=0, digits=3, name="accepted a document")
+    return [judge(dataset, texts[0], [sooner]), judge(dataset, texts[1], [more])]
+
+
+# -- NIPS12 table 2 ------------------------------------------------------------------------------------------------
+
+
+def usual(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows (of curves or fits) where the paper's method has :data:`BITS`, and all those of other methods."""
+    return rows[(rows["method"] != FASTEX) | (rows["bits"] == BITS)]

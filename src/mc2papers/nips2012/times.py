@@ -1,0 +1,83 @@
+"""Microseconds a document that FastEx takes, by number of clusters and bits (NIPS12 table 1)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.compute import streams
+from mc2core.inference.fastex.engine import FIT_PROJECTION_AFTER
+from mc2core.inference.fastex.hashed.sweep import propose_all
+from mc2core.inference.registry import make_engine
+from mc2core.inference.running.loop import fit
+from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate
+from mc2papers.nips2012.convergence import AS_PRINTED, BALANCED, EXACT, FASTEX, NEIGHBOURS
+from mc2papers.nips2012.table1 import PROPOSAL, TOTAL
+
+logger = logging.getLogger(__name__)
+_MORE_SWEEPS = 3
+_Cell = tuple[str, int, dict[str, Any]]  # method, bits, settings
+
+
+def _seconds_of_proposals(state: Any, repeats: int) -> float:
+    """Median seconds of proposals for all documents of a FastEx state; a first call compiles and does not count."""
+    proposed = np.zeros(len(state.cluster), np.int32)
+    seconds = []
+    for repeat in range(1 + repeats):
+        started = time.perf_counter()
+        propose_all(
+            streams.key(0, "timed proposals", repeat), state.documents, state.clusters, state.constants, proposed
+        )
+        seconds.append(time.perf_counter() - started)
+    return float(np.median(seconds[1:]))
+
+
+def time_documents(
+    settings: Mapping[str, Any],
+    n_clusters: Sequence[int],
+    bits: Sequence[int],
+    n_documents: int,
+    n_words: int,
+    sweeps: int,
+    more_clusters: Sequence[int] = (),
+    n_seeds: int = 1,
+) -> pd.DataFrame:
+    """Time every K with every length of signature, as printed; beside them ours (the longest) and exact scoring.
+
+    ``settings`` of the engine hold for all cells, but for those that the grid sets. ``sweeps`` of each chain, at least
+    5: the first after which the projection stays as it is. ``more_clusters``: further K, at which nothing is hashed,
+    with three sweeps over as many documents or twice as many as clusters, whichever is more. Where claims are about it,
+    hashing and exact scoring at ``n_clusters``, a chain is timed for each of ``n_seeds``. Returns the columns part,
+    method, clusters, bits (0 where nothing is hashed), seed and microseconds_per_document.
+    """
+    rows = []
+    hashed: list[_Cell] = [(FASTEX, b, {"proposal": "hash", "bits": b, **AS_PRINTED}) for b in bits]
+    hashed.append((BALANCED, max(bits), {"proposal": "hash", "bits": max(bits)}))
+    others: list[_Cell] = [
+        (NEIGHBOURS, 0, {"proposal": "neighbours", "exact_sweeps": []}),
+        (EXACT, 0, {"proposal": "exact"}),
+    ]
+    grid = [(k, n_documents, sweeps, hashed + others) for k in n_clusters]
+    grid += [(k, max(n_documents, 2 * k), _MORE_SWEEPS, others) for k in more_clusters]
+    for k, size, iterations, cells in grid:
+        corpus = simulate(Encyclopaedia(k, size, n_words), seed=0)
+        for method, b, own in cells:
+            engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
+            # claims are about what is hashed, and about exact scores on the same grid
+            for seed in range(n_seeds if b or (method == EXACT and k in n_clusters) else 1):
+                done = fit(corpus, engine, iterations=iterations, seed=seed)
+                seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
+                fits = FIT_PROJECTION_AFTER if b else ()
+                parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
+                if b:
+                    parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
+                for part, seconds in parts.items():
+                    rows.append((part, method, k, b, seed, seconds / size * 1e6))
+                    logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-1])
+    table = pd.DataFrame(rows, columns=["part", "method", "clusters", "bits", "seed", "microseconds_per_document"])
+    return table.sort_values("part", kind="stable", ignore_index=True)

@@ -1,0 +1,152 @@
+"""Four measures of agreement with classes, for every method, with their spread (ICML14 figure 5)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mc2papers.datasets.origins import MC2
+from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.tables import mean_sd
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MEASURES = {"purity": "purity", "nmi": "NMI", "rand_index": "Rand index", "f_score": "F-score"}
+_OURS = ("MC2", "tag")
+#: a lead in purity or NMI that counts as the paper's "wide margin"; the number is ours
+WIDE = {"purity": 0.05, "nmi": 0.05}
+
+
+def solutions_with_agreement(fit: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The clusterings of a file of scores; ValueError where its corpus has no label for each document."""
+    from mc2core.posterior.scores import solutions_of  # half a second to load, for jobs that read no scores
+
+    solutions = list(solutions_of(fit))
+    if any("purity" not in solution for solution in solutions):
+        raise ValueError(f"run {fit['run']!r} has no agreement: each document of its corpus needs one label")
+    return solutions
+
+
+def summarise(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row for each method (with the contexts it saw) and measure: mean, sd (n - 1), min, max over its clusterings.
+
+    Parameters
+    ----------
+    scores : of fits, with ``method``, ``seed``, ``contexts``, ``source``, ``converged`` (by solution) and the
+        clusterings of :func:`mc2core.posterior.scores.solutions_of`.
+
+    Returns
+    -------
+    columns method, contexts ("tag", "" for none), measure, mean, sd (0 for one clustering), min, max, clusterings,
+    clusters (mean number), not_converged (clusterings whose method did not come to rest), source; methods and measures
+    in the order in which they come.
+
+    Raises
+    ------
+    ValueError
+        A fit whose corpus has no labels.
+    """
+    rows = []
+    for fit in scores:
+        for solution in solutions_with_agreement(fit):
+            rest = fit.get("converged", {}).get(solution.get("solution"), True)
+            rows += [
+                {
+                    "method": fit["method"],
+                    "contexts": "+".join(fit["contexts"]),
+                    "measure": measure,
+                    "value": solution[measure],
+                    "clusters": solution["clusters"],
+                    "not_converged": int(not rest),
+                    "source": fit["source"],
+                }
+                for measure in MEASURES
+            ]
+    grouped = pd.DataFrame(rows).groupby(["method", "contexts", "measure"], sort=False)
+    table = grouped.agg(
+        mean=("value", "mean"), sd=("value", "std"), min=("value", "min"), max=("value", "max"),
+        clusterings=("value", "size"), clusters=("clusters", "mean"), not_converged=("not_converged", "sum"),
+        source=("source", "first"),
+    )  # fmt: skip
+    return table.fillna({"sd": 0.0}).reset_index()
+
+
+def claims(scores: Sequence[Mapping[str, Any]], dataset: str) -> list[Claim]:
+    """The paper's claims for each measure: MC2 with tags is ahead of every method that the paper knows, in those of
+    WIDE by a wide margin.
+
+    A method's value for a seed is the mean of its clusterings (numbers of clusters).
+    """
+    known = pd.DataFrame(
+        [
+            {"method": fit["method"], "contexts": "+".join(fit["contexts"]), "seed": fit["seed"]}
+            | {measure: solution[measure] for measure in MEASURES}
+            for fit in scores
+            if fit["method"] != OWN_DOCUMENTS
+            for solution in solutions_with_agreement(fit)
+        ]
+    )
+    values: dict[Any, pd.DataFrame] = {
+        key: here.groupby("seed")[list(MEASURES)].mean()
+        for key, here in known.groupby(["method", "contexts"], sort=False)
+    }
+    rivals, judged = {key: one for key, one in values.items() if key != _OURS}, []
+    for measure, label in MEASURES.items():
+        margins = {0.0: f"MC2 with tags best in {label}"}
+        if measure in WIDE:
+            margins[WIDE[measure]] = f"MC2 with tags ahead in {label} by a wide margin ({WIDE[measure]:g}, ours)"
+        if _OURS not in values or not rivals:
+            why = "no fit of MC2 with tags" if _OURS not in values else "no other method"
+            judged += [not_computed(dataset, text, why) for text in margins.values()]
+            continue
+        own = values[_OURS][measure]
+        best = max(rivals, key=lambda key: rivals[key][measure].mean())
+        numbers = f"{mean_sd(own, 3)} against {mean_sd(rivals[best][measure], 3)} of {_name(*best)}"
+        for margin, text in margins.items():
+            leads = [
+                difference(own, one[measure], above=margin, digits=3, name=f"lead over {_name(*key)}")
+                for key, one in rivals.items()
+            ]
+            judged.append(judge(dataset, text, leads, numbers, favours=MC2))
+    return judged
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """A panel for each measure, a line for each method: mean, one sd (thick), smallest to largest (thin).
+
+    MC2 and documents of their own have a colour and a marker each, all others share theirs.
+    """
+    from mc2papers.report import style
+
+    methods = points.drop_duplicates(["method", "contexts"]).reset_index(drop=True)
+    figure = style.new_figure(7.2, 0.9 + 0.27 * len(methods))
+    panels = figure.subplots(1, len(MEASURES), sharey=True)
+    for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
+        here = points[points["measure"] == measure].reset_index(drop=True)
+        for place, row in here.iterrows():
+            look = {"MC2": 1, OWN_DOCUMENTS: 2}.get(row["method"], 0)
+            colour = style.COLOURS[look]
+            ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
+            reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
+            ax.plot(reach, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
+            ax.plot(row["mean"], place, color=colour, marker=style.MARKERS[look])
+        ax.set(title=label, xlim=(0.0, 1.05), xticks=(0.0, 0.5, 1.0))
+        ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
+    names = [
+        textwrap.fill(f"{_name(row['method'], row['contexts'])} (K {row['clusters']:.0f})", 24)
+        for _, row in methods.iterrows()
+    ]
+    panels[0].set_yticks(range(len(methods)), names)
+    panels[0].set_ylim(len(methods) - 0.5, -0.5)
+    sources = set(points["source"]) - {"real"}
+    style.mark_source(figure, f"{' and '.join(sorted(sources))} data" if sources else "")
+    return figure
+
+
+def _name(method: str, contexts: str) -> str:
+    return f"{method}, {contexts}s" if contexts else method

@@ -1,0 +1,46 @@
+"""Phrases that several captions share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from mc2papers.datasets.origins import ORIGINS, data_of
+
+#: what tables call ``document_concentration="learn"``, a row beside those that the papers have
+OWN_DOCUMENTS = "Documents of their own (ours)"
+ABOUT_OWN_DOCUMENTS = (
+    f'"{OWN_DOCUMENTS}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
+    "its cluster's. It stands beside; what the paper claims is judged without it."
+)
+
+
+def say_names(names: Iterable[str]) -> str:
+    """ "NIPS and NUS-WIDE"; ``names`` are those of the plan."""
+    return " and ".join(ORIGINS[name].title for name in names)
+
+
+def say_source(name: str, corpus: Mapping[str, Any]) -> str:
+    """ "W100: simulated (mixture of multinomials), 0.01 of the paper's size"; ``corpus`` is its entry in the plan."""
+    scale = f", {corpus['scale']} of the paper's size" if corpus["source"] == "simulated" and "scale" in corpus else ""
+    return f"{ORIGINS[name].title}: {data_of(name, corpus).label}{scale}"
+
+
+def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
+    """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the plan for each dataset."""
+    names: dict[str, list[str]] = {}
+    for name, one in lengths.items():
+        names.setdefault(f"{one['iterations']} sweeps, {one['burn_in']} of them burn-in", []).append(name)
+    sweeps = [length if len(names) == 1 else f"{length} ({say_names(on)})" for length, on in names.items()]
+    return (
+        f"MC2 and HDP are sampled by collapsed Gibbs in {', '.join(sweeps)}; the paper's 500 sweeps after 100 of "
+        "burn-in are those of config/paper.yaml."
+    )
+
+
+def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:
+    """A sentence for each corpus, and one more where some are drawn from the model that claims favour."""
+    said = [f"{say_source(name, corpus)}." for name, corpus in corpora.items()]
+    if favoured and any(data_of(name, corpus).owner == favoured for name, corpus in corpora.items()):
+        said.append(f"Data drawn from {favoured} say nothing of claims in favour of {favoured}.")
+    return " ".join(said)

@@ -1,0 +1,202 @@
+"""Claims of the papers, and the one place where numbers become a verdict on them.
+
+A claim is a few statistics that it wants on one side of a bound each. A statistic is taken once for each seed (two
+methods compared are paired: same seed, same split), and its interval over the seeds decides: wholly on the claim's
+side, wholly on the other, or neither.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.base.checks import nearest
+from mc2papers.datasets.origins import Data
+
+HOLDS, FAILS, OPEN, ABSENT, CIRCULAR = (
+    "holds", "does not hold", "cannot be told", "not computed", "says nothing here",
+)  # fmt: skip
+#: what can be said of a claim, and of several
+VERDICTS = {HOLDS: "hold", FAILS: "do not hold", OPEN: OPEN, ABSENT: ABSENT, CIRCULAR: "say nothing here"}
+#: half an order of magnitude, by which ratios of times are judged
+ORDER = 10**0.5
+#: of every interval
+LEVEL = 0.95
+COLUMNS = ("dataset", "data", "claim", "verdict", "numbers")
+#: for captions and notes, of every target with claims
+RULE = (
+    f"A claim holds, or does not, where the {LEVEL:.0%} interval of each number that it is about lies wholly on one "
+    "side: Student's t over seeds (of 3 seeds: 4.3 standard errors to each side), of differences where methods are "
+    "compared, paired by seed; of shares of fits, Clopper and Pearson's. Else it cannot be told. It says nothing here "
+    "where the data were drawn from the model that it favours."
+)
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number that a claim wants on one side of a bound, by how far it is there.
+
+    least, most : ends of the interval of its lead, its distance from the bound, positive on the claim's side; NaN where
+        one value leaves no spread to tell.
+    said : the number and its interval in words.
+    """
+
+    least: float
+    most: float
+    said: str
+
+    @property
+    def verdict(self) -> str:
+        """HOLDS, FAILS or OPEN."""
+        return HOLDS if self.least > 0 else FAILS if self.most < 0 else OPEN
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Sorts first what speaks against the claim, then what cannot be told, and of these the least lead."""
+        return (FAILS, OPEN, HOLDS).index(self.verdict), -np.inf if np.isnan(self.least) else self.least
+
+
+def mean_of(
+    name: str,
+    values: Any,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    digits: int,
+    over: str = "seeds",
+    is_difference: bool = False,
+) -> Statistic:
+    """The mean of a statistic over repeats, with Student's t interval, wanted ``above`` or ``below`` a bound.
+
+    Parameters
+    ----------
+    values : (n,) float, one for each repeat
+    over : what the repeats are
+    is_difference : whether it is shown with its sign
+    """
+    values = np.asarray(values, np.float64)
+    mean, reach, n = float(values.mean()), np.nan, len(values)
+    if n > 1:
+        from scipy import stats  # half a second to load, and every job imports this module
+
+        reach = float(stats.t.ppf((1 + LEVEL) / 2, n - 1) * values.std(ddof=1) / np.sqrt(n))
+    sign = "+" if is_difference else ""
+
+    def shown(value: float) -> str:
+        return f"{round(value, digits) + 0.0:{sign},.{digits}f}"  # + 0.0: no "-0.0"
+
+    interval = f"{LEVEL:.0%} {shown(mean - reach)} to {shown(mean + reach)}, {n} {over}"
+    said = f"{name} {shown(mean)} ({interval if n > 1 else f'one of the {over} only, no interval'})"
+    if below is not None:
+        return Statistic(below - mean - reach, below - mean + reach, said)
+    if above is None:
+        raise ValueError(f"{name}: a bound is needed, above or below")
+    return Statistic(mean - reach - above, mean + reach - above, said)
+
+
+def difference(
+    first: pd.Series,
+    second: pd.Series,
+    *,
+    above: float | None = None,
+    below: float | None = None,
+    digits: int,
+    over: str = "seeds",
+    name: str = "difference",
+) -> Statistic:
+    """``first`` less ``second``, paired by their index (the seed), of which both have; ValueError where none is."""
+    paired = (first - second).dropna()
+    if paired.empty:
+        raise ValueError(f"{name}: no two values are of the same of the {over}")
+    return mean_of(name, paired, above=above, below=below, digits=digits, over=over, is_difference=True)
+
+
+def of_order(times: float) -> float:
+    """The least ratio of times that is of the order of a printed one: half an order of magnitude below, but a gain.
+
+    Machines, sizes and implementations differ from the papers', so that the digits of such a ratio say nothing.
+    """
+    return max(1.0, times / ORDER)
+
+
+def share_of(name: str, happened: Sequence[bool], *, above: float = 0.5, over: str = "fits") -> Statistic:
+    """Share of repeats in which something happened, with Clopper and Pearson's interval; wanted ``above`` a share."""
+    from scipy.stats import beta
+
+    n, k = len(happened), int(sum(happened))
+    low = float(beta.ppf((1 - LEVEL) / 2, k, n - k + 1)) if k else 0.0
+    high = float(beta.ppf((1 + LEVEL) / 2, k + 1, n - k)) if k < n else 1.0
+    return Statistic(low - above, high - above, f"{name} {k} of {n} {over} ({LEVEL:.0%} {low:.0%} to {high:.0%})")
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is said of a dataset, and what our numbers say of that. Made by :func:`judge` and its like.
+
+    dataset : its title
+    text : the claim
+    verdict : one of VERDICTS
+    numbers : those that decide
+    favours : the model that it is in favour of, "" for none: data drawn from that model say nothing of it
+    data : what the dataset is; filled in by :func:`on_data`
+    """
+
+    dataset: str
+    text: str
+    verdict: str
+    numbers: str
+    favours: str = ""
+    data: str = ""
+
+
+def judge(dataset: str, text: str, statistics: Sequence[Statistic], numbers: str = "", favours: str = "") -> Claim:
+    """The verdict on a claim that wants each of its statistics on its side.
+
+    It holds where all do so, and does not where one does not. The numbers end with the statistic that decides: the
+    surest against, or the one that can be told least, or the nearest.
+    """
+    weakest = min(statistics, key=lambda one: one.order)
+    return Claim(dataset, text, weakest.verdict, f"{numbers}{': ' if numbers else ''}{weakest.said}", favours)
+
+
+def not_computed(dataset: str, text: str, why: str) -> Claim:
+    """A claim on something that was not computed."""
+    return Claim(dataset, text, ABSENT, why)
+
+
+def on_data(claims: Sequence[Claim], data: Mapping[str, Data]) -> list[Claim]:
+    """The claims with what their data are; those that favour the model which drew the data say nothing.
+
+    data : by title of the dataset. ValueError for a claim on another one.
+    """
+    known = []
+    for one in claims:
+        if one.dataset not in data:
+            hint = nearest(one.dataset, data)
+            raise ValueError(f"the claim {one.text!r} is on {one.dataset!r}, which its target does not name{hint}")
+        of = data[one.dataset]
+        if of.owner and of.owner == one.favours and one.verdict != ABSENT:
+            why = f"the data were drawn from {of.owner}, which the claim favours"
+            one = replace(one, verdict=CIRCULAR, numbers=f"{why}; {one.numbers}")
+        known.append(replace(one, data=of.label))
+    return known
+
+
+def claims_table(claims: Sequence[Claim]) -> pd.DataFrame:
+    """The COLUMNS of claims whose data are known."""
+    rows = [(one.dataset, one.data, one.text, one.verdict, one.numbers) for one in claims]
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def write_claims(path: str | os.PathLike[str], target: str, claims: Sequence[Claim]) -> None:
+    """Write the claims of a target as CSV; its name comes first."""
+    table = claims_table(claims)
+    table.insert(0, "target", target)
+    with storage.replacing(path) as stream:
+        table.to_csv(stream, index=False)

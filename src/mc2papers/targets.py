@@ -1,0 +1,175 @@
+"""The registry of tables and figures: each is one module with one contract, found by its name.
+
+A module ``mc2papers.<paper>.<item>`` whose item is ``table`` or ``figure`` with a number, or ``running_time``
+(a table that UAI16 has in its text), and which has a ``TARGET``, is the target ``<paper>_<item>``: the workflow makes
+its rule, its report entry and its claims from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import pkgutil
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from mc2papers.plan import Plan
+    from mc2papers.report.claims import Claim
+
+#: packages of targets, and what the report calls them, in its order
+PAPERS = {
+    "icml2014": "ICML 2014",
+    "uai2016": "UAI 2016",
+    "nips2012": "NIPS 2012",
+    "labelled": "Real labelled corpora (ours)",
+}
+_ITEM = re.compile(r"(table|figure)[0-9]+|running_time")
+
+#: paths by the names of ``Target.inputs``; "paper" is the table of printed figures
+Files = Mapping[str, Sequence[str]]
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a target is made of.
+
+    Attributes
+    ----------
+    data : the numbers, as the CSV holds them; for a figure, what is drawn
+    shown : of a table, the cells as text for people
+    figure : of a figure, the picture; a text is one drawn beforehand, as SVG
+    claims : what the numbers say of what the paper claims
+    """
+
+    data: pd.DataFrame
+    shown: pd.DataFrame | None = None
+    figure: Figure | str | None = None
+    claims: Sequence[Claim] = ()
+
+
+def no_options(plan: Plan, target: str) -> dict[str, Any]:
+    """A target that reads nothing of the plan."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The contract of a table or figure. Modules are imported by every job: ``build`` imports what is slow to load.
+
+    Attributes
+    ----------
+    title : of a table's files; also what a job says it makes
+    shows : two to four words for the report's list
+    build : ``build(files, options) -> Built``
+    caption : ``caption(options)``: reStructuredText for the report
+    inputs : name in ``files``: kind of file (:data:`mc2papers.inputs.KINDS`)
+    datasets : any one of them is enough; none: the target needs no data of the plan
+    draws : what it draws itself, whatever the plan says, of :data:`mc2papers.datasets.origins.ORIGINS`
+    options : ``options(plan, name)``: what ``build`` and ``caption`` need to know of the plan, as JSON-able values
+    notes : lines below a table
+    has_paper : whether ``workflow/paper/<name>.csv`` holds printed figures; it is "paper" in ``files``
+    has_claims : whether the numbers are held against what the paper claims
+    memory_mb : of the job
+    name : filled in by the registry
+    """
+
+    title: str
+    shows: str
+    build: Callable[[Files, Options], Built]
+    caption: Callable[[Options], str]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    datasets: tuple[str, ...] = ()
+    draws: tuple[str, ...] = ()
+    options: Callable[[Plan, str], dict[str, Any]] = no_options
+    notes: tuple[str, ...] = ()
+    has_paper: bool = False
+    has_claims: bool = False
+    memory_mb: int = 500
+    name: str = ""
+
+    @property
+    def paper(self) -> str:
+        """Its package, of PAPERS."""
+        return self.name.partition("_")[0]
+
+    @property
+    def item(self) -> str:
+        """ "table 1"."""
+        return re.sub(r"([0-9]+)", r" \1", self.name.partition("_")[2]).replace("_", " ")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it is a table; else it is a figure."""
+        return not self.item.startswith("figure")
+
+    @property
+    def module(self) -> str:
+        """Where it is defined."""
+        return f"{__package__}.{self.name.replace('_', '.', 1)}"
+
+    def sources(self, plan: Plan) -> dict[str, dict[str, str]]:
+        """What the plan says of the data that its claims may be on: ``source`` and ``drawn_from`` by dataset."""
+        said = ("source", "drawn_from")
+        chosen = plan.corpora_of(self.datasets).items()
+        known = {name: {key: entry[key] for key in said if key in entry} for name, entry in chosen}
+        return known | {name: {"source": "simulated"} for name in self.draws}
+
+    def outputs(self, folder: str = "results") -> dict[str, str]:
+        """Files it makes by their suffix, and "claims"; the first is the one the report shows."""
+        stem = f"{folder}/{self.paper}/{self.name}"
+        kinds = ("html", "csv", "md", "tex") if self.is_table else ("png", "pdf", "csv")
+        files = {kind: f"{stem}.{kind}" for kind in kinds}
+        return files | ({"claims": f"{stem}_claims.csv"} if self.has_claims else {})
+
+
+@functools.cache
+def registry() -> dict[str, Target]:
+    """All targets by name, papers in the order of PAPERS. ValueError for an item without a contract."""
+    found = {}
+    for paper in PAPERS:
+        package = importlib.import_module(f"{__package__}.{paper}")
+        items = [one.name for one in pkgutil.iter_modules(package.__path__) if _ITEM.fullmatch(one.name)]
+        for item in items:
+            module = importlib.import_module(f"{package.__name__}.{item}")
+            if not isinstance(getattr(module, "TARGET", None), Target):
+                raise ValueError(f"{module.__name__} has no TARGET")
+            found[f"{paper}_{item}"] = replace(module.TARGET, name=f"{paper}_{item}")
+    return found
+
+
+def make(
+    name: str, files: Files, options: Options, sources: Mapping[str, Mapping[str, Any]], stem: str | os.PathLike[str]
+) -> None:
+    """Build a target and write its files, each whole or not at all: ``stem``.csv and so on, ``stem``_claims.csv.
+
+    sources : of :meth:`Target.sources`. ValueError for a claim on none of them.
+    """
+    from mc2papers.datasets.origins import ORIGINS, data_of
+    from mc2papers.report.claims import on_data, write_claims
+
+    target, stem = registry()[name], Path(stem)
+    built = target.build(files, options)
+    data = {ORIGINS[dataset].title: data_of(dataset, corpus) for dataset, corpus in sources.items()}
+    claims = on_data(built.claims, data)
+    if target.is_table:
+        from mc2papers.report.tables import write_table
+
+        shown = built.data if built.shown is None else built.shown
+        write_table(stem, built.data, shown, target.title, target.notes, claims)
+    else:
+        from mc2papers.report.style import write_figure
+
+        if built.figure is None:
+            raise ValueError(f"{name} is a figure, but its module draws none")
+        write_figure(built.figure, built.data, stem)
+    if target.has_claims:
+        write_claims(stem.with_name(f"{stem.name}_claims.csv"), name, claims)

@@ -1,0 +1,75 @@
+"""Held-out perplexity over the seconds of a fit, and seconds over threads (UAI16, figure 3 and table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.corpus import Corpus
+from mc2core.inference.registry import make_engine
+from mc2core.inference.running.loop import fit
+from mc2core.posterior import Model
+from mc2papers.uai2016.methods import method_of
+
+# the first snapshot after the start: this share of the run
+_FIRST_SHARE = 1 / 64
+
+
+def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
+    """When to look at a fit of ``iterations``: at the start, then about evenly on a log axis to the end.
+
+    A moment within half a step of the end of a whole iteration is moved there.
+    """
+    later = np.geomspace(_FIRST_SHARE * iterations, iterations, n_snapshots - 1)
+    whole = np.maximum(np.rint(later), 1.0)
+    half_step = -np.log(_FIRST_SHARE) / (n_snapshots - 2) / 2
+    later = np.where(np.abs(np.log(later / whole)) < half_step, whole, later)
+    return [0.0, *np.round(later, 6).tolist()]
+
+
+def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataFrame:
+    """A row for each snapshot of a fit: method, seed, threads, iteration, seconds, perplexity (of this one), averaged.
+
+    ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together:
+    what averaging over samples of the posterior gains a sampler. Scoring does not count into the seconds.
+    """
+    about = snapshots.provenance
+    rows = pd.DataFrame(about["snapshot_times"])
+    rows = rows.assign(
+        method=method_of(about["engine"], about["settings"]), seed=about["seed"], threads=about["threads"]
+    )
+    rows["perplexity"] = [_of(snapshots, [sample]).perplexity(test, estimator) for sample in snapshots.samples]
+    late = rows["iteration"] > rows["iteration"].iloc[-1] / 2
+    kept = [sample for sample, is_late in zip(snapshots.samples, late, strict=True) if is_late]
+    rows["averaged"] = np.nan
+    rows.loc[rows.index[-1], "averaged"] = _of(snapshots, kept).perplexity(test, estimator)
+    return rows
+
+
+def _of(model: Model, samples: list[Any]) -> Model:
+    return Model(samples, model.families, model.dimensions, model.vocabulary, model.context_names, model.units)
+
+
+def seconds_by_threads(
+    corpus: Corpus,
+    *,
+    engine: str,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    iterations: int,
+    threads: Sequence[int],
+    seeds: Sequence[int],
+) -> pd.DataFrame:
+    """Fit once for each seed and number of threads, in turn: threads, seed, seconds (no compilation), elbo."""
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    rows = []
+    for seed in seeds:
+        for n_threads in threads:
+            one = make_engine(engine, settings, contexts, n_threads)
+            done = fit(part, one, iterations=iterations, seed=seed)
+            seconds, elbo = done.provenance["seconds"], done.trace["elbo"].iloc[-1]
+            rows.append({"seed": seed, "threads": n_threads, "seconds": seconds, "elbo": elbo})
+    return pd.DataFrame(rows)

@@ -1,0 +1,164 @@
+"""UAI16 figure 3: held-out perplexity over the seconds of a fit, SVI against the kernels of the Gibbs sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
+
+from mc2papers.report import style
+from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed, of_order
+from mc2papers.uai2016.methods import DIRECT, SVI
+
+_GIBBS = "Gibbs, collapsed"
+_ORDER = (SVI, _GIBBS, "Gibbs, blocked", "Gibbs, interleaved", DIRECT)
+_TIME_SHARE = 0.25
+#: what "only improved a little" is taken for, as a share of the perplexity; ours
+LITTLE = 0.01
+
+
+def summarise(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean, least and largest over the seeds at each moment of each method and dataset.
+
+    Parameters
+    ----------
+    rows : dataset, source, method, seed, threads, iteration, seconds, perplexity, averaged; a row for each snapshot
+    """
+    grouped = rows.groupby(["dataset", "source", "method", "threads", "iteration"], sort=False)
+    return grouped.agg(
+        seconds=("seconds", "mean"),
+        perplexity=("perplexity", "mean"),
+        perplexity_least=("perplexity", "min"),
+        perplexity_most=("perplexity", "max"),
+        averaged=("averaged", "mean"),
+        seeds=("seed", "nunique"),
+    ).reset_index()
+
+
+def draw(points: pd.DataFrame) -> Figure:
+    """A panel for each dataset from the table of :func:`summarise`; lines are means, bands run from least to most."""
+    datasets = list(dict.fromkeys(points["dataset"]))
+    figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.3)
+    panels = figure.subplots(1, len(datasets), squeeze=False)[0]
+    for ax, dataset in zip(panels, datasets, strict=True):
+        here = points[points["dataset"] == dataset]
+        for number, method in enumerate(_ORDER):
+            line = here[here["method"] == method].sort_values("iteration")
+            if line.empty:
+                continue
+            colour = style.COLOURS[number]
+            is_svi = method in (SVI, DIRECT)
+            ax.plot(line["seconds"], line["perplexity"], label=method, color=colour, linestyle="-" if is_svi else "--")
+            ax.fill_between(
+                line["seconds"], line["perplexity_least"], line["perplexity_most"], color=colour, alpha=0.2, linewidth=0
+            )
+            if is_svi:
+                epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
+                ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour, label=f"{method}, end of an epoch")
+        late = here[here["iteration"] > 0]
+        # a poor state early on may leave the panel, the last state of a method may not
+        last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
+        low, high = here["perplexity_least"].min(), max(late["perplexity_most"].quantile(0.9), last)
+        ax.set_ylim(low - 0.05 * (high - low), high + 0.05 * (high - low))
+        threads = "/".join(str(one) for one in sorted(here["threads"].unique()))
+        ax.set_xscale("log")
+        is_long = here["seconds"].max() > 100 * here["seconds"].min()
+        ax.xaxis.set_major_locator(LogLocator(subs=(1,) if is_long else (1, 2, 5)))
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set(xlabel=f"seconds of the fit (log scale, {threads} core)", title=dataset)
+        ax.grid(color="#E5E5E5", linewidth=0.6)
+    panels[0].set_ylabel("held-out perplexity")
+    handles, labels = panels[0].get_legend_handles_labels()
+    n_seeds = points["seeds"].max()
+    title = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, title=title, title_fontsize=8)
+    sources = dict.fromkeys(points["source"])
+    style.mark_source(figure, "; ".join(one for one in sources if one))
+    return figure
+
+
+def claims(rows: pd.DataFrame, dataset: str) -> list[Claim]:
+    """What UAI16 says of its figure 3, held against the curves of each seed, of SVI as printed and without tables.
+
+    Gibbs is the paper's collapsed sampler. Its level is that of its kept states averaged, those of the second half of
+    the run; its time that at which a state is first as good as these are on average. SVI's best state within the first
+    epoch, and within a quarter of that time, is to be no worse than the level. Its second epoch is to gain less than
+    LITTLE, and it is to be at the level sooner than Gibbs by the order of ten times (the abstract).
+    """
+    here = rows[rows["dataset"] == dataset]
+    forms = [form for form in (SVI, DIRECT) if form == SVI or (here["method"] == form).any()]
+    return [claim for form in forms for claim in _claims_of(here, dataset, form)]
+
+
+def _claims_of(here: pd.DataFrame, dataset: str, form: str) -> list[Claim]:
+    svi, gibbs = _by_seed(here, form), _by_seed(here, _GIBBS)
+    texts = (
+        f"{form} reaches collapsed Gibbs within one epoch",
+        f"{form} reaches it in a quarter of the time of Gibbs",
+        f"{form} reaches it of the order of 10 times sooner",
+        f"the second epoch of {form} gains little (less than {LITTLE:.0%}, ours)",
+    )
+    seeds = sorted(svi.keys() & gibbs.keys())
+    if not seeds:
+        return [not_computed(dataset, text, f"no fit of {form} and of collapsed Gibbs") for text in texts]
+    by_seed = pd.DataFrame([_compared(svi[seed], gibbs[seed]) for seed in seeds], index=seeds)
+    ends = [f"{method} {_level(here, method)}" for method in _ORDER[1:4] if (here["method"] == method).any()]
+    best = f"{form} {by_seed['epoch'].mean():,.1f} at best within the first epoch; last state of {', '.join(ends)}"
+    times = f"Gibbs first at its usual state after {by_seed['gibbs'].mean():.3g} s, {form} at its level "
+    there = by_seed["svi"].dropna()
+    times += f"after {there.mean():.3g} s" if len(there) else "never"
+    if 0 < len(there) < len(seeds):
+        times += f" in {len(there)} of {len(seeds)} seeds"
+    sooner = mean_of("times", (by_seed["gibbs"] / by_seed["svi"]).fillna(0.0), above=of_order(10), digits=1)
+    late = by_seed["later"].notna().all()
+    return [
+        *(
+            judge(dataset, text, [difference(by_seed[name], by_seed["level"], below=0, digits=1, name=said)], numbers)
+            for text, name, said, numbers in (
+                (texts[0], "epoch", "difference", best),
+                (texts[1], "early", f"{form} less the level at that time", times),
+            )
+        ),
+        judge(dataset, texts[2], [sooner], times),
+        judge(dataset, texts[3], [mean_of("per cent", 100 * by_seed["later"], below=100 * LITTLE, digits=2)])
+        if late
+        else not_computed(dataset, texts[3], "one epoch only"),
+    ]
+
+
+def _compared(svi: pd.DataFrame, gibbs: pd.DataFrame) -> dict[str, float]:
+    """Of one seed: Gibbs' level and time, and where SVI is within an epoch and by a quarter of that time."""
+    kept = gibbs[gibbs["iteration"] > gibbs["iteration"].iloc[-1] / 2]
+    level, needed = gibbs["averaged"].iloc[-1], _first_at(gibbs, kept["perplexity"].mean())
+    # where it has no state by then, its worst stands for that
+    early = svi[(svi["seconds"] <= _TIME_SHARE * needed) & (svi["iteration"] > 0)]
+    ends = svi[svi["iteration"].isin([1, 2])].set_index("iteration")["perplexity"]
+    return {
+        "level": level,
+        "epoch": svi.loc[(svi["iteration"] > 0) & (svi["iteration"] <= 1), "perplexity"].min(),
+        "early": early["perplexity"].min() if len(early) else svi["perplexity"].max(),
+        "gibbs": needed,
+        "svi": _first_at(svi, level),
+        "later": 1 - ends[2] / ends[1] if len(ends) == 2 else float("nan"),
+    }
+
+
+def _by_seed(here: pd.DataFrame, method: str) -> dict[Any, pd.DataFrame]:
+    """The curve of each seed of a method, in time."""
+    lines = here[here["method"] == method].groupby("seed")
+    return {seed: line.sort_values("iteration") for seed, line in lines}
+
+
+def _level(here: pd.DataFrame, method: str) -> str:
+    """ "2,374.0 (2,322.0 averaged)": the last state of a sampler, and the average of its second half."""
+    last = here[(here["method"] == method) & here["averaged"].notna()]
+    return f"{last['perplexity'].mean():,.1f} ({last['averaged'].mean():,.1f} averaged)"
+
+
+def _first_at(line: pd.DataFrame, level: float) -> float:
+    """Seconds at the first snapshot after the start whose perplexity is not above ``level``; NaN if none is."""
+    there = line[(line["iteration"] > 0) & (line["perplexity"] <= level)]
+    return float(there["seconds"].iloc[0]) if len(there) else float("nan")

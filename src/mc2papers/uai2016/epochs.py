@@ -1,0 +1,55 @@
+"""Seconds of an epoch of SVI on threads of one process and on Spark (UAI16, section 5.4)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from mc2core.compute import spark
+from mc2core.corpus import Corpus
+from mc2core.inference.registry import make_engine
+from mc2core.inference.running.loop import fit
+
+
+def epoch_seconds(
+    corpus: Corpus,
+    *,
+    contexts: Mapping[str, Any],
+    settings: Mapping[str, Any],
+    batch_sizes: Sequence[int],
+    threads: Sequence[int],
+    masters: Sequence[str],
+    n_shards: int,
+    properties: Mapping[str, Any],
+) -> pd.DataFrame:
+    """Seconds of the second epoch of a fit, for each place and size of mini-batches.
+
+    The first one opens shards and starts processes. Columns: place ("threads", or a master of Spark), workers (threads,
+    or :func:`workers_of` the master), batch_size, seconds, elbo.
+    """
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+
+    def timed(place: str, workers: int | None, n_threads: int, shards: int | None) -> list[dict[str, Any]]:
+        rows = []
+        for size in batch_sizes:
+            engine = make_engine("svi", {**settings, "batch_size": size, "n_shards": shards}, contexts, n_threads)
+            trace = fit(part, engine, iterations=2, seed=0).trace
+            seconds = trace["seconds"].diff().iloc[-1]
+            about = {"place": place, "workers": workers, "batch_size": size}
+            rows.append(about | {"seconds": seconds, "elbo": trace["elbo"].iloc[-1]})
+        return rows
+
+    rows = [row for number in threads for row in timed("threads", number, number, None)]
+    for master in masters:
+        with spark.session({**properties, "spark.master": master}):
+            rows += timed(master, workers_of(master), 1, n_shards)
+    return pd.DataFrame(rows)
+
+
+def workers_of(master: str) -> int | None:
+    """Threads or executors of a master of Spark whose name says how many, such as ``local[2]``."""
+    found = re.fullmatch(r"(?:local|local-cluster)\[(\d+)(?:,.*)?\]", master)
+    return int(found[1]) if found else None

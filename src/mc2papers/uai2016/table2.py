@@ -1,0 +1,135 @@
+"""UAI 2016 table 2: held-out perplexity of SVI-MC2 with and without contexts, and of LDA, on the large corpora."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import storage
+from mc2core.compute.spark import missing
+from mc2papers.datasets.origins import MC2
+from mc2papers.icml2014.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
+from mc2papers.plan import ON_SPARK
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
+from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.uai2016.methods import about_svi
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+DATASETS = ("wikipedia", "pubmed", "aua")
+SVI, LDA, WORDS = "SVI-MC2", "LDA", "words"
+#: features of a row by the contexts of its fits, and what the paper calls these contexts
+FEATURES = {
+    (): WORDS,
+    ("writer",): "words+writer",
+    ("mesh",): "words+MeSH",
+    ("product",): "words+products",
+}
+_PRINTED = {"writer": "words+writer", "MeSH": "words+MeSH", "other products": "words+products"}
+
+
+def perplexity_table(
+    scores: Sequence[Mapping[str, Any]],
+    paper: pd.DataFrame,
+    estimators: Sequence[str],
+    lack: str | None = None,
+) -> tuple[pd.DataFrame, list[Claim]]:
+    """UAI16 table 2: the rows of :func:`perplexity_rows`, and its claims.
+
+    paper : columns dataset, context, context_available_percent, method, perplexity as printed.
+    lack : what Spark lacks, where LDA was not fitted for that.
+    """
+    features = np.where(paper["context_available_percent"] == 100, paper["context"].map(_PRINTED), WORDS)
+    table = perplexity_rows(scores, paper.assign(features=features), estimators, FEATURES)
+    claims: list[Claim] = []
+    for dataset, fits in perplexities(scores, estimators, FEATURES).items():
+        contexts = sorted(set(_PRINTED.values()) & set(table.loc[table["dataset"] == dataset, "features"]))
+        claims += _claims(dataset, fits, contexts, lack)
+    return table, claims
+
+
+def _claims(
+    dataset: str, fits: Mapping[tuple[str, str], pd.Series], contexts: Sequence[str], lack: str | None
+) -> list[Claim]:
+    """That the context lowers SVI-MC2's perplexity, and that LDA's is higher than without it."""
+    judged = [_ordered(dataset, f"{SVI}: {name} < {WORDS}", fits, (SVI, name), (SVI, WORDS)) for name in contexts]
+    against = f"{SVI}, {WORDS} < {LDA}"
+    if lack:
+        return [*judged, not_computed(dataset, against, lack)]
+    return [*judged, _ordered(dataset, against, fits, (SVI, WORDS), (LDA, WORDS))]
+
+
+def _ordered(
+    dataset: str, text: str, fits: Mapping[tuple[str, str], pd.Series], low: tuple[str, str], high: tuple[str, str]
+) -> Claim:
+    if absent := [", ".join(key) for key in (low, high) if key not in fits]:
+        return not_computed(dataset, text, f"no fit of {' and '.join(absent)}")
+    numbers = f"{fits[low].mean():,.1f} against {fits[high].mean():,.1f}"
+    return judge(dataset, text, [difference(fits[low], fits[high], below=0, digits=1)], numbers, favours=MC2)
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    scores = [storage.read_json(path) for path in files["scores"]]
+    estimators = options["estimators"]
+    table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators, options["lack"])
+    return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    fits = [plan.runs[run]["fit"] for run in plan.runs_of(name)]
+    return {
+        "estimators": plan.config["estimators"],
+        "n_seeds": plan.config["seeds"],
+        "corpora": plan.corpora_of(DATASETS),
+        "lda": next((fit["settings"] for fit in fits if fit["engine"] in ON_SPARK), None),
+        "lack": missing(),
+    }
+
+
+def _caption(options: Options) -> str:
+    lda = options["lda"]
+    rival = f"LDA was not fitted: {options['lack']}." if options["lack"] else "LDA was not fitted."
+    if lda:
+        rival = (
+            f"LDA is MLlib's online variational Bayes with {lda['n_topics']} topics, fitted once: {lda['iterations']} "
+            f"mini-batches of {lda['batch_fraction']:.0%} of the documents on the master local[{lda['partitions']}] "
+            f"with {lda['partitions']} partitions, on both of which its result depends."
+        )
+    return (
+        "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
+        f"context and without, as mean and sd over {options['n_seeds']} seeds, beside the paper's figures. Contexts of "
+        f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
+    )
+
+
+TARGET = Target(
+    title="UAI 2016, table 2: held-out perplexity on the large corpora (lower is better)",
+    shows="held-out perplexity",
+    build=_build,
+    caption=_caption,
+    inputs={"scores": "scores"},
+    datasets=DATASETS,
+    options=_options,
+    notes=(
+        "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use. Estimators: marginal is "
+        "p(words of a held-out document) exactly, where documents share the proportions of their cluster; "
+        "left_to_right is unbiased for it, where each has its own (LDA, documents of their own). icml14 gives each "
+        "word one topic, leaves the others out, and is not comparable with them.",
+        "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
+        "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
+        about_svi(500),
+        "Documents of their own are fitted without tables, with the same truncations, at our own rates.",
+        ABOUT_OWN_DOCUMENTS,
+        "The paper heads its table log perplexity but prints perplexity. It prints one run on its own data: compare "
+        "the order of the rows, not the levels. Empty cells: not printed there, or not fitted here.",
+    ),
+    has_paper=True,
+    has_claims=True,
+)

@@ -1,0 +1,114 @@
+"""UAI 2016 table 3: agreement of each mini-batch's clusters with MeSH, with few contexts and with none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from mc2papers.datasets.origins import MC2
+from mc2papers.report.captions import say_sources
+from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
+from mc2papers.targets import Built, Files, Options, Target
+from mc2papers.uai2016.methods import about_svi
+
+if TYPE_CHECKING:
+    from mc2papers.plan import Plan
+
+KEY = "context_available_percent"
+#: moments of an epoch that the shown table has columns for
+_MOMENTS = (0.25, 0.5, 1.0)
+
+
+def by_batch(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean and sd over the seeds of each mini-batch's eNMI.
+
+    Parameters
+    ----------
+    rows : context_available_percent, source, seed, batch, documents, enmi; a row for each mini-batch of each fit.
+
+    Returns
+    -------
+    columns context_available_percent, source, batch, documents (visited so far), seeds, enmi, enmi_sd, and epoch, its
+    mean over all mini-batches of the fit, with epoch_sd.
+    """
+    table = []
+    for key, fits in rows.groupby([KEY, "source"]):
+        means = mean_and_sd(fits.groupby("seed")["enmi"].mean(), "epoch")
+        for batch, here in fits.groupby("batch"):
+            about = {KEY: key[0], "source": key[1], "batch": batch, "documents": here["documents"].iloc[0]}
+            table.append(about | {"seeds": len(here)} | mean_and_sd(here["enmi"], "enmi") | means)
+    return pd.DataFrame(table)
+
+
+def judge_contexts(rows: pd.DataFrame, dataset: str) -> list[Claim]:
+    """Whether eNMI, averaged over the mini-batches of a fit, is higher with few contexts than with none."""
+    epochs = rows.groupby([KEY, "seed"])["enmi"].mean()
+    shares = [*epochs.index.unique(KEY)]
+    claims = []
+    for share in [one for one in shares if one > 0] or [1]:
+        text = f"eNMI of mini-batches higher with {share:.0f}% of contexts than with none"
+        if not {0, share} <= set(shares):
+            claims.append(not_computed(dataset, text, "no fits with and without them"))
+            continue
+        few, none = epochs[share], epochs[0]
+        numbers = f"{mean_sd(few, 3)} against {mean_sd(none, 3)}"
+        claims.append(judge(dataset, text, [difference(few, none, above=0, digits=3)], numbers, favours=MC2))
+    return claims
+
+
+def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
+    """The table of :func:`by_batch` for people: a row for each share of contexts, some moments of the epoch."""
+    shown = []
+    for share, here in table.groupby(KEY):
+        printed = paper.loc[paper[KEY] == share, "extended_nmi"]
+        row = {
+            "contexts": f"{share:.0f}%",
+            "eNMI, paper": number(printed.iloc[0], 3) if len(printed) else "",
+            "eNMI, ours, mean of the mini-batches": spread(here.iloc[0], "epoch", 3),
+        }
+        for moment in _MOMENTS:
+            row[f"after {moment:.0%}"] = spread(here.iloc[max(round(moment * len(here)), 1) - 1], "enmi", 3)
+        shown.append(row | {"mini-batches": number(len(here)), "seeds": number(here["seeds"].iloc[0])})
+    return pd.DataFrame(shown)
+
+
+# -- the contract --------------------------------------------------------------------------------------------------
+def _build(files: Files, options: Options) -> Built:
+    rows = pd.concat([pd.read_csv(path) for path in files["batches"]])
+    table = by_batch(rows)
+    paper = pd.read_csv(files["paper"][0])
+    return Built(table, shown=format_table(table, paper), claims=judge_contexts(rows, "PubMed"))
+
+
+def _options(plan: Plan, name: str) -> dict[str, Any]:
+    return {"n_seeds": plan.config["seeds"], "corpora": plan.corpora_of(("pubmed",))}
+
+
+def _caption(options: Options) -> str:
+    return (
+        "Extended NMI (1 is perfect) of the posteriors q(z) of each mini-batch, under the globals that it is visited "
+        "with, and the MeSH headings of its documents, as SVI-MC2 passes once over PubMed: with the headings of 1% of "
+        f"the documents as their context, and without any. Mean and sd over {options['n_seeds']} seeds; the CSV has "
+        f"every mini-batch. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
+    )
+
+
+TARGET = Target(
+    title="UAI 2016, table 3: extended NMI of mini-batches over an epoch of PubMed (higher is better)",
+    shows="agreement of mini-batches",
+    build=_build,
+    caption=_caption,
+    inputs={"batches": "batches"},
+    datasets=("pubmed",),
+    options=_options,
+    notes=(
+        "Rows of q(z) and of the headings are taken as distributions over their columns. A document with several "
+        "headings agrees with no single cluster, and small mini-batches agree by chance, so that values are far from 1 "
+        "and depend on the size of the mini-batches.",
+        about_svi(500),
+    ),
+    has_paper=True,
+    has_claims=True,
+)

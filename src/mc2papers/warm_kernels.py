@@ -1,0 +1,51 @@
+"""Compile every kernel that fits and scores of a plan use, on a tiny corpus."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.inference.base import context_families
+from mc2core.inference.registry import make_engine, takes_contexts
+from mc2core.inference.running.loop import fit
+from mc2core.posterior.scores import evaluate
+from mc2papers.datasets.simulated import letters
+
+
+def warm_kernels(
+    engine: str,
+    variants: Sequence[Mapping[str, Any]],
+    contexts: Mapping[str, Any],
+    estimators: Sequence[str],
+    n_documents: int = 12,
+) -> None:
+    """Compile every kernel that an engine with these settings, contexts and estimators uses, on a few letters.
+
+    ``contexts`` maps names to family settings, as a plan holds them; a corpus with a context of each is made up. It is
+    saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
+    """
+    corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
+    families = context_families(contexts) if takes_contexts(engine) else {}
+    rng = streams.generator(0, "warm kernels")
+    values = {}
+    for name, family in families.items():
+        dimension = 3 if family.name == "dirichlet" else len(family.prior(0))
+        natural = np.tile(family.prior(dimension), (n_documents, 1))
+        values[name] = family.draw_observations(
+            family.draw_parameters(natural, rng), np.ones(n_documents, dtype=np.int64), rng
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        corpus.with_contexts(values).save(f"{folder}/corpus")
+        stored = Corpus.load(f"{folder}/corpus")
+        for settings in variants:
+            used = families
+            if settings.get("token_contexts"):  # takes only one number
+                used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
+            model = fit(stored, make_engine(engine, settings, used), iterations=2, burn_in=1).model
+            model.predict(stored)
+            evaluate(model, stored, stored, estimators)

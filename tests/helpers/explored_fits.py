@@ -1,0 +1,59 @@
+"""A small corpus with everything that a page can show, and models of it."""
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core import Corpus, fit
+from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference import SVI, FastEx, Gibbs
+
+#: what must stay text wherever it is shown
+HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=\"document.title='broken'\">"
+
+
+def corpus(n_documents=60):
+    """Three groups of documents, each with words, an author and years of its own."""
+    rng = np.random.default_rng(8)
+    group = np.arange(n_documents) % 3
+    near = np.full((3, 18), 0.02)
+    for g in range(3):
+        near[g, 6 * g : 6 * g + 6] = 1.0
+    near /= near.sum(axis=1, keepdims=True)
+    content = np.array([rng.multinomial(25, near[g]) for g in group])
+    years = 1990.0 + 4 * group + rng.integers(0, 3, n_documents)
+    years[5] = np.nan
+    authors = np.zeros((n_documents, 7), np.int64)
+    authors[np.arange(n_documents), 2 * group + rng.integers(0, 2, n_documents)] = 1
+    authors[:4, 6] = 1
+    authors[7] = 0
+    titles = [f"On {['lakes', 'woods', 'stars'][g]}, part {j}" for j, g in enumerate(group)]
+    titles[2] = HOSTILE
+    return Corpus(
+        content,
+        [f"{['lake', 'wood', 'star'][w // 6]}{w % 6}" for w in range(18)],
+        {"year": years, "author": sp.csr_matrix(authors)},
+        labels=group,
+        documents=pd.DataFrame({"title": titles, "place": ["<b>here</b>"] * n_documents}),
+        context_names={"author": ["Lund", "Okafor", "Reyes", "Adeyemi", "Baker", "<i>Chen</i>", "Zola & Sons"]},
+        label_names=["water", "land", "sky"],
+    ).standardised("year")
+
+
+def gibbs(documents, **settings):
+    """MC2 with both contexts, started from more clusters than there are, so that some can be merged."""
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = Gibbs(contexts=contexts, start_topics=5, start_clusters=6, **settings)
+    return fit(documents, engine, iterations=3, seed=1, burn_in=2).model
+
+
+def fastex(documents):
+    """Clusters that are topics; no contexts."""
+    return fit(documents.with_contexts({}), FastEx(n_clusters=6, proposal="exact"), iterations=2, seed=1).model
+
+
+def svi(documents):
+    """MC2 by SVI with both contexts, whose documents have proportions of their own."""
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = SVI(contexts=contexts, n_clusters=6, batch_size=None, document_concentration=2.0)
+    return fit(documents, engine, iterations=2, seed=1).model

@@ -1,0 +1,154 @@
+"""Corpora, engines and a slow per-token twin for the tests of SVI-MC2."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
+
+from mc2core import Corpus
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.inference.svi import local
+from mc2core.inference.svi.engine import SVI
+from mc2core.inference.svi.tables import statistics
+from mc2core.inference.svi.tables.words import word_tables
+
+FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
+
+
+def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
+    """Random counts and contexts with an empty document, missing contexts and a word that is never seen."""
+    rng = np.random.default_rng(seed)
+    content = rng.poisson(mean_count, (n_documents, n_words))
+    content[:, -1] = 0
+    content[0] = 0
+    tags = rng.poisson(0.7, (n_documents, 3))
+    time = np.where(rng.random(n_documents) < 0.3, np.nan, rng.normal(size=n_documents))
+    hits = np.where(rng.random(n_documents) < 0.3, np.nan, rng.poisson(2.0, n_documents).astype(float))
+    return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits})
+
+
+def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
+    settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
+    return SVI(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+
+
+def local_and_statistics(corpus, state, rows=None):
+    rows = np.arange(corpus.n_documents) if rows is None else rows
+    expected = state.expectations()
+    batch = local.take_batch(corpus, state.contexts, rows)
+    tables = word_tables(state, expected, batch.words, None)
+    shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
+    mass = statistics.table_mass(tables, documents.word_mass, None)
+    n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
+    topic_words = np.zeros((corpus.n_words, len(state.n_m)))
+    topic_words[batch.words] = statistics.topic_statistics(tables, mass, expected.table_topic, None)
+    return shares, documents, n_kt, log_likelihood, topic_words
+
+
+# -- the per-token twin -------------------------------------------------------------------------------------------
+def log_weights(one):
+    """E ln of stick weights, stick by stick, as the definition says."""
+    out = np.zeros((*one.shape[1:-1], one.shape[-1] + 1))
+    for i in range(one.shape[-1] + 1):
+        for before in range(i):
+            out[..., i] += digamma(one[1, ..., before]) - digamma(one[:, ..., before].sum(axis=0))
+        if i < one.shape[-1]:
+            out[..., i] += digamma(one[0, ..., i]) - digamma(one[:, ..., i].sum(axis=0))
+    return out
+
+
+def naive(corpus, state):
+    """Local step token by token, in plain loops: (mu_jk, ln Z_j, n_kt, table log likelihood, topic words)."""
+    mu = softmax(state.table_topic, axis=-1)
+    dirichlet = state.topic_words.T + state.topic_prior
+    log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
+    log_tau = log_weights(state.table_sticks)
+    n_clusters, n_tables, n_topics = mu.shape
+    score = log_weights(state.group_sticks) + state.contexts.log_likelihood(
+        state.contexts.expected_parameters(state.natural)
+    )
+    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
+    by_table = np.einsum("ktm,mw->wkt", mu, log_psi) + log_tau
+    for j, words in enumerate(tokens):
+        for w in words:
+            score[j] += logsumexp(by_table[w], axis=-1)
+    log_evidence = logsumexp(score, axis=1)
+    shares = np.exp(score - log_evidence[:, None])
+    n_kt = np.zeros((n_clusters, n_tables))
+    table_log_likelihood = np.zeros(mu.shape)
+    topic_words = np.zeros((corpus.n_words, n_topics))
+    for j, words in enumerate(tokens):
+        for w in words:
+            at = shares[j][:, None] * softmax(by_table[w], axis=-1)
+            n_kt += at
+            table_log_likelihood += at[:, :, None] * log_psi[:, w]
+            topic_words[w] += np.einsum("kt,ktm->m", at, mu)
+    return shares, log_evidence, n_kt, table_log_likelihood, topic_words
+
+
+def naive_elbo(corpus, state, concentrations):
+    """sum_j ln Z_j - KL, the divergences written out from their densities (concentrations are known numbers)."""
+    total = naive(corpus, state)[1].sum()
+    for one, c in zip((state.group_sticks, state.table_sticks, state.topic_sticks), concentrations, strict=True):
+        a, b = one
+        log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+        log_q = (a - 1) * log_v + (b - 1) * log_rest - betaln(a, b)
+        total -= np.sum(log_q - (c - 1) * log_rest + betaln(1, c))
+    log_mu = log_softmax(state.table_topic, axis=-1)
+    total -= np.sum(np.exp(log_mu) * (log_mu - log_weights(state.topic_sticks)))
+    s, dirichlet = state.topic_prior, state.topic_words + state.topic_prior
+    log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
+    total -= np.sum((dirichlet - s) * log_psi - gammaln(dirichlet) + gammaln(s))
+    total -= np.sum(gammaln(dirichlet.sum(axis=0)) - gammaln(s * len(dirichlet)))
+    return total - state.contexts.kl(state.natural).sum()
+
+
+# -- the same for direct assignment -------------------------------------------------------------------------------
+def dirichlet_logs(state):
+    """E ln tau (K, M + 1, the rest last), and E ln psi (M, V)."""
+    v, weights = state.table_concentration, np.append(state.topic_weights, state.rest)
+    tau = v * weights + np.append(state.n_km, np.zeros((len(state.n_km), 1)), axis=1)
+    psi = state.topic_words.T * state.shrink + state.topic_prior
+    log_tau = digamma(tau) - digamma(tau.sum(axis=1, keepdims=True))
+    return log_tau, digamma(psi) - digamma(psi.sum(axis=1, keepdims=True))
+
+
+def naive_direct(corpus, state, word_mass=None):
+    """(mu_jk, ln Z_j, n_km, topic words, lse (V, K)); ``word_mass`` puts that mass on each word in each cluster."""
+    log_tau, log_psi = dirichlet_logs(state)
+    by_topic = log_tau[:, :-1] + log_psi.T[:, None]
+    lse = logsumexp(by_topic, axis=-1)
+    score = log_weights(state.group_sticks)[:-1] + state.contexts.log_likelihood(
+        state.contexts.expected_parameters(state.natural)
+    )
+    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
+    for j, words in enumerate(tokens):
+        for w in words:
+            score[j] += lse[w]
+    log_evidence = logsumexp(score, axis=1)
+    shares = np.exp(score - log_evidence[:, None])
+    n_km, topic_words = np.zeros(state.n_km.shape), np.zeros(state.topic_words.shape)
+    places = [(w, shares[j]) for j, words in enumerate(tokens) for w in words]
+    if word_mass is not None:
+        places = [(w, np.full(len(n_km), word_mass)) for w in range(corpus.n_words)]
+    for w, share in places:
+        at = share[:, None] * softmax(by_topic[w], axis=-1)
+        n_km += at
+        topic_words[w] += at.sum(axis=0)
+    return shares, log_evidence, n_km, topic_words, lse
+
+
+def naive_direct_elbo(corpus, state, alpha):
+    """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
+    total = naive_direct(corpus, state)[1].sum() + state.eta * np.log(state.rest)
+    a, b = state.group_sticks
+    log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
+    total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
+    log_tau, log_psi = dirichlet_logs(state)
+    prior = state.table_concentration * np.append(state.topic_weights, state.rest)
+    s = np.full(len(state.topic_words), state.topic_prior)
+    for counts, p, logs in [(state.n_km, prior, log_tau), (state.topic_words.T, s, log_psi)]:
+        for n, log_x in zip(counts, logs, strict=True):
+            q = p.copy()
+            q[: len(n)] += n
+            total -= (q - p) @ log_x + gammaln(q.sum()) - gammaln(q).sum() - gammaln(p.sum()) + gammaln(p).sum()
+    return total - state.contexts.kl(state.natural).sum()

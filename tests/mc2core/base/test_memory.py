@@ -1,0 +1,74 @@
+"""Sizes that no machine holds are refused before anything is allocated."""
+
+import os
+import resource
+
+import numpy as np
+import pytest
+
+from mc2core import Corpus
+from mc2core.app.cli import main
+from mc2core.base import logs, memory
+from mc2core.inference import SVI, FastEx, Gibbs
+
+CORPUS = Corpus(np.ones((4, 3), int))
+TOO_MANY = 10**12
+
+
+@pytest.mark.parametrize(
+    ("engine", "setting"),
+    [
+        (Gibbs, "start_clusters"),
+        (Gibbs, "start_topics"),
+        (SVI, "n_clusters"),
+        (SVI, "n_tables"),
+        (SVI, "n_topics"),
+        (FastEx, "n_clusters"),
+    ],
+)
+def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
+    with pytest.raises(ValueError, match=rf"{setting} is {TOO_MANY}; .* at least 1 and at most 2147483647"):
+        engine(**{setting: TOO_MANY})
+
+
+@pytest.mark.parametrize(
+    ("engine", "n_bytes"),
+    [
+        (Gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
+        (SVI(n_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
+        (SVI(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
+        (FastEx(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
+    ],
+)
+def test_a_start_beyond_memory_says_what_it_takes_and_what_there_is(engine, n_bytes, monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 5 * 10**9)
+    message = rf"would take {1e-9 * n_bytes:,.1f} GB of memory, but 5\.0 GB are available; .*"
+    with pytest.raises(ValueError, match=message):
+        engine.init(CORPUS, 0)
+
+
+def test_gibbs_counts_tokens_in_32_bits():
+    with pytest.raises(ValueError, match="the corpus has 4294967294 tokens; the Gibbs engine takes at most 2147483647"):
+        Gibbs().init(Corpus(np.full((2, 1), 2**31 - 1)), 0)
+
+
+def test_what_is_available_is_less_than_the_machine_has_and_follows_a_limit(monkeypatch):
+    assert 0 < memory.available_bytes() < os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    memory.need(1000, "a thing", "")
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (1000, 1000))
+    assert memory.available_bytes() == 1000
+
+
+def test_commands_and_jobs_say_that_memory_is_not_enough(monkeypatch, capsys, tmp_path):
+    def full(path):
+        raise MemoryError("Unable to allocate 7 TiB")
+
+    monkeypatch.setattr("mc2core.posterior.posterior.Model.load", full)
+    assert main(["topics", "model.npz"]) == 2
+    assert capsys.readouterr().err == "mc2: error: there is not enough memory: Unable to allocate 7 TiB\n"
+    with (
+        pytest.raises(SystemExit, match=r"^Error: there is not enough memory: Unable to allocate 7 TiB$"),
+        logs.job(tmp_path / "log"),
+    ):
+        full("")
+    assert "Unable to allocate 7 TiB" in (tmp_path / "log").read_text()

@@ -1,0 +1,132 @@
+"""Corpora from lists of texts and from data frames, as people write them."""
+
+import datetime
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import mc2core
+from mc2core import Corpus
+
+TEXTS = ["Trees and graphs", "graphs, graphs", "Дом"]
+
+
+def test_texts_with_contexts_as_lists():
+    corpus = Corpus.from_texts(
+        TEXTS,
+        contexts={
+            "author": [["ann", "bob; cid"], "ann", None],
+            "year": [1999, None, 2001.5],
+            "day": [datetime.date(2019, 7, 2), None, pd.Timestamp("2020-01-01")],
+            "tag": sp.csr_matrix(np.array([[1, 0], [0, 2], [0, 0]])),
+        },
+        labels=["x", "y", "x"],
+        documents=pd.DataFrame({"title": ["A", "B", "C"]}),
+    )
+    assert corpus.vocabulary == ["graphs", "trees", "дом"]
+    assert corpus.content.toarray().tolist() == [[1, 1, 0], [2, 0, 0], [0, 0, 1]]
+    assert list(corpus.contexts) == ["author", "year", "day", "tag"]
+    assert corpus.context_names == {"author": ["ann", "bob; cid"]}
+    assert corpus.contexts["author"].toarray().tolist() == [[1, 1], [1, 0], [0, 0]]
+    assert np.array_equal(corpus.contexts["year"], [1999, np.nan, 2001.5], equal_nan=True)
+    assert corpus.contexts["day"][[0, 2]] == pytest.approx([2019 + 182 / 365, 2020])
+    assert corpus.contexts["tag"].toarray().tolist() == [[1, 0], [0, 2], [0, 0]]
+    assert (corpus.labels.tolist(), corpus.label_names) == ([0, 1, 0], ["x", "y"])
+    assert corpus.documents["title"].tolist() == ["A", "B", "C"]
+
+
+def test_words_of_texts_are_chosen():
+    assert Corpus.from_texts(TEXTS, min_documents=2).vocabulary == ["graphs"]
+    assert Corpus.from_texts(TEXTS, max_share=0.5).vocabulary == ["trees", "дом"]
+    assert Corpus.from_texts(TEXTS, vocabulary=["дом", "cow"]).content.toarray().tolist() == [[0, 0], [0, 0], [1, 0]]
+    assert Corpus.from_texts(TEXTS, stop_words=None, word_counts="presence").content.data.tolist() == [1] * 5
+    assert Corpus.from_texts(["a|b c"], tokenise=lambda text: text.split("|")).vocabulary == ["a", "b c"]
+
+
+def test_a_data_frame():
+    frame = pd.DataFrame(
+        {
+            "abstract": ["Trees and graphs", None, "graphs"],
+            "year": [1999, np.nan, 2001],
+            "when": pd.to_datetime(["2019-07-02", None, "2020-01-01"]),
+            "who": [["ann"], ["ann", "bob"], []],
+            "tags": pd.array(["a, b", "b", None], "string"),
+            "size": pd.array([1, None, 3], "Int64"),
+            "key": ["i", "j", "k"],
+            "words": [["x", "y"], ["x"], []],
+        },
+        index=[10, 20, 30],
+    )
+    corpus = Corpus.from_dataframe(
+        frame,
+        "abstract",
+        contexts={"year": "year", "when": "when", "author": "who", "tag": "tags"},
+        labels="key",
+        id="key",
+        separator=",",
+    )
+    assert corpus.content.toarray().tolist() == [[1, 1], [0, 0], [1, 0]]
+    assert corpus.context_kinds == {"year": "number", "when": "number", "author": "counts", "tag": "counts"}
+    assert corpus.context_names == {"author": ["ann", "bob"], "tag": ["a", "b"]}
+    assert np.array_equal(corpus.missing("when"), [False, True, False])
+    assert np.array_equal(
+        Corpus.from_dataframe(frame, "abstract", contexts=["size"]).contexts["size"], [1, np.nan, 3], equal_nan=True
+    )
+    assert corpus.documents["key"].tolist() == ["i", "j", "k"]
+    assert Corpus.from_dataframe(frame, bag="words", contexts=["year"]).vocabulary == ["x", "y"]
+    frame["abstract"] = ["trees", 7, "graphs"]
+    with pytest.raises(ValueError, match="frame, row 20, column 'abstract': found 7; text is needed"):
+        Corpus.from_dataframe(frame, "abstract")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Corpus.from_texts("one text"), "texts is one text; a list of texts"),
+        (lambda: Corpus.from_texts(["a lake", 7]), "texts, index 1, column 'texts': found 7; text is needed"),
+        (lambda: Corpus.from_texts([]), "texts has no document"),
+        (lambda: Corpus.from_texts(["lake"], {"year": [1, 2]}), r"contexts\['year'\] has 2 entries, but there are 1"),
+        (lambda: Corpus.from_texts(["lake"], {"a b": [1]}), "context name 'a b' must be a plain identifier"),
+        (lambda: Corpus.from_texts(["lake"], {"who": [1.5j]}), r"index 0, column .*: found 1\.5j"),
+        (lambda: Corpus.from_texts(["lake"], vocabulary=["lake"], max_words=1), "a given vocabulary is kept as it is"),
+        (
+            lambda: Corpus.from_texts(["lake"], word_counts="twice"),
+            "word_counts is 'twice'; allowed: raw, presence, log",
+        ),
+        (lambda: Corpus.from_dataframe([1]), "frame is list; a pandas DataFrame is needed"),
+        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "txt"), "no column 'txt'; did you mean 'text'"),
+        (lambda: Corpus.from_texts([3, 4]), r"^texts: 2 of 2 rows cannot be read:\n  index 0, column"),
+        (
+            lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", contexts="text"),
+            r"contexts is 'text'; a list of columns is needed: \['text'\]",
+        ),
+        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]}), "text", keep="text"), "keep is 'text'; a list"),
+        (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give the column of the words"),
+        (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
+        (
+            lambda: mc2core.fit(Corpus([[1]]), "gibbs", iterations=1),
+            "engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_said(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_the_package_shows_what_it_has():
+    from mc2core.inference import Gibbs
+
+    assert {"Corpus", "Fit", "Model", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
+    assert (mc2core.__path__[0] and __import__("pathlib").Path(mc2core.__path__[0]) / "py.typed").is_file()
+    assert repr(Gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
+    done = mc2core.fit(Corpus.from_texts(TEXTS), Gibbs(start_topics=2), iterations=1, progress=False)
+    last = done.model.last
+    sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
+    assert repr(done.model) == f"Model({sizes}, contexts: none)"
+    contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}
+    said = repr(Corpus.from_texts(TEXTS, contexts))
+    assert said.endswith("contexts: who (names), day (names), year (numbers))")
+    assert repr(done) == f"Fit(1 iterations, {done.model!r})"

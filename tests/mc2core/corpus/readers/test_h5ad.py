@@ -1,0 +1,193 @@
+"""AnnData files, written here by h5py in the documented layout; the same reader was run on files of anndata 0.12."""
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mc2core.corpus import Corpus
+from mc2core.corpus.building.columns import ContextColumn
+from mc2core.corpus.readers import h5ad
+from mc2core.corpus.readers.reading import read_own
+
+h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
+TEXT = h5py.string_dtype()
+
+
+def matrix(parent, name, counts, kind):
+    if kind == "array":
+        parent[name] = counts.astype(np.float32)
+        parent[name].attrs["encoding-type"] = "array"
+        return
+    packed = {"csr_matrix": sp.csr_matrix, "csc_matrix": sp.csc_matrix}[kind](counts.astype(np.float32))
+    node = parent.create_group(name)
+    node.attrs.update({"encoding-type": kind, "encoding-version": "0.1.0", "shape": np.array(counts.shape)})
+    node["data"], node["indices"], node["indptr"] = packed.data, packed.indices, packed.indptr
+
+
+def write(path, counts, kind="csr_matrix"):
+    """Three kinds of columns: numbers, text, categories (the last cell is missing)."""
+    n_cells, n_genes = counts.shape
+    with h5py.File(path, "w") as file:
+        matrix(file, "X", np.log1p(counts), kind)
+        matrix(file.create_group("layers"), "counts", counts, kind)
+        for name, size in (("obs", n_cells), ("var", n_genes)):
+            group = file.create_group(name)
+            group.attrs["_index"] = "names"
+            group.create_dataset("names", data=[f"{name}{i}" for i in range(size)], dtype=TEXT)
+        obs = file["obs"]
+        obs["age"] = np.arange(n_cells) + 0.5
+        obs.create_dataset("donor", data=["ann" if i % 2 else "bob" for i in range(n_cells)], dtype=TEXT)
+        tissue = obs.create_group("tissue")
+        tissue.attrs["encoding-type"] = "categorical"
+        tissue.create_dataset("categories", data=["skin", "lung"], dtype=TEXT)
+        tissue["codes"] = np.array([i % 2 for i in range(n_cells - 1)] + [-1], dtype=np.int8)
+        depth = obs.create_group("depth")
+        depth.attrs["encoding-type"] = "nullable-integer"
+        depth["values"], depth["mask"] = np.arange(n_cells), np.arange(n_cells) == 0
+    return path
+
+
+CONTEXTS = {
+    "age": ContextColumn("age", "number"),
+    "depth": ContextColumn("depth", "number"),
+    "tissue": ContextColumn("tissue", "bag"),
+}
+COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(1, 5)),
+    seed=st.integers(0, 2**32),
+    kind=st.sampled_from(["array", "csr_matrix", "csc_matrix"]),
+)
+def test_what_is_written_is_read(tmp_path_factory, shape, seed, kind):
+    counts = np.random.default_rng(seed).poisson(1.0, shape)
+    path = write(tmp_path_factory.mktemp("annotated") / "a.h5ad", counts, kind)
+    corpus = h5ad.read(path, CONTEXTS, labels="donor", layer="counts")
+    assert (corpus.content.toarray() == counts).all()
+    assert corpus.vocabulary == [f"var{w}" for w in range(shape[1])]
+    assert list(corpus.documents["id"]) == [f"obs{j}" for j in range(shape[0])]
+    assert corpus.contexts["age"].tolist() == [j + 0.5 for j in range(shape[0])]
+    assert np.array_equal(corpus.contexts["depth"], [np.nan, *range(1, shape[0])], equal_nan=True)
+    names = corpus.context_names["tissue"]
+    tissues = [[name for name, n in zip(names, row, strict=True) if n] for row in corpus.contexts["tissue"].toarray()]
+    assert tissues == [[("skin", "lung")[j % 2]] for j in range(shape[0] - 1)] + [[]]
+    assert [corpus.label_names[label] for label in corpus.labels] == [("bob", "ann")[j % 2] for j in range(shape[0])]
+
+
+def dated(path):
+    """Days as text, one missing; years as numbers; days as categories."""
+    with h5py.File(write(path, np.ones((3, 2), int)), "a") as file:
+        obs = file["obs"]
+        obs.create_dataset("day", data=["2019-07-02", "", "2020-01-01"], dtype=TEXT)
+        obs["year"] = np.array([1999.0, np.nan, 2000.5])
+        first = obs.create_group("first")
+        first.attrs["encoding-type"] = "categorical"
+        first.create_dataset("categories", data=["01.07.2021", "02.07.2021"], dtype=TEXT)
+        first["codes"] = np.array([1, -1, 0], dtype=np.int8)
+    return path
+
+
+def test_dates_are_years_and_their_fractions(tmp_path):
+    """2 July is day 182 of 365 (from 0), 1 July 181."""
+    path = dated(tmp_path / "a.h5ad")
+    contexts = {"day": ContextColumn("day", "date"), "year": ContextColumn("year", "date")}
+    corpus = h5ad.read(path, contexts, layer="counts")
+    assert corpus.contexts["day"] == pytest.approx([2019 + 182 / 365, np.nan, 2020], nan_ok=True)
+    assert corpus.contexts["year"] == pytest.approx([1999, np.nan, 2000.5], nan_ok=True)
+    first = h5ad.read(path, {"first": ContextColumn("first", "date")}, layer="counts", date_format="%d.%m.%Y").contexts[
+        "first"
+    ]
+    assert first == pytest.approx([2021 + 182 / 365, np.nan, 2021 + 181 / 365], nan_ok=True)
+
+
+def test_text_that_is_no_date_is_named(tmp_path):
+    path = dated(tmp_path / "a.h5ad")
+    message = r"a\.h5ad: obs column 'first' cannot be read as dates, row 1: found '02.07.2021'; .*; nor can 1 more"
+    with pytest.raises(ValueError, match=message):
+        h5ad.read(path, {"first": ContextColumn("first", "date")}, layer="counts")
+
+
+def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
+    path = dated(tmp_path / "a.h5ad")
+    settings = {"contexts": ["first:date"], "layer": "counts", "date_format": "%d.%m.%Y"}
+    corpus, _ = read_own(path, settings)
+    corpus.save(tmp_path / "corpus")
+    new, _ = read_own(path, {}, like=Corpus.load(tmp_path / "corpus"))
+    assert new.contexts["first"] == pytest.approx(corpus.contexts["first"], nan_ok=True)
+    assert new.contexts["first"][2] == pytest.approx(2021 + 181 / 365)
+
+
+def damage(name, value):
+    def apply(file):
+        del file[name]
+        file[name] = value
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (None, {}, "holds 0.693147"),
+        (None, {"layer": "count"}, "layers has no 'count'; did you mean 'counts'?"),
+        (None, {"labels": "doner"}, "obs has no 'doner'; did you mean 'donor'?"),
+        (None, {"labels": "tissue"}, "obs column 'tissue' is missing in row 2; each document needs a label"),
+        (None, {"contexts": {"a": ContextColumn("donor", "number")}}, "holds text; kind 'number' needs numbers"),
+        (None, {"contexts": {"a": ContextColumn("donor", "text")}}, "cannot be of kind 'text'"),
+        (damage("obs/age", [1.0]), {"contexts": CONTEXTS}, "'age' has the shape (1,); 2 values are needed"),
+        (damage("obs/tissue/codes", [0, 9]), {"contexts": CONTEXTS}, "has the category 9, but 2 names"),
+        (damage("layers/counts/indices", [0, 99, 1]), {}, "a.h5ad"),
+        (damage("layers/counts/indptr", [0, 2, 99]), {}, "a.h5ad"),
+        (damage("obs/names", [1.5, 2.5]), {}, "is not a whole AnnData file"),
+        (lambda file: file.pop("var"), {}, "is not a whole AnnData file"),
+        (lambda file: file["layers/counts"].attrs.update({"encoding-type": "coo"}), {}, "is encoded as 'coo'"),
+        (lambda file: file["layers/counts"].attrs.update({"shape": [2, 4]}), {}, "the matrix is (2, 4), but obs has 2"),
+    ],
+)
+def test_damage_is_refused(tmp_path, change, options, message):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    if change:
+        with h5py.File(path, "a") as file:
+            change(file)
+    with pytest.raises(ValueError, match=re.escape(message) if message != "a.h5ad" else None) as caught:
+        h5ad.read(path, **({"layer": "counts"} if change else {}) | options)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bomb_is_refused(tmp_path):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    with h5py.File(path, "a") as file:
+        del file["obs/age"]
+        file.create_dataset("obs/age", (10**12,), chunks=(10**6,), dtype="f8")  # never written: it takes no room
+    with pytest.raises(ValueError, match="obs/age claims 8000000000000 bytes, more than 1000 times the file"):
+        h5ad.read(path, CONTEXTS, layer="counts")
+
+
+def test_a_cut_file_is_refused(tmp_path):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ValueError, match=r"a\.h5ad is not a whole AnnData file"):
+        h5ad.read(path)
+    with pytest.raises(ValueError, match=r"b\.h5ad is missing"):
+        h5ad.read(tmp_path / "b.h5ad")
+
+
+def test_a_file_that_kills_its_reader_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "a.h5ad", COUNTS)
+    ended = []
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda *a, **k: ended.append(run(*a, **k)) or ended[-1])
+    h5ad.rehearse(path, CONTEXTS, "donor", "counts")
+    h5ad.rehearse(path, labels="nobody")  # for read() to tell
+    assert [one.returncode for one in ended] == [0, 1]
+    assert b"nobody" in ended[1].stderr
+    monkeypatch.setattr(h5ad, "_REHEARSAL", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)")
+    with pytest.raises(ValueError, match=r"a\.h5ad is damaged: reading it kills the HDF5 library \(signal 11\)"):
+        h5ad.rehearse(path)

@@ -1,0 +1,185 @@
+"""``mc2 import`` and the datasets that come with a datasheet and an official split."""
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.paths import ROOT
+
+from mc2core import Corpus
+from mc2core.app.cli import main
+from mc2core.corpus.building.counts import Dropped
+from mc2papers.datasets import catalogue
+from mc2papers.datasets.dumps.corpora import Reading
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "papers.jsonl"
+    rows = [
+        {"key": "a", "text": "Trees and graphs", "Year": 1990, "who": ["ann"], "kind": "x", "title": "One"},
+        {"key": "b", "text": "Graphs", "Year": None, "who": {"bob": 2}, "kind": "y", "title": "Two"},
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_a_table_becomes_a_corpus_with_a_datasheet(tmp_path, table, capsys):
+    options = [
+        "--context",
+        "year=Year:number",
+        "--context",
+        "who:bag",
+        "--labels",
+        "kind",
+        "--id",
+        "key",
+        "--keep",
+        "title",
+    ]
+    command = ["import", str(table), "--text", "text", *options, "--min-documents", "2", "--out", str(tmp_path / "own")]
+    assert main(command) == 0
+    corpus = Corpus.load(tmp_path / "own")
+    assert corpus.vocabulary == ["graphs"]
+    assert corpus.content.toarray().tolist() == [[1], [1]]
+    assert np.array_equal(corpus.contexts["year"], [1990, np.nan], equal_nan=True)
+    assert corpus.contexts["who"].toarray().tolist() == [[1, 0], [0, 2]]
+    assert corpus.label_names == ["x", "y"]
+    assert corpus.documents.to_dict("list") == {"key": ["a", "b"], "title": ["One", "Two"]}
+    sheet = (tmp_path / "own/datasheet.md").read_text()
+    said = capsys.readouterr()
+    assert (said.out, said.err) == (sheet, "")
+    assert "- 1 word: in fewer than 2 documents" in sheet
+    assert main(command) == 0  # a saved corpus may be replaced
+    said = f"mc2: the corpus of 2 documents in {tmp_path}/own will be replaced\n"
+    assert capsys.readouterr().err == said
+
+
+def test_uci_files_are_told_by_their_name(tmp_path):
+    (tmp_path / "docword.x.txt").write_text("1\n2\n1\n1 2 5\n")
+    (tmp_path / "vocab.x.txt").write_text("a\nb\n")
+    assert main(["import", str(tmp_path / "docword.x.txt"), "--out", str(tmp_path / "own")]) == 0
+    assert Corpus.load(tmp_path / "own").content.toarray().tolist() == [[0, 5]]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "give the column of the words, by one of --text, --bag and --counts of mc2 import"),
+        (["--counts", "who", "--context", "who:counts", "--context", "who:bag"], "context 'who' is given twice"),
+        (["--text", "txt"], "no record has the key 'txt'"),
+        (["--text", "text", "--layer", "counts"], "'layer' has no meaning for"),
+        (
+            ["--text", "text", "--context", "Year"],
+            "context 'Year' must have the form COLUMN:KIND or NAME=COLUMN:KIND",
+        ),
+        (["--text", "text", "--context", "Year:time"], "context column 'Year' is of kind 'time'; kinds are number"),
+        (["--text", "text", "--context", "my year=Year:number"], "context name 'my year' must be a plain identifier"),
+        (["--text", "text", "--context", "key:number"], "papers.jsonl: 2 of 2 rows cannot be read"),
+        (["--text", "text", "--max-words", "0"], "max_words is 0; it must be at least 1"),
+        (["--text", "text", "--min-documents", "0"], "min_documents is 0; it must be at least 1"),
+        (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
+        (["--like", "/nothing"], "--like /nothing is missing; a model (.npz) or the folder of a corpus is needed"),
+        (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),
+        (["--like", __file__], "is not a whole array file: it does not begin as a .npz does"),
+    ],
+)
+def test_what_cannot_be_imported_is_one_sentence(tmp_path, table, capsys, options, message):
+    assert main(["import", str(table), *options, "--out", str(tmp_path / "own")]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1 or "rows cannot be read" in error
+    assert not (tmp_path / "own").exists()
+
+
+def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/letter.txt").write_text("dear")
+    assert main(["import", str(table), "--text", "text", "--out", str(tmp_path / "home")]) == 2
+    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    assert main(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
+    assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="will not be replaced"):
+        Corpus([[1]]).save(tmp_path / "home")
+    with pytest.raises(ValueError, match="no folder"):
+        Corpus([[1]]).save(tmp_path / "home/letter.txt")
+    assert (tmp_path / "home/letter.txt").read_text() == "dear"
+
+
+def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
+    again = ["import", str(table), "--text", "text", "--out", str(tmp_path / "own")]
+    assert main(again) == main(again) == 0
+    (tmp_path / "own/notes.txt").write_text("mine")
+    assert main(again) == 2
+    assert "own holds notes.txt" in capsys.readouterr().err
+    (tmp_path / "own/notes.txt").unlink()
+    letters = ["corpus", "letters", "--out"]
+    assert main([*letters, str(tmp_path / "own")]) == 2  # a corpus is no dataset, with its train and test parts
+    assert "own holds " in capsys.readouterr().err
+    assert main([*letters, str(tmp_path / "letters")]) == main([*letters, str(tmp_path / "letters")]) == 0
+    (tmp_path / "letters/train/notes.txt").write_text("mine")
+    assert main([*letters, str(tmp_path / "letters")]) == 2
+    assert "letters holds train/notes.txt" in capsys.readouterr().err
+
+
+def test_an_official_split_is_kept_and_the_datasheet_written(tmp_path, monkeypatch):
+    def read(files, seed):
+        documents = pd.DataFrame({"part": ["train", "test", "train"]})
+        return Reading(Corpus(np.eye(3, dtype=int), documents=documents), [Dropped("images", 4, "no tag")])
+
+    monkeypatch.setitem(catalogue.DATASETS, "nuswide", catalogue.Dataset(lambda seed: None, read))
+    paper = tmp_path / "paper.csv"
+    paper.write_text('dataset,quantity,count,source\nnuswide,train documents,"2,054",ICML14\n')
+    catalogue.prepare(
+        "nuswide", tmp_path / "out", source="real", files={"files": [tmp_path / "Imagelist.txt"]}, paper=paper
+    )
+    assert Corpus.load(tmp_path / "out/train").content.toarray().tolist() == [[1, 0, 0], [0, 0, 1]]
+    assert Corpus.load(tmp_path / "out/test").content.toarray().tolist() == [[0, 1, 0]]
+    sheet = (tmp_path / "out/datasheet.md").read_text()
+    assert "Source: real, Imagelist.txt" in sheet
+    assert "| train documents | 2 | 2,054 | ICML14 |" in sheet
+    assert "- 4 images: no tag" in sheet
+
+
+@pytest.mark.parametrize("name", ["nuswide", "wikipedia", "pubmed", "aua"])
+def test_every_dataset_can_be_simulated(tmp_path, name):
+    about = catalogue.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
+    assert about["documents"] >= 20
+    assert (
+        f"Source: simulated data ({about['drawn_from']}), {about['title']}-shaped"
+        in (tmp_path / name / "datasheet.md").read_text()
+    )
+
+
+def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    line = next(one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(".venv/bin/mc2 import"))
+    command = shlex.split(line)[1:]
+    assert main([*command[:-1], str(tmp_path / "mine")]) == 0
+    corpus = Corpus.load(tmp_path / "mine")
+    assert (corpus.n_documents, set(corpus.contexts)) == (24, {"year", "author"})
+
+
+def test_an_excerpt_says_so():
+    about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227}
+    assert catalogue.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
+    assert catalogue.describe(about | {"source": "real"}) == catalogue.describe(about | {"source": "own"}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("mine", {"source": "simulated"}, "dataset 'mine' cannot have the source 'simulated'; it can only be read"),
+        ("letters", {"source": "real"}, "dataset 'letters' cannot have the source 'real'; it can only be simulated"),
+        ("nips", {"source": "reel"}, "source of dataset 'nips' is 'reel'; it must be one of simulated, real, real exc"),
+        ("nips", {"source": "real"}, "dataset 'nips' with the source 'real' needs files: give the file to read"),
+        ("nips", {"settings": {"scael": 1}}, "dataset 'nips' has no setting 'scael'; did you mean 'scale'?"),
+    ],
+)
+def test_a_source_that_cannot_be_is_refused(tmp_path, name, change, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        catalogue.prepare(name, tmp_path / "x", **({"source": "simulated"} | change))
+    assert not (tmp_path / "x").exists()

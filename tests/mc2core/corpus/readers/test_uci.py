@@ -1,0 +1,110 @@
+"""The bag-of-words format of the UCI repository."""
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mc2core.base import memory
+from mc2core.corpus.readers import uci
+
+
+def write(folder, header, entries, words=("a", "b", "c"), end="\n", compressed=False):
+    path = folder / ("docword.x.txt.gz" if compressed else "docword.x.txt")
+    lines = [*map(str, header), *(entry if isinstance(entry, str) else " ".join(map(str, entry)) for entry in entries)]
+    text = (end.join(lines) + end).encode()
+    path.write_bytes(gzip.compress(text) if compressed else text)
+    (folder / "vocab.x.txt").write_text("".join(f"{word}\n" for word in words))
+    return path
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    counts=st.integers(1, 6).flatmap(
+        lambda n: st.lists(st.lists(st.integers(0, 9), min_size=n, max_size=n), min_size=1, max_size=8)
+    ),
+    end=st.sampled_from(["\n", "\r\n"]),
+    compressed=st.booleans(),
+    block=st.integers(10, 90),
+)
+def test_what_is_written_is_read(tmp_path_factory, counts, end, compressed, block):
+    counts = np.array(counts)
+    counts[0, 0] = 7  # a corpus has a word
+    entries = [(j + 1, w + 1, counts[j, w]) for j, w in zip(*np.nonzero(counts), strict=True)]
+    words = [f"word{w}" for w in range(counts.shape[1])]
+    path = write(tmp_path_factory.mktemp("uci"), (*counts.shape, len(entries)), entries[::-1], words, end, compressed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uci, "_BLOCK_BYTES", block)
+        corpus = uci.read(path)
+    assert (corpus.content.toarray() == counts).all()
+    assert corpus.vocabulary == words
+
+
+@pytest.mark.parametrize(
+    ("header", "entries", "message"),
+    [
+        ((2, 3, 1), ["1 1"], "line 4 is b'1 1', not 'document word count' in whole numbers"),
+        ((2, 3, 2), [(1, 1, 1), "1 2 -3"], "line 5 is b'1 2 -3', not 'document"),
+        ((2, 3, 2), [(1, 1, 1), "1 2 0.5"], "line 5 is b'1 2 0.5', not 'document"),
+        ((2, 3, 2), ["1 1 1 1", "2 2"], "line 4 is b'1 1 1 1', not 'document"),
+        ((2, 3, 2), [(1, 1, 1), "", (1, 2, 1)], "line 5 is b'', not 'document"),
+        ((2, 3, 1), [(3, 1, 1)], "line 4 has the document 3; it must lie between 1 and 2"),
+        ((2, 3, 2), [(1, 1, 1), (1, 0, 1)], "line 5 has the word 0; it must lie between 1 and 3"),
+        ((2, 3, 1), [(1, 1, 2**31)], "line 4 has the count 2147483648; it must lie between 0 and 2147483647"),
+        ((2, 3, 2), [(1, 1, 1)], "has 1 entries, but line 3 announces 2"),
+        ((2, 3, 1), [(1, 1, 1), (1, 2, 1)], "has more than the 1 entries that line 3 announces"),
+        ((2, 3, 2), [(1, 1, 1), (1, 1, 1)], "gives 1 words of a document a second time"),
+        ((2, 4, 1), [(1, 1, 1)], "announces 4 words, but the vocabulary has 3"),
+        (("two", 3, 1), [(1, 1, 1)], "line 1 is b'two'; one whole number"),
+        ((2, "9" * 99, 1), [(1, 1, 1)], "line 2 is b'9999"),
+        ((2, 3, 1), ["1 1 " + "1" * 5000], "has a line of more than 1000 bytes"),
+    ],
+)
+def test_damage_is_refused(tmp_path, monkeypatch, header, entries, message):
+    monkeypatch.setattr(uci, "_BLOCK_BYTES", 1500)
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
+        uci.read(write(tmp_path, header, entries))
+    assert "\n" not in str(caught.value)
+
+
+def test_blank_lines_at_the_end_and_a_missing_last_line_end(tmp_path):
+    path = write(tmp_path, (1, 3, 2), [(1, 1, 1), (1, 2, 5)])
+    for tail in (b"", b"\n", b"\n\n \n"):
+        path.write_bytes(path.read_bytes().rstrip() + tail)
+        assert uci.read(path).content.toarray().tolist() == [[1, 5, 0]]
+
+
+def test_names_of_the_files(tmp_path):
+    path = write(tmp_path, (1, 3, 1), [(1, 1, 1)])
+    other = path.rename(tmp_path / "counts.txt")
+    with pytest.raises(ValueError, match=r"counts\.txt is not named docword\.<name>\.txt"):
+        uci.read(other)
+    assert uci.read(other, tmp_path / "vocab.x.txt").n_tokens == 1
+    with pytest.raises(ValueError, match=r"vocab\.y\.txt is missing"):
+        uci.read(other.rename(tmp_path / "docword.y.txt"))
+    with pytest.raises(ValueError, match="is missing"):
+        uci.read(tmp_path / "docword.z.txt")
+
+
+def test_a_cut_gzip_is_refused(tmp_path):
+    path = write(tmp_path, (1, 3, 1), [(1, 1, 1)], compressed=True)
+    path.write_bytes(path.read_bytes()[:-6])
+    with pytest.raises(ValueError, match=r"docword\.x\.txt\.gz is damaged or cut off"):
+        uci.read(path)
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_sizes_that_nothing_follows_are_refused_before_they_are_allocated(tmp_path, monkeypatch, compressed):
+    """1,500,000,000 documents of one entry asked for 12 GB of row pointers, or took two minutes."""
+    path = write(tmp_path, (1_500_000_000, 3, 1), [(1, 1, 1)], compressed=compressed)
+    with pytest.raises(ValueError, match="announces 1500000000 documents but 1 entries; at most 10000000 documents"):
+        uci.read(path)
+    path = write(tmp_path, (2**31 - 1, 3, 2**31 - 1), [(1, 1, 1)], compressed=compressed)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 8 * 10**9)
+    with pytest.raises(
+        ValueError, match=r"announces would take (51\.5|120\.3) GB of memory, but 8\.0 GB are available"
+    ):
+        uci.read(path)

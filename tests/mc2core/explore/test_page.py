@@ -1,0 +1,207 @@
+"""The page in a real browser: it draws, answers clicks and keys, and asks nothing of a network."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.browser import opened
+from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
+
+from mc2core.explore.describe import describe
+from mc2core.explore.found import Found
+
+pytestmark = pytest.mark.needs("browser")
+
+
+@pytest.fixture(scope="module")
+def found():
+    made = corpus()
+    return Found.of(gibbs(made), made)
+
+
+@pytest.fixture(scope="module")
+def folder(found, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page") / "out"
+    describe(found.model, found.corpus, folder, "Lakes & <b>woods</b>")
+    return folder
+
+
+def colours(page, chart):
+    """Number of different colours in a chart."""
+    return page.evaluate(
+        """(id) => { const canvas = document.querySelector(`#${id} canvas`);
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        const seen = new Set();
+        for (let i = 0; i < data.length; i += 4) seen.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
+        return seen.size; }""",
+        chart,
+    )
+
+
+def place_on_map(page, folder, document):
+    """(x, y) of a document within the map, in pixels."""
+    rows = (folder / "documents.csv").read_text(encoding="utf-8").splitlines()
+    import csv
+
+    row = list(csv.DictReader(rows))[document]
+    box = page.locator("#map canvas").bounding_box()
+    x, y = ((float(row[name]) + 0.02) / 1.04 for name in "xy")
+    pad = 5  # of the drawing, on each side
+    return pad + x * (box["width"] - 2 * pad), pad + (1 - y) * (box["height"] - 2 * pad)
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "light")])
+def test_it_draws_light_and_dark_wide_and_narrow(folder, width, scheme):
+    with opened(folder / "index.html", width=width, scheme=scheme) as page:
+        for chart in ("map", "cluster-bars", "topic-bars"):
+            assert colours(page, chart) > 5
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (background == "rgb(255, 255, 255)") == (scheme == "light")
+        page.click("#theme")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def test_titles_and_names_are_text(folder):
+    with opened(folder / "index.html") as page:
+        assert page.title() == "Lakes & <b>woods</b>"
+        assert page.inner_text("h1") == "Lakes & <b>woods</b>"
+        page.fill("#search", "onerror")
+        assert page.inner_text("#results button") == HOSTILE
+        page.fill("#search", "<i>chen")
+        assert page.inner_text("#results button").startswith("<i>Chen</i>: ")
+        assert page.locator("main img, main b, main i, main script").count() == 0
+
+
+def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(folder, found):
+    with opened(folder / "index.html") as page:
+        for document in (0, 1):
+            x, y = place_on_map(page, folder, document)
+            page.hover("#map canvas", position={"x": x, "y": y})
+            page.wait_for_selector("#tip:not([hidden])")
+            assert re.search(r"On (lakes|woods|stars), part|script", page.inner_text("#tip"))
+            page.mouse.down()
+            page.mouse.up()
+            cluster = int(re.search(r"Cluster (\d+)", page.inner_text("#tip"))[1])
+            assert page.inner_text("#panel-title") == f"Cluster {cluster}"
+            assert page.get_attribute(f"#clusters [data-cluster='{cluster}']", "aria-current") == "true"
+            assert f"{(found.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
+
+
+def test_search_finds_words_titles_and_names(folder):
+    with opened(folder / "index.html") as page:
+        page.fill("#search", "wood1")
+        assert "Clusters with the word" in page.inner_text("#results")
+        assert "Topics with the word" in page.inner_text("#results")
+        page.fill("#search", "part 41")
+        assert page.inner_text("#results button") == "On stars, part 41"
+        page.fill("#search", "okafor")
+        assert page.inner_text("#results button").startswith("Okafor: On lakes")
+        page.locator("#results button").first.click()
+        assert page.evaluate("document.activeElement.id") == "panel-title"
+        page.fill("#search", "nothing like it")
+        assert page.inner_text("#results") == "nothing found"
+
+
+def test_of_a_large_corpus_search_says_of_how_many_documents(found, tmp_path, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
+    describe(found.model, found.corpus, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert "60 documents" in page.inner_text("#summary")
+        assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
+        page.fill("#search", "nothing like it")
+        said = re.fullmatch(r"nothing found \(of (\d+) on this page\)", page.inner_text("#results"))
+        assert 20 <= int(said[1]) < 60  # and the typical ones
+
+
+def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, found):
+    with opened(folder / "index.html") as page:
+        assert page.locator("#clusters button").count() == found.n_clusters
+        page.focus("#groups")
+        for _ in range(found.n_clusters - 3):
+            page.keyboard.press("ArrowLeft")
+        assert page.inner_text("#groups-number") == f"3 of {found.n_clusters}"
+        assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
+        group = found.tree.cut(3)[found.cluster]
+        sizes = [
+            int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
+            for one in page.locator("#clusters button").all()
+        ]
+        assert sizes == sorted(np.bincount(group).tolist(), reverse=True)
+        scores = page.inner_text("#merged")
+        row = (folder / "merges.csv").read_text().splitlines()[found.n_clusters - 3]
+        ari = float(row.split(",")[7])
+        assert f"ARI {float(f'{ari:.4g}'):g}" in scores
+
+
+def test_clusters_without_documents_are_not_listed(found, tmp_path):
+    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
+    describe(found.model, few, tmp_path / "out")
+    used = np.unique(found.cluster[found.corpus.labels == 0]) + 1
+    with opened(tmp_path / "out/index.html") as page:
+        listed = page.locator("#clusters button").all()
+        assert sorted(int(one.get_attribute("data-cluster")) for one in listed) == used.tolist()
+        page.focus("#groups")
+        for key in ("Home", "End"):  # all joined, and apart again
+            page.keyboard.press(key)
+            assert re.fullmatch(r"(Cluster|Union) \d+", page.inner_text("#panel-title"))
+        assert page.locator("#clusters button").count() == len(used)
+
+
+def test_topics_say_their_coherence_and_that_of_chance(folder):
+    row = pd.read_csv(folder / "topics.csv").iloc[0]
+    by_chance = " ± ".join(f"{float(f'{row[name]:.4g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
+    with opened(folder / "index.html") as page:
+        assert f"coherence (NPMI) {float(f'{row.npmi:.4g}'):g}, by chance {by_chance}" in page.inner_text(
+            "#topic-facts"
+        )
+
+
+def test_it_can_be_used_by_keyboard(folder):
+    with opened(folder / "index.html") as page:
+        page.keyboard.press("Tab")
+        assert page.inner_text(":focus") == "Skip to the clusters"
+        page.focus("#clusters button >> nth=1")
+        cluster = page.get_attribute(":focus", "data-cluster")
+        page.keyboard.press("Enter")
+        assert page.inner_text("#panel-title") == f"Cluster {cluster}"
+        before = page.locator("#map canvas").screenshot()
+        page.focus("#map")
+        page.keyboard.press("+")
+        assert page.locator("#map canvas").screenshot() != before
+        page.keyboard.press("0")
+        page.focus("#relevance")
+        words = page.get_attribute("#cluster-bars canvas", "aria-label")
+        page.keyboard.press("End")
+        likely = page.get_attribute("#cluster-bars canvas", "aria-label")
+        page.keyboard.press("Home")
+        assert page.get_attribute("#cluster-bars canvas", "aria-label") != likely
+        assert words.startswith(f"Words of Cluster {cluster}: ")
+
+
+def test_it_can_be_coloured_by_label_and_by_every_context(folder):
+    with opened(folder / "index.html") as page:
+        legends = []
+        for value in ("cluster", "label", "in author", "in year"):
+            page.select_option("#colour", value)
+            legends.append(page.inner_text("#legend").split("\n"))
+        assert sorted(legends[1]) == ["land", "sky", "water"]
+        assert "<i>Chen</i>" in legends[2]
+        assert legends[3][0] == "1990"
+
+
+def test_trends_are_drawn_for_contexts_of_numbers(folder):
+    with opened(folder / "index.html") as page:
+        assert "Share of documents over year" in page.inner_text("#about")
+        assert colours(page, "topic-about-year") > 3
+
+
+def test_a_model_without_contexts_or_titles_has_a_page(tmp_path):
+    plain = corpus().with_contexts({})
+    plain.labels, plain._documents = None, plain.documents[[]]
+    describe(fastex(plain), plain, tmp_path / "out")
+    with opened(tmp_path / "out/index.html") as page:
+        assert colours(page, "map") > 5
+        assert page.locator("#colour option").count() == 1
+        assert "document " in page.inner_text("#typical")

@@ -1,0 +1,297 @@
+"""Tables of a fit against sums over documents, written out."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, svi
+
+from mc2core.app.cli import main
+from mc2core.base.extras import MissingPackage
+from mc2core.explore import describe, documents, page, tables, topics
+from mc2core.explore.found import Found
+
+
+@pytest.fixture(scope="module")
+def found():
+    made = corpus()
+    return Found.of(gibbs(made), made)
+
+
+@pytest.fixture(scope="module")
+def made(found):
+    return tables.tables_of(found)
+
+
+def documents_of(found, number):
+    """Documents of a cluster or union, counted from 1, by the unions themselves."""
+    members = {number}
+    while any(one > found.n_clusters for one in members):
+        union = max(members)
+        members = (members - {union}) | set((found.tree.pairs[union - found.n_clusters - 1] + 1).tolist())
+    return np.flatnonzero(np.isin(found.cluster + 1, list(members))), sorted(members)
+
+
+def test_clusters_and_unions_have_the_documents_of_their_members(found, made):
+    assert found.n_clusters >= 3
+    sizes = np.bincount(found.model.predict(found.corpus).argmax(axis=1), minlength=found.n_clusters)
+    assert made["clusters"]["documents"].tolist() == sizes.tolist()
+    for row in made["merges"].itertuples():
+        assert row.documents == len(documents_of(found, row.union)[0])
+    assert made["merges"]["total_change"].iloc[-1] == pytest.approx(made["merges"]["change"].sum())
+    assert made["merges"]["groups_left"].tolist() == list(range(found.n_clusters - 1, 0, -1))
+
+
+def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(found, made):
+    sample, vocabulary = found.model.last, found.corpus.vocabulary
+    everywhere = np.asarray(found.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
+    everywhere = everywhere / everywhere.sum()
+    table = made["cluster_words"]
+    for number in (1, int(made["merges"]["union"].iloc[-1])):
+        _, members = documents_of(found, number)
+        rows = [one - 1 for one in members]
+        expected = np.average(sample.word_given_cluster[rows], axis=0, weights=sample.cluster_weights[rows])
+        part = table[table["cluster"] == number]
+        places = [vocabulary.index(word) for word in part["word"]]
+        assert part["probability"].to_numpy() == pytest.approx(expected[places])
+        assert part["lift"].to_numpy() == pytest.approx(expected[places] / everywhere[places])
+        assert part["word"].iloc[0] == vocabulary[int(expected.argmax())]
+        assert sorted(part["by_probability"])[:3] == [1, 2, 3]
+
+
+def test_contexts_are_those_of_the_documents_in_their_own_unit(found, made):
+    centre, sd = found.corpus.units["year"]
+    years = found.corpus.contexts["year"] * sd + centre
+    authors = found.corpus.contexts["author"].toarray()
+    for number in made["merges"]["union"].tolist():
+        own, _ = documents_of(found, number)
+        row = made["cluster_numbers"].query("cluster == @number").iloc[0]
+        met = years[own][~np.isnan(years[own])]
+        assert (row["documents"], row["mean"], row["sd"]) == (
+            len(met),
+            pytest.approx(met.mean()),
+            pytest.approx(met.std()),
+        )
+        assert (row["least"], row["most"]) == (pytest.approx(met.min()), pytest.approx(met.max()))
+        counts = authors[own].sum(axis=0)
+        values = made["cluster_values"].query("cluster == @number").set_index("value")
+        assert len(values) == (counts > 0).sum()
+        for name, value in values.iterrows():
+            author = found.corpus.context_names["author"].index(name)
+            share = counts[author] / counts.sum()
+            assert (value["count"], value["share"]) == (counts[author], pytest.approx(share))
+            assert value["lift"] == pytest.approx(share / (authors[:, author].sum() / authors.sum()))
+
+
+def test_typical_documents_overlap_most_with_their_cluster(found, made):
+    own, _ = documents_of(found, 1)
+    share = found.corpus.content[own].toarray() / found.corpus.document_lengths[own][:, None]
+    overlap = np.sqrt(share * found.model.last.word_given_cluster[0]).sum(axis=1)
+    part = made["cluster_documents"].query("cluster == 1")
+    assert part["document"].tolist() == (own[np.argsort(-overlap, kind="stable")][:10] + 1).tolist()
+    assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
+
+
+def test_labels_are_counted_and_scored_at_every_level(found, made):
+    from sklearn import metrics
+
+    for row in made["merges"].itertuples():
+        group = found.tree.cut(row.groups_left)[found.cluster]
+        assert row.ari == pytest.approx(metrics.adjusted_rand_score(found.corpus.labels, group))
+        assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(found.corpus.labels, group))
+    own, _ = documents_of(found, 1)
+    counts = made["cluster_labels"].query("cluster == 1").set_index("label")["documents"]
+    assert (
+        counts.to_dict()
+        == pd.Series(np.array(["water", "land", "sky"])[found.corpus.labels[own]]).value_counts().to_dict()
+    )
+
+
+@pytest.mark.parametrize("omega", ["inf", 2.0])
+def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega):
+    made = corpus()
+    found = Found.of(gibbs(made, document_concentration=omega), made)
+    sample = found.model.last
+    psi, tau = sample.word_given_topic, (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
+    got = found.document_topics.toarray()
+    assert got.sum(axis=1) == pytest.approx(made.document_lengths)
+    for j in (0, 17):
+        counts = made.content[[j]].toarray().ravel()
+        shares = tau[found.cluster[j]]
+        for _ in range(1 if omega == "inf" else 20):
+            each = shares[:, None] * psi
+            tokens = (counts * each / each.sum(axis=0)).sum(axis=1)
+            shares = omega * tau[found.cluster[j]] + tokens if omega != "inf" else shares
+        assert got[j] == pytest.approx(tokens)
+
+
+def test_blocks_of_documents_give_the_same_tokens(found, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.found._ENTRIES", 200)
+    again = Found(found.model, found.corpus, found.probability, found.tree)
+    assert len(again._blocks(found.corpus.content, 5)) > 10
+    assert again.document_topics.toarray() == pytest.approx(found.document_topics.toarray())
+
+
+def test_clusters_without_documents_have_no_row(found):
+    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
+    part = Found.of(found.model, few)
+    made = tables.tables_of(part)
+    assert made["clusters"]["cluster"].tolist() == (np.unique(part.cluster) + 1).tolist()
+    assert 0 < len(made["clusters"]) < part.n_clusters
+    said = made["summary"].set_index("name")["value"]
+    assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
+    assert len(made["merges"]) == part.n_clusters - 1
+
+
+def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(found, made):
+    counts = np.asarray(found.model.last.topic_words.sum(axis=1)).ravel()
+    assert counts.sum() == found.corpus.n_tokens
+    table = made["topics"]
+    assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
+    assert table["share"].is_monotonic_decreasing
+    few = Found.of(found.model, found.corpus.subset(np.arange(10)))
+    again = tables.tables_of(few)["topics"]
+    assert again[["topic", "share"]].equals(table[["topic", "share"]])
+    assert again["tokens"].sum() == pytest.approx(few.corpus.n_tokens)
+
+
+def test_trends_share_out_every_year(found, made):
+    centre, sd = found.corpus.units["year"]
+    years = np.round(found.corpus.contexts["year"] * sd + centre)
+    of_clusters = made["trends"].query("of == 'cluster' and number <= @found.n_clusters")
+    for start, part in of_clusters.groupby("start"):
+        expected = np.bincount(found.cluster[years == start], minlength=found.n_clusters)
+        assert part["count"].tolist() == expected.tolist()
+        assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
+    assert topics.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
+
+
+def test_documents_have_titles_probabilities_and_a_place(found, made):
+    table = made["documents"]
+    assert table["title"][2] == HOSTILE
+    assert table["label"].tolist()[:3] == ["water", "land", "sky"]
+    assert table["probability"].to_numpy() == pytest.approx(found.probability.max(axis=1))
+    assert table[["x", "y"]].to_numpy().min() == 0.0
+    assert table[["x", "y"]].to_numpy().max() == 1.0
+    assert documents.layout(found, 0).tolist() == table[["x", "y"]].to_numpy().tolist()
+    sums = made["document_clusters"].groupby("document")["probability"].sum()
+    assert (sums > 0.9).all()
+    near = np.array(
+        [[np.linalg.norm(a - b) for b in table[["x", "y"]].to_numpy()] for a in table[["x", "y"]].to_numpy()]
+    )
+    np.fill_diagonal(near, np.inf)
+    assert (found.cluster[near.argmin(axis=1)] == found.cluster).mean() > 0.8
+
+
+def test_documents_have_their_contexts_with_counts(found):
+    corpus = found.corpus.with_contexts({"author": found.corpus.contexts["author"] * 2})
+    corpus.context_names = {"author": found.corpus.context_names["author"]}
+    said = documents.document_tables(Found(found.model, corpus, found.probability, found.tree))["documents"]
+    for row in (0, 7):
+        counts = corpus.contexts["author"][[row]].toarray().ravel()
+        expected = [f"{name}:{n}" for name, n in zip(corpus.context_names["author"], counts, strict=True) if n]
+        assert said["context_author"][row] == "; ".join(expected)
+
+
+def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(found, monkeypatch):
+    monkeypatch.setattr(documents, "MOST_POINTS", 20)
+    table = documents.document_tables(found)["documents"]
+    assert (len(table), table["x"].notna().sum()) == (60, 20)
+
+
+def read_page(text):
+    """What the page's script is given."""
+    return json.loads(re.search(r"<script>window\.FOUND = (.*?);</script>", text, re.S)[1])
+
+
+def column(packed):
+    return (
+        packed
+        if isinstance(packed, list)
+        else [packed["levels"][code] if code >= 0 else "" for code in packed["codes"]]
+    )
+
+
+@pytest.mark.parametrize("model", ["gibbs", "fastex", "own", "svi"])
+def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
+    made = corpus()
+    fitted = {
+        "gibbs": gibbs,
+        "fastex": fastex,
+        "own": lambda made: gibbs(made, document_concentration=2.0),
+        "svi": svi,
+    }[model](made)
+    describe.describe(fitted, made, tmp_path / "out", "<b>Title</b>")
+    text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    assert "<b>Title</b>" not in text
+    assert HOSTILE not in text
+    data = read_page(text)
+    files = {
+        path.stem: pd.read_csv(path, keep_default_na=False, na_values=[""]) for path in (tmp_path / "out").glob("*.csv")
+    }
+    assert set(data["tables"]) <= set(files)
+    for name, packed in data["tables"].items():
+        shown = pd.DataFrame({key: column(one) for key, one in packed.items()})
+        in_file = files[name][list(shown.columns)]
+        assert len(shown) > 0
+        assert sorted(map(str, shown.astype(object).where(shown.notna(), None).to_numpy().tolist())) == sorted(
+            map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())
+        ) or _same(shown, in_file)
+    nodes = pd.DataFrame({key: column(one) for key, one in data["nodes"].items()})
+    unions = files["merges"].rename(columns={"union": "cluster"}) if "merges" in files else files["clusters"].iloc[:0]
+    rows = pd.concat([files["clusters"], unions])[list(nodes.columns)].reset_index(drop=True)
+    assert _same(nodes, rows)
+    assert [name for name, _ in data["summary"]] == files["summary"]["name"].tolist()
+    for name, shown in data["contexts"].items():
+        rows = files["documents"][f"context_{name}"][np.array(shown["document"]) - 1]
+        if "number" in shown:
+            assert np.allclose(rows.astype(float), np.array(shown["number"], float), rtol=1e-5, atol=0, equal_nan=True)
+        else:
+            said = ["; ".join(shown["names"][one] for one in several) for several in shown["values"]]
+            assert rows.fillna("").tolist() == said
+
+
+def _same(shown, in_file):
+    """Row by row; numbers to the digits of the files."""
+    for name in shown:
+        one, other = shown[name], in_file[name]
+        if pd.api.types.is_numeric_dtype(other):
+            if not np.allclose(one.astype(float), other.astype(float), rtol=1e-5, atol=0, equal_nan=True):
+                return False
+        elif [str(x) for x in one] != ["" if pd.isna(x) else str(x) for x in other]:
+            return False
+    return True
+
+
+def test_only_what_is_left_near_the_top_is_on_the_page(found, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.found.MOST_GROUPS", 2)
+    few = Found(found.model, found.corpus, found.probability, found.tree)
+    k, group = found.n_clusters, found.tree.cut(2)
+    assert few.shown == {2 * k - 2, *(found.tree.pairs[-1].tolist())}
+    assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]
+    described = set(few.nodes)
+    assert described == {*range(k), *few.shown}
+    made = tables.tables_of(few)
+    assert set(made["cluster_words"]["cluster"]) == {node + 1 for node in described}
+    nodes = page._nodes(few, made)
+    assert set(nodes["cluster"]) == {node + 1 for node in few.shown}
+
+
+def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, capsys):
+    found.corpus.save(tmp_path / "corpus")
+    found.model.save(tmp_path / "model.npz")
+    command = ["describe", str(tmp_path / "model.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
+    for _ in range(2):
+        assert main(command) == 0
+    assert "index.html" in capsys.readouterr().out
+    (tmp_path / "out/notes.txt").write_text("mine")
+    assert main(command) == 2
+    assert "out holds notes.txt, which is not of what is written there" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "altair" else object())
+    with pytest.raises(MissingPackage, match="the page needs the package altair, which is not installed"):
+        describe.describe(None, None, tmp_path / "out")

@@ -1,0 +1,99 @@
+"""Documents with proportions of their own: the chain against the enumerated posterior of tiny corpora.
+
+As in test_exact.py: at most 80 events a test, 6 standard errors, a false alarm with probability near 2e-5; fixed seeds.
+"""
+
+import numpy as np
+import pytest
+from helpers.document_level_enumeration import log_own_topics, posterior_of_own
+from inference.gibbs.test_exact import (
+    DOCUMENTS,
+    FAMILIES,
+    assert_chain_follows,
+    corpus_of,
+    exact_of,
+    fixed,
+    log_context_of,
+)
+
+from mc2core.corpus import Corpus
+from mc2core.families import NormalGamma
+
+SWEEPS = 2500
+
+
+def own_exact_of(engine, documents, n_words, corpus):
+    names = "group", "table", "topic", "document"
+    concentrations = tuple(getattr(engine, f"{name}_concentration") for name in names)
+    return posterior_of_own(
+        documents, n_words, concentrations, engine.topic_prior, log_context_of(engine, corpus),
+        engine.one_cluster_per_document,
+    )  # fmt: skip
+
+
+def test_the_enumeration_sums_to_one_over_partitions():
+    """p(l | z) of five tokens in three documents, two of them in one cluster, over the 52 partitions of the tokens."""
+    from helpers.gibbs_enumeration import partitions
+
+    total = 0.0
+    for topics in partitions(5):
+        n_jm = np.zeros((3, max(topics) + 1), int)
+        np.add.at(n_jm, ([0, 0, 1, 1, 2], list(topics)), 1)
+        total += np.exp(log_own_topics(n_jm, (0, 0, 1), 0.7, 1.5, 0.9))
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("omega", [0.5, 3.0])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_posterior_with_contexts(family, omega):
+    contexts, families = FAMILIES[family]
+    corpus = corpus_of(DOCUMENTS, 3, contexts)
+    engine = fixed(document_concentration=omega, contexts=families)
+    assert_chain_follows(engine, corpus, own_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
+
+
+def test_posterior_with_many_topics_and_clusters():
+    """It fails where a new topic's share of its own cluster's rest is drawn like those of the others."""
+    documents = [[0, 0], [1], [], [0, 1]]
+    corpus = corpus_of(documents, 2)
+    engine = fixed(
+        document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
+        topic_prior=0.02,
+    )  # fmt: skip
+    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
+
+
+def test_posterior_with_small_concentrations():
+    """Parameters of Dirichlets far below 1: the shares of new topics are drawn in logarithms."""
+    documents = [[0, 1], [0, 1], [1]]
+    corpus = corpus_of(documents, 2)
+    engine = fixed(
+        document_concentration=1.5,
+        table_concentration=0.05,
+        topic_concentration=0.3,
+        topic_prior=0.05,
+        kernel="collapsed",
+    )
+    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), SWEEPS)
+
+
+def test_posterior_of_the_hdp_of_three_levels():
+    corpus = corpus_of(DOCUMENTS, 3)
+    engine = fixed(document_concentration=0.8, one_cluster_per_document=True)
+    assert_chain_follows(engine, corpus, own_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
+
+
+def test_posterior_without_content_is_that_of_a_mixture():
+    import scipy.sparse as sp
+
+    values = np.array([0.1, 0.2, 2.0, np.nan])
+    corpus = Corpus(sp.csr_matrix((4, 3), dtype=int), contexts={"year": values})
+    engine = fixed(document_concentration=0.8, contexts={"year": NormalGamma(0.0, 0.3, 2.0, 0.3)})
+    assert_chain_follows(engine, corpus, exact_of(engine, [[], [], [], []], 3, corpus), SWEEPS)
+
+
+def test_a_large_document_concentration_is_mc2():
+    contexts, families = FAMILIES["all, some missing"]
+    corpus = corpus_of(DOCUMENTS, 3, contexts)
+    engine = fixed(document_concentration=1e8, contexts=families)
+    assert_chain_follows(engine, corpus, exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)

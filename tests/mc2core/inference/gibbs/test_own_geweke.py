@@ -1,0 +1,99 @@
+"""Joint distribution test (Geweke 2004) of documents with proportions of their own, all four concentrations learnt.
+
+As in test_geweke.py: 40 batches, ten statistics of which log omega is one, 5.5 standard errors, a false alarm with a
+chance of about 4e-5 (Student's t with 39 degrees of freedom); seeds are fixed.
+"""
+
+import numpy as np
+import pytest
+from inference.gibbs.test_geweke import (
+    BATCHES,
+    FAMILIES,
+    FORWARD,
+    LENGTHS,
+    LIMIT,
+    PRIORS,
+    SWEEPS,
+    TOPIC_PRIOR,
+    crp,
+    draw_data,
+    statistics,
+)
+
+from mc2core.inference.gibbs.engine import Gibbs
+
+OWN_PRIORS = PRIORS | {"document": (3.0, 2.0)}
+
+
+def seat(menu, concentration, dish_of_new, rng):
+    """The dish of a customer of a restaurant, ``menu`` of [customers, dish]; a new table's dish comes from above."""
+    weights = np.array([n for n, _ in menu] + [concentration])
+    t = rng.choice(len(weights), p=weights / weights.sum())
+    if t == len(menu):
+        menu.append([0, dish_of_new()])
+    menu[t][0] += 1
+    return menu[t][1]
+
+
+def draw_own_assignments(concentrations, rng):
+    """z by a Chinese restaurant process, l by restaurants of three levels: documents, clusters, all."""
+    alpha, v, eta, omega = concentrations
+    cluster, topic, clusters, dishes = crp(len(LENGTHS), alpha, rng), [], {}, []
+
+    def dish():
+        served = np.array([*dishes, eta])
+        m = rng.choice(len(served), p=served / served.sum())
+        if m == len(dishes):
+            dishes.append(0)
+        dishes[m] += 1
+        return m
+
+    for j, length in enumerate(LENGTHS):
+        own, above = [], clusters.setdefault(cluster[j], [])
+        topic += [seat(own, omega, lambda above=above: seat(above, v, dish, rng), rng) for _ in range(length)]
+    return cluster, np.array(topic, dtype=np.int32)
+
+
+def own_statistics(concentrations, cluster, topic, corpus):
+    found = statistics(concentrations[:3], cluster, topic, corpus)
+    first, second = topic[: LENGTHS[0]], topic[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]]
+    found[5] = np.log(concentrations[3])
+    found[6] = len(np.unique(first)) + 10 * len(np.intersect1d(first, second)) * float(cluster[0] == cluster[1])
+    return found
+
+
+def draw_prior(rng):
+    return [rng.gamma(shape, 1 / rate) for shape, rate in OWN_PRIORS.values()]
+
+
+@pytest.mark.slow
+def test_forward_draws_and_the_chain_agree():
+    rng, rows = np.random.default_rng(29), []
+    for _ in range(FORWARD):
+        concentrations = draw_prior(rng)
+        cluster, topic = draw_own_assignments(concentrations, rng)
+        corpus, topic = draw_data(cluster, topic, rng)
+        rows.append(own_statistics(concentrations, cluster, topic, corpus))
+    forward = np.array(rows)
+
+    rng = np.random.default_rng(30)
+    engine = Gibbs(
+        document_concentration="learn", contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=OWN_PRIORS,
+        start_topics=2, start_clusters=2,
+    )  # fmt: skip
+    state = engine.init(corpus, 0)
+    chain = []
+    for iteration in range(1, SWEEPS + 1):
+        engine.step(corpus, state, 0, iteration)
+        corpus, topic = draw_data(state.cluster, state.topic, rng)
+        arrays = state.arrays() | {"topic": topic}
+        _, *concentrations, _ = arrays["scalars"].tolist()
+        concentrations.append(float(arrays["document_concentration"]))
+        state = engine.restore(corpus, arrays)
+        chain.append(own_statistics(concentrations, state.cluster, topic, corpus))
+    chain = np.array(chain[SWEEPS % BATCHES :])
+
+    batches = chain.reshape(BATCHES, -1, chain.shape[1]).mean(axis=1)
+    error = np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(BATCHES), forward.std(axis=0) / np.sqrt(FORWARD))
+    scores = (batches.mean(axis=0) - forward.mean(axis=0)) / error
+    assert np.abs(scores).max() < LIMIT, dict(enumerate(np.round(scores, 1)))

@@ -1,0 +1,231 @@
+"""Kernels of documents with proportions of their own, against plain twins and closed forms; what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers.gibbs_twin import CONCENTRATIONS, PRIOR, assignments_of, pick, small_corpus, tokens_of
+from scipy.special import gammaln
+
+from mc2core import fit
+from mc2core.compute import streams
+from mc2core.compute.threads import thread_budget
+from mc2core.compute.variates import log_gamma_variate
+from mc2core.inference.gibbs.document_level.concentration import log_documents
+from mc2core.inference.gibbs.document_level.counts import count_topics
+from mc2core.inference.gibbs.document_level.tables import draw_document_tables, draw_proportions
+from mc2core.inference.gibbs.document_level.tokens import sweep_own_topics
+from mc2core.inference.gibbs.engine import Gibbs
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+
+
+def proportions_of(assignments, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.dirichlet(np.full(assignments.n_topics + 1, 0.7), assignments.n_clusters)
+
+
+def plain_own_sweep(assignments, corpus, tau, omega, concentrations, key):
+    """Tokens in order of documents; float64; weights from scratch for every token."""
+    document, word = tokens_of(corpus)
+    topic, cluster = assignments.topic.astype(int), assignments.cluster
+    eps, rest = list(assignments.topic_weights), assignments.rest
+    columns, tau_rest = [column.copy() for column in tau[:, :-1].T], tau[:, -1].copy()
+    v, eta, n_words = concentrations.table, concentrations.topic, corpus.n_words
+    state = np.zeros(2, np.uint64)
+    for j in range(corpus.n_documents):
+        streams.seek(state, key, j)
+        k = cluster[j]
+        for i in np.flatnonzero(document == j):
+            others = np.arange(len(topic)) != i
+            weights = []
+            for m in range(len(eps)):
+                here = others & (topic == m)
+                weights.append(
+                    (np.sum(here & (document == j)) + omega * columns[m][k])
+                    * (np.sum(here & (word == word[i])) + PRIOR) / (np.sum(here) + n_words * PRIOR)
+                )  # fmt: skip
+            weights = np.array([*weights, omega * tau_rest[k] / n_words])
+            u = streams.uniform(state) * weights.sum() - weights[topic[i]]
+            if u < 0:
+                continue
+            weights[topic[i]] = 0
+            chosen = pick(weights, u)
+            if chosen == len(eps):
+                left = (1 - streams.uniform(state)) ** (1 / eta)
+                eps.append((1 - left) * rest)
+                rest *= left
+                column = np.zeros(len(tau_rest))
+                for other in range(len(tau_rest)):
+                    x = np.exp(log_gamma_variate(state, v * eps[-1] + (other == k)))
+                    y = np.exp(log_gamma_variate(state, v * rest))
+                    column[other] = tau_rest[other] * x / (x + y)
+                    tau_rest[other] *= y / (x + y)
+                columns.append(column)
+            topic[i] = chosen
+    used = np.unique(topic)
+    unused = np.setdiff1d(np.arange(len(eps)), used)
+    left = tau_rest + sum((columns[m] for m in unused), np.zeros(len(tau_rest)))
+    return topic, used, np.array(eps), rest, np.column_stack([*(columns[m] for m in used), left])
+
+
+@pytest.mark.parametrize("omega", [0.6, 25.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_token_sweep_equals_its_plain_twin(seed, omega):
+    corpus = small_corpus(seed)
+    assignments = assignments_of(corpus, seed=seed)
+    tau, key = proportions_of(assignments, seed), streams.key(seed, "test")
+    topic, used, eps, rest, expected = plain_own_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, key)
+    assert omega < 1 or len(eps) > 5  # topics are born
+    found = sweep_own_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
+    np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
+    np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
+    assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
+    counted = Assignments(
+        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+    )
+    counted.count()
+    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
+
+
+def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays():
+    """The twin starts with 407 topics, nearly all of weight 0, so its arrays are outgrown at other tokens."""
+    corpus = small_corpus(5, mean=60)
+    many, key = Concentrations(1.0, 400.0, 300.0), streams.key(0, "test")
+    assignments, twin = assignments_of(corpus), assignments_of(corpus)
+    tau = proportions_of(assignments)
+    twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])
+    twin.count()
+    padded = np.column_stack([tau[:, :-1], np.zeros((3, 402)), tau[:, -1]])
+    found = sweep_own_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
+    other = sweep_own_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
+    assert assignments.n_topics > 32
+    np.testing.assert_array_equal(assignments.topic, twin.topic)
+    np.testing.assert_allclose(found, other, rtol=1e-12)
+
+
+def test_tables_of_documents_follow_antoniaks_law():
+    """Means of t_jm over 4,000 draws against sum_i a / (a + i); of 36 cells none beyond 5 errors (false alarm 2e-5)."""
+    corpus = small_corpus(1)
+    assignments = assignments_of(corpus)
+    prior = 4.0 * proportions_of(assignments)[:, :-1]
+    document, _ = tokens_of(corpus)
+    n_jm = np.zeros((corpus.n_documents, assignments.n_topics), int)
+    np.add.at(n_jm, (document, assignments.topic), 1)
+    total, draws = np.zeros(n_jm.shape), 4000
+    for i in range(draws):
+        seated = draw_document_tables(assignments, prior, streams.key(i, "test"), None)
+        table_document = np.repeat(np.arange(corpus.n_documents), np.diff(seated.document_start))
+        np.add.at(total, (table_document, seated.topic), 1)
+    for j, m in np.argwhere(n_jm == 0):
+        assert total[j, m] == 0
+    for j, m in np.argwhere(n_jm > 0):
+        p = prior[assignments.cluster[j], m] / (prior[assignments.cluster[j], m] + np.arange(n_jm[j, m]))
+        error = math.sqrt((p * (1 - p)).sum() / draws)
+        assert abs(total[j, m] / draws - p.sum()) <= 5 * error + 1e-12, (j, m)
+
+
+def test_tables_do_not_depend_on_threads():
+    corpus = small_corpus(1, n_documents=700)
+    assignments = assignments_of(corpus)
+    prior = 4.0 * proportions_of(assignments)[:, :-1]
+    one = draw_document_tables(assignments, prior, streams.key(0, "test"), None)
+    with thread_budget(3) as pool:
+        three = draw_document_tables(assignments, prior, streams.key(0, "test"), pool)
+    np.testing.assert_array_equal(one.topic, three.topic)
+    np.testing.assert_array_equal(one.n_km, three.n_km)
+
+
+def test_proportions_have_the_mean_of_their_dirichlet():
+    """2,000 draws, 18 entries, 5 errors: a false alarm has a chance of 1e-5."""
+    assignments = assignments_of(small_corpus(2))
+    rng, tables = np.random.default_rng(0), np.array([[0, 1, 4, 2, 0], [3, 0, 0, 0, 1], [0, 0, 0, 0, 0]])
+    drawn = np.array([draw_proportions(tables, assignments, CONCENTRATIONS, rng) for _ in range(2000)])
+    prior = CONCENTRATIONS.table * np.append(assignments.topic_weights, assignments.rest)
+    mean = (prior + np.column_stack([tables, np.zeros(3)])) / (prior.sum() + tables.sum(axis=1, keepdims=True))
+    assert (abs(drawn.mean(axis=0) - mean) < 5 * drawn.std(axis=0) / math.sqrt(2000)).all()
+
+
+@pytest.mark.parametrize("omega", [1e-6, 0.7, 300.0])
+def test_log_documents_is_a_dirichlet_multinomial(omega):
+    corpus = small_corpus(3, mean=200)
+    assignments = assignments_of(corpus)
+    tau = proportions_of(assignments)
+    document, _ = tokens_of(corpus)
+    expected = 0.0
+    for j in range(corpus.n_documents):
+        a = omega * tau[assignments.cluster[j], :-1]
+        n = np.bincount(assignments.topic[document == j], minlength=5)
+        expected += gammaln(omega) - gammaln(omega + n.sum()) + (gammaln(a + n) - gammaln(a)).sum()
+    lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
+    found = log_documents(lengths, assignments.cluster, counts, tau, omega)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"document_concentration": 3.0, "kernel": "blocked"}, "kernel is 'blocked'; with a document_concentration it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Gibbs(**settings)
+
+
+def test_kernels_are_the_same_move():
+    corpus = small_corpus(1)
+    rows = []
+    for kernel in ("collapsed", "interleaved"):
+        engine = Gibbs(document_concentration="learn", kernel=kernel, start_topics=4, start_clusters=3)
+        state = engine.init(corpus, 0)
+        rows.append([engine.step(corpus, state, 0, iteration) for iteration in range(1, 6)])
+    assert rows[0] == rows[1]
+    omegas = [row["document_concentration"] for row in rows[0]]
+    assert len(set(omegas)) == 5
+
+
+def test_a_number_holds_omega():
+    corpus = small_corpus(1)
+    engine = Gibbs(document_concentration=3.0, start_topics=4, start_clusters=3)
+    state = engine.init(corpus, 0)
+    assert engine.step(corpus, state, 0, 1)["document_concentration"] == 3.0
+    sample = engine.sample(corpus, state)
+    assert sample.document_concentration == 3.0
+    prior = state.concentrations.table * sample.topic_weights
+    mean = prior + state.own.tables
+    np.testing.assert_allclose(sample.topic_given_cluster, mean / mean.sum(axis=1, keepdims=True))
+    shared = Gibbs(start_topics=4, start_clusters=3)
+    assert shared.sample(corpus, shared.init(corpus, 0)).document_concentration == math.inf
+
+
+def test_a_state_that_does_not_fit_is_refused():
+    corpus = small_corpus(1)
+    engine = Gibbs(document_concentration="learn", start_topics=4, start_clusters=3)
+    arrays = engine.init(corpus, 0).arrays()
+    for changes, message in (
+        ({"proportions": arrays["proportions"] / 2}, "'proportions' do not sum to 1"),
+        ({"tables": arrays["tables"] * 0}, "'tables' are more than the tokens at them, or none"),
+        ({"document_concentration": np.array(0.0)}, "'document_concentration' holds 0.0; it must be at least"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            engine.restore(corpus, arrays | changes)
+    with pytest.raises(ValueError, match="'proportions' is missing"):
+        engine.restore(corpus, Gibbs(start_topics=4).init(corpus, 0).arrays())
+
+
+@pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
+@pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
+def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta):
+    corpus = small_corpus(1, n_documents=7)
+    engine = Gibbs(
+        document_concentration=omega, table_concentration=v, topic_concentration=eta, learn_concentrations=False,
+        start_topics=3, start_clusters=2,
+    )  # fmt: skip
+    done = fit(corpus, engine, iterations=6, progress=False)
+    assert np.isfinite(done.trace["log_joint"]).all()
+    assert np.isfinite(done.model.log_likelihood(corpus, "left_to_right")).all()
+    np.testing.assert_allclose(done.model.predict(corpus).sum(axis=1), 1.0)

@@ -1,0 +1,223 @@
+"""Moves of clusters and of omega where documents have proportions of their own, each by itself.
+
+Exact transition matrices where weights are listed; else frequencies against exact probabilities in 50 batches, 6
+standard errors, at most 20 events a test: a false alarm with probability near 5e-6 (Student's t with 49 degrees of
+freedom). Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.gibbs_enumeration import canonical, log_clusters, partitions, stirling
+from helpers.gibbs_twin import assignments_of, small_corpus, tokens_of
+from inference.gibbs.test_exact import corpus_of
+from inference.gibbs.test_transitions import CONTEXTS, FAMILIES, ClusterDraw, assert_invariant, paths
+from scipy.integrate import quad
+from scipy.special import gammaln
+
+from mc2core.compute import streams
+from mc2core.compute.threads import thread_budget
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.document_level import members, sides
+from mc2core.inference.gibbs.document_level.concentration import draw_omega, log_documents
+from mc2core.inference.gibbs.document_level.counts import count_topics
+from mc2core.inference.gibbs.document_level.members import sweep_members
+from mc2core.inference.gibbs.document_level.sides import Constants, Work
+from mc2core.inference.gibbs.document_level.split_merge import split_and_merge
+from mc2core.inference.gibbs.documents import contexts_of
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import GammaPrior
+
+BATCHES = 50
+DOCUMENTS = [[0, 0, 1, 1], [1, 1], [], [0, 2, 2]]
+TOPIC = np.array([0, 0, 0, 1, 1, 1, 0, 2, 2], np.int32)
+EPS = np.array([0.4, 0.3, 0.1])
+
+
+def corpus_and_state(families):
+    corpus = corpus_of(DOCUMENTS, 3, CONTEXTS)
+    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
+    n_jm = np.zeros((4, 3), int)
+    np.add.at(n_jm, (np.repeat(np.arange(4), corpus.document_lengths), TOPIC), 1)
+    return StackedContexts(corpus, families), start, n_jm
+
+
+def assignments_at(z, start):
+    found = Assignments(np.array(z, np.int32), TOPIC.copy(), start, EPS.copy(), 1.0 - EPS.sum())
+    found.count()
+    return found
+
+
+def log_contexts(contexts, z):
+    total = 0.0
+    for k in range(max(z) + 1):
+        statistics = np.asarray(contexts.statistics[np.flatnonzero(np.array(z) == k)].sum(axis=0)).ravel()
+        total += float(contexts.log_marginal(contexts.prior + statistics))
+    return total
+
+
+# -- counts --------------------------------------------------------------------------------------------------------
+def test_counts_of_topics_are_those_of_the_tokens():
+    corpus = small_corpus(1)
+    assignments = assignments_of(corpus)
+    found = count_topics(assignments)
+    document, _ = tokens_of(corpus)
+    expected = np.zeros((corpus.n_documents, assignments.n_topics), int)
+    np.add.at(expected, (document, assignments.topic), 1)
+    dense = sp.csr_matrix((found.n, found.topic, found.start), shape=expected.shape).toarray()
+    np.testing.assert_array_equal(dense, expected)
+    assert (found.n > 0).all()
+
+
+# -- documents given tau -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
+@pytest.mark.parametrize("omega", [1e-3, 2.5, 1e5])
+def test_sweep_given_tau_leaves_its_posterior_invariant(omega, families, monkeypatch):
+    """z given l, tau and omega over all states in which each of three clusters has a document."""
+    contexts, start, n_jm = corpus_and_state(families)
+    tau = np.random.default_rng(2).dirichlet(np.full(4, 0.8), 3)[:, :-1]
+    states = [z for z in itertools.product(range(3), repeat=4) if len(set(z)) == 3]
+    log_pi = np.zeros(len(states))
+    for i, z in enumerate(states):
+        a = omega * tau[list(z)]
+        log_pi[i] = gammaln(np.bincount(z)).sum() + log_contexts(contexts, z) + (gammaln(a + n_jm) - gammaln(a)).sum()
+    matrix = np.zeros((len(states), len(states)))
+    for i, z in enumerate(states):
+
+        def run(z=z):
+            assignments = assignments_at(z, start)
+            sweep_members(assignments, count_topics(assignments), omega * tau, contexts, np.uint64(0), None)
+            return tuple(assignments.cluster.tolist())
+
+        for probability, result in paths(run, members, ("_choose",), monkeypatch, ClusterDraw):
+            matrix[i, states.index(result)] += probability
+    assert (matrix.diagonal() < 1).any()
+    assert_invariant(matrix, log_pi, 1e-10, 1e-8)  # at omega = 1e5 log-gammas agree to 11 digits
+
+
+def test_sweep_given_tau_does_not_depend_on_threads():
+    corpus = small_corpus(1, n_documents=300)
+    one, three = assignments_of(corpus), assignments_of(corpus)
+    contexts = StackedContexts(corpus, {})
+    prior = 4.0 * np.random.default_rng(0).dirichlet(np.full(6, 0.7), 3)[:, :-1]
+    sweep_members(one, count_topics(one), prior, contexts, streams.key(0, "test"), None)
+    with thread_budget(3) as pool:
+        sweep_members(three, count_topics(three), prior, contexts, streams.key(0, "test"), pool)
+    np.testing.assert_array_equal(one.cluster, three.cluster)
+    assert (one.cluster != assignments_of(corpus).cluster).any()
+
+
+# -- splits and merges ---------------------------------------------------------------------------------------------
+def log_topics_of_cluster(n_jm, eps, v, omega):
+    """ln of the integral over tau of prod_j prod_m G(omega tau_m + n_jm) / G(omega tau_m), by the sum over tables."""
+    cells = [(j, m) for j, m in zip(*np.nonzero(n_jm), strict=True)]
+    total = 0.0
+    for tables in itertools.product(*(range(1, n_jm[cell] + 1) for cell in cells)):
+        t = np.zeros(len(eps))
+        weight = 1.0
+        for (j, m), number in zip(cells, tables, strict=True):
+            t[m] += number
+            weight *= stirling(int(n_jm[j, m]), number) * omega**number
+        law = gammaln(v) - gammaln(v + t.sum()) + (gammaln(v * eps + t) - gammaln(v * eps)).sum()
+        total += weight * math.exp(law)
+    return math.log(total)
+
+
+@pytest.mark.parametrize("slack", [30.0, 0.0])
+@pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
+def test_splits_and_merges_have_the_exact_posterior(families, slack):
+    """z given l, epsilon and the concentrations: the 15 partitions of four documents, by these moves alone."""
+    contexts, start, n_jm = corpus_and_state(families)
+    concentrations, omega = Concentrations(1.3, 2.0, 1.0), 2.5
+    states = list(partitions(4))
+    log_pi = np.array([log_clusters(z, concentrations.group) + log_contexts(contexts, z) for z in states])
+    for i, z in enumerate(states):
+        for k in range(max(z) + 1):
+            log_pi[i] += log_topics_of_cluster(n_jm[np.array(z) == k], EPS, concentrations.table, omega)
+    exact = np.exp(log_pi - log_pi.max())
+    exact /= exact.sum()
+    assignments = assignments_at((0, 1, 1, 1), start)
+    counts, tau = count_topics(assignments), np.random.default_rng(0).dirichlet(np.ones(4), 2)
+    visits, made, calls = np.zeros((BATCHES, 15)), np.zeros(2, np.int64), 10000
+    for i in range(calls):
+        key = streams.key(i, "test")
+        tau, done = split_and_merge(assignments, counts, tau, contexts, concentrations, omega, key, 4, slack)
+        made += done
+        visits[i * BATCHES // calls, states.index(canonical(assignments.cluster))] += 1
+    shares = visits / visits.sum(axis=1, keepdims=True)
+    seen = exact > 0.02
+    error = np.maximum(shares.std(axis=0, ddof=1) / math.sqrt(BATCHES), np.sqrt(exact * (1 - exact) / calls))
+    scores = (shares.mean(axis=0) - exact) / error
+    assert seen.sum() > 5
+    assert abs(made[0] - made[1]) < 4
+    assert made.min() > calls / 10
+    assert abs(scores[seen]).max() < 6, np.round(np.column_stack([exact, shares.mean(axis=0), scores])[seen], 3)
+
+
+def test_what_a_side_weighs_equals_its_plain_twin():
+    """ln R_k = alpha G(n_k) f_k Dir(tau; v eps) / q(tau) prod of documents, q a scaled Dirichlet of these g and e."""
+    contexts, start, n_jm = corpus_and_state(FAMILIES)
+    counts = count_topics(assignments_at((0, 0, 0, 0), start))
+    v, omega, alpha = 2.0, 2.5, 1.3
+    topics = v * np.append(EPS, 1.0 - EPS.sum())
+    constants, stacked = Constants(alpha, v, omega, topics, 30.0), contexts_of(contexts)
+    work = Work(
+        np.arange(4), np.array([1, 0, 1, 1], np.int8), *np.zeros((4, 3, 4)), np.zeros(4),
+        np.zeros((2, len(stacked.natural))), np.zeros((2, 3)), np.zeros(4),
+    )  # fmt: skip
+    fixed, hint = sides.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work, 2)
+    mine, g, e = n_jm[work.side == 1], work.g[2], work.shape[2]
+    u = sum(omega * g[m] / (omega * g[m] + i) for m in range(3) for n in mine[:, m] for i in range(n))
+    assert u == pytest.approx(work.u.sum(), rel=0.05)
+    variance = [sum(omega * g[m] * i / (omega * g[m] + i) ** 2 for n in mine[:, m] for i in range(n)) for m in range(3)]
+    np.testing.assert_allclose(e[:3] - topics[:3], work.u[:3] - variance, rtol=0.2)
+    assert e[3] == topics[3]
+
+    def log_weight(tau):
+        beta = e / g
+        log_q = gammaln(e.sum()) - gammaln(e).sum() + (e * np.log(beta) + (e - 1) * np.log(tau)).sum()
+        log_q -= e.sum() * np.log((beta * tau).sum())
+        log_p = gammaln(v) - gammaln(topics).sum() + ((topics - 1) * np.log(tau)).sum()
+        a = omega * tau[:3]
+        log_p += math.log(alpha) + gammaln(3) + (gammaln(a + mine) - gammaln(a)).sum()
+        members_of = contexts.statistics[np.flatnonzero(work.side == 1)]
+        statistics = np.asarray(members_of.sum(axis=0)).ravel()
+        return log_p + float(contexts.log_marginal(contexts.prior + statistics)) - log_q
+
+    for tau in np.random.default_rng(1).dirichlet(np.ones(4), 3):
+        found = fixed + sides.log_at(
+            work.members, 4, work.side, 1, counts, constants, work.g[2], work.shape[2], tau, work.base[2]
+        )
+        assert found == pytest.approx(log_weight(tau), abs=1e-9)
+    assert hint == pytest.approx(log_weight(g), abs=1e-9)
+
+
+# -- omega ---------------------------------------------------------------------------------------------------------
+def test_omega_has_its_posterior():
+    """Mean of ln omega over 4,000 draws of the slice sampler against quadrature."""
+    _, start, n_jm = corpus_and_state({})
+    z = np.array([0, 1, 1, 0], np.int32)
+    counts, lengths = count_topics(assignments_at(z, start)), np.diff(start)
+    tau, prior = np.random.default_rng(3).dirichlet(np.ones(4), 2), GammaPrior(2.0, 0.5)
+
+    def log_density(x):
+        a = math.exp(x) * tau[z][:, :-1]
+        value = (gammaln(a + n_jm) - gammaln(a)).sum()
+        value += (gammaln(math.exp(x)) - gammaln(math.exp(x) + lengths)).sum()
+        assert log_documents(lengths, z, counts, tau, math.exp(x)) == pytest.approx(value, abs=1e-9)
+        return value + prior.shape * x - prior.rate * math.exp(x)
+
+    total = quad(lambda x: math.exp(log_density(x)), -9, 5)[0]
+    mean = quad(lambda x: x * math.exp(log_density(x)), -9, 5)[0] / total
+    rng, omega, draws = np.random.default_rng(0), 1.0, []
+    for _ in range(4000):
+        omega = draw_omega(lengths, z, counts, tau, omega, prior, rng)
+        draws.append(math.log(omega))
+    batches = np.array(draws).reshape(BATCHES, -1).mean(axis=1)
+    assert abs(batches.mean() - mean) < 6 * batches.std(ddof=1) / math.sqrt(BATCHES)
+    assert batches.std() < 0.5

@@ -1,0 +1,75 @@
+"""The start of a chain whose documents have proportions of their own, and how little is left of it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.gibbs_enumeration import log_clusters, partitions
+from inference.gibbs.test_own_moves import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
+from inference.gibbs.test_transitions import FAMILIES
+
+from mc2core import Corpus, fit
+from mc2core.inference.gibbs.document_level.documents import OwnDocuments
+from mc2core.inference.gibbs.document_level.start import log_clustering
+from mc2core.inference.gibbs.engine import Gibbs
+from mc2core.inference.gibbs.state import Concentrations
+from mc2core.inference.gibbs.weights import GammaPrior
+
+CLUSTERS, DOCUMENTS, TOPICS, WORDS, LENGTH = 6, 150, 10, 100, 60
+
+
+def simulated():
+    """150 documents of 6 clusters, each of two topics of its own ten, and the clusters."""
+    rng = np.random.default_rng(4)
+    words = rng.dirichlet(np.full(WORDS, 0.05), TOPICS)
+    cluster = rng.integers(0, CLUSTERS, DOCUMENTS)
+    tau = rng.dirichlet(np.full(TOPICS, 0.2), CLUSTERS) + 1e-9
+    content = [rng.multinomial(LENGTH, rng.dirichlet(20.0 * tau[k]) @ words) for k in cluster]
+    return Corpus(sp.csr_matrix(np.array(content))), cluster
+
+
+@pytest.mark.parametrize("start", [1, 100])
+def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
+    corpus, _ = simulated()
+    engine = Gibbs(document_concentration="learn", start_clusters=start, start_topics=20)
+    found = fit(corpus, engine, iterations=40, seed=0, progress=False).model.last.cluster
+    assert abs((np.bincount(found) >= 3).sum() - CLUSTERS) <= 1, np.bincount(found)
+
+
+def test_a_chain_soon_has_the_clusters_of_its_topics():
+    corpus, truth = simulated()
+    engine = Gibbs(document_concentration="learn", start_topics=20)
+    for seed in range(3):
+        cluster = fit(corpus, engine, iterations=20, seed=seed, progress=False).model.last.cluster
+        # documents of a pair are together in both or apart in both
+        together, should = cluster[:, None] == cluster, truth[:, None] == truth
+        assert (together == should).mean() > 0.9
+
+
+def test_of_two_clusterings_the_likelier_is_the_start(monkeypatch):
+    corpus, _ = simulated()
+    engine, likelihood = Gibbs(document_concentration="learn", start_topics=20), Gibbs._log_clustering
+    likelier = engine.init(corpus, 0)
+    monkeypatch.setattr(Gibbs, "_log_clustering", lambda self, state: -likelihood(self, state))
+    other = engine.init(corpus, 0)
+    assert (likelier.topic == other.topic).all()
+    assert likelihood(engine, likelier) > likelihood(engine, other)
+
+
+def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():
+    """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
+    contexts, start, n_jm = corpus_and_state(FAMILIES)
+    alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
+    priors = {"group": GammaPrior(2.0, 0.5), "table": None, "topic": GammaPrior(1.0, 3.0), "document": None}
+    nothing = dict.fromkeys(priors)
+    differences = []
+    for z in partitions(4):
+        assignments = assignments_at(z, start)
+        eps = assignments.topic_weights
+        exact = log_clusters(z, alpha) + log_contexts(contexts, z)
+        exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
+        own = OwnDocuments(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
+        found = log_clustering(assignments, own, Concentrations(alpha, v, eta), nothing, contexts)
+        differences.append(found - exact)
+        more = log_clustering(assignments, own, Concentrations(alpha, v, eta), priors, contexts) - found
+        assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
+    assert np.ptp(differences) < 1.0

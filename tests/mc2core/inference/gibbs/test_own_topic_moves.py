@@ -1,0 +1,136 @@
+"""Splits and merges of topics where documents have proportions of their own, by themselves.
+
+Frequencies against enumerated probabilities in 50 batches, 6 standard errors, at most 30 events a test: a false alarm
+with probability near 8e-6 (Student's t with 49 degrees of freedom). Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from helpers.document_level_enumeration import log_own_topics
+from helpers.gibbs_enumeration import canonical, log_words, partitions
+from inference.gibbs.test_exact import corpus_of
+from scipy.special import gammaln
+from scipy.stats import beta
+
+from mc2core.compute import streams
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.document_level.documents import OwnDocuments
+from mc2core.inference.gibbs.document_level.topic_moves import _estimate, _log_ratio, split_and_merge_topics
+from mc2core.inference.gibbs.document_level.topic_sides import Constants, Sides, Tokens, count_sides, draw_shares
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import ConcentrationPriors
+
+BATCHES = 50
+CALLS = 16000
+DOCUMENTS = [[0, 0, 1], [1], [], [0, 2]]
+DOCUMENT_OF, WORDS = [0, 0, 0, 1, 3, 3], [0, 0, 1, 1, 0, 2]
+CLUSTER = np.array([0, 1, 1, 0], np.int32)
+
+
+def exact_of(v, eta, omega, s):
+    """The 203 partitions of six tokens, theta, tau and epsilon summed out."""
+    document, words = DOCUMENT_OF, WORDS
+    logs = {}
+    for topics in partitions(len(words)):
+        n_jm = np.zeros((len(DOCUMENTS), max(topics) + 1), int)
+        np.add.at(n_jm, (document, list(topics)), 1)
+        logs[topics] = log_own_topics(n_jm, tuple(CLUSTER), omega, v, eta) + log_words(topics, words, 3, s)
+    total = np.logaddexp.reduce(list(logs.values()))
+    return {topics: math.exp(value - total) for topics, value in logs.items()}
+
+
+@pytest.mark.parametrize(("v", "eta", "omega", "s"), [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)])
+def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s):
+    exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
+    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
+    state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
+    state.count()
+    own, concentrations = OwnDocuments(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
+    contexts = StackedContexts(corpus, {})
+    seen = [topics for topics, probability in exact.items() if probability > 0.008]
+    made, visits = np.zeros(2, int), np.zeros((BATCHES, len(seen)))
+    for i in range(CALLS):
+        key = streams.key(i, "test")
+        own.proportions, done = split_and_merge_topics(
+            state, corpus, own.proportions, omega, concentrations, s, key, 10
+        )
+        made += done
+        # epsilon and tau given l: these moves hold the rests of both
+        own.move_all_but_tokens(
+            state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
+            clusters_are_fixed=False,
+        )  # fmt: skip
+        topics = canonical(state.topic)
+        if topics in seen:
+            visits[i * BATCHES // CALLS, seen.index(topics)] += 1
+    visits /= CALLS / BATCHES
+    probabilities = np.array([exact[topics] for topics in seen])
+    error = np.maximum(
+        visits.std(axis=0, ddof=1) / math.sqrt(BATCHES), np.sqrt(probabilities * (1 - probabilities) / CALLS)
+    )
+    scores = (visits.mean(axis=0) - probabilities) / error
+    assert abs(made[0] - made[1]) < 6  # topics at the end, at most
+    assert made.min() > CALLS / 20
+    assert 5 < len(seen) <= 30
+    assert abs(scores).max() < 6, np.round(np.column_stack([probabilities, visits.mean(axis=0), scores]), 3)
+
+
+def log_target(topic, eps, tau, omega, v, eta, s):
+    """ln p(l, epsilon, tau, w | z) with psi and theta summed out, topics unnumbered; the rests come last."""
+    document, words = DOCUMENT_OF, WORDS
+    n_topics = len(eps) - 1
+    n_jm, n_mw = np.zeros((len(DOCUMENTS), n_topics)), np.zeros((n_topics, 3))
+    np.add.at(n_jm, (document, topic), 1)
+    np.add.at(n_mw, (topic, words), 1)
+    result = n_topics * math.log(eta) - np.log(eps[:-1]).sum() + (eta - 1) * math.log(eps[-1])
+    for row in tau:
+        result += gammaln(v) - gammaln(v * eps).sum() + ((v * eps - 1) * np.log(row)).sum()
+    a = omega * tau[CLUSTER, :-1]
+    result += (gammaln(a + n_jm) - gammaln(a)).sum()
+    result += (gammaln(n_mw + s) - gammaln(s)).sum() - (gammaln(n_mw.sum(axis=1) + 3 * s) - gammaln(3 * s)).sum()
+    return float(result)
+
+
+@pytest.mark.parametrize("v", [1.7, 0.1])
+def test_the_ratio_of_a_split_equals_its_plain_twin(v):
+    """Density of the split over that of the merge, Jacobian included, over the density of the drawn shares."""
+    omega, eta, s = 2.5, 1.3, 0.4
+    side = np.array([0, 1, 1, 1, 0, 0])
+    eps, tau = np.array([0.7, 0.3]), np.array([[0.6, 0.4], [0.8, 0.2]])
+    spare = np.zeros(2, np.int64)
+    tokens = Tokens(
+        np.array(DOCUMENT_OF, np.int32), np.array(WORDS, np.int32), np.zeros(6, np.int32), CLUSTER,
+        np.zeros(12, np.int32), spare, spare,
+    )  # fmt: skip
+    sides = Sides(
+        np.arange(6, dtype=np.int32), np.array(WORDS, np.int32), np.array([3, 4, 6, 0]), side.astype(np.int8),
+        np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64), tau[:, 0].copy(),
+        *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
+    )  # fmt: skip
+    constants, stream = Constants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
+    n_words = count_sides(6, sides)
+    _estimate(6, eps[0], tokens, constants, sides)
+    assert sides.eps_share.sum() == pytest.approx(1)
+    for item in range(3):
+        streams.seek(stream, np.uint64(5), item)
+        draw_shares(stream, eps[0], constants, sides)
+        u, shares = np.exp(sides.eps_log_share), np.exp(sides.log_share)
+        assert u.sum() == pytest.approx(1)
+        split = log_target(
+            side, np.append(eps[0] * u, eps[1]), np.column_stack([*(tau[:, 0] * shares), tau[:, 1]]), omega, v, eta, s
+        )  # fmt: skip
+        log_q = beta.logpdf(u[0], *sides.eps_tables)
+        for k in range(2):
+            e = v * eps[0] * u + sides.shape[:, k]
+            g = (v * eps[0] * u + sides.tables[:, k]) / (v * eps[0] + sides.tables[:, k].sum())
+            # a scaled Dirichlet of two parts
+            log_q += gammaln(e.sum()) - gammaln(e).sum() + (e * np.log(e / g) + (e - 1) * sides.log_share[:, k]).sum()
+            log_q -= e.sum() * math.log((e / g * shares[:, k]).sum())
+        jacobian = math.log(eps[0]) + np.log(tau[:, 0]).sum()
+        expected = split + jacobian - log_target(np.zeros(6, int), eps, tau, omega, v, eta, s) - log_q
+        found = _log_ratio(6, n_words, eps[0], tokens, constants, sides)
+        assert found == pytest.approx(expected, abs=1e-9)

@@ -1,0 +1,501 @@
+"""The loop: samples, trace, checkpoints and stops, shown with an engine small enough to predict."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus, fit
+from mc2core.base.checks import choice, whole
+from mc2core.compute import streams
+from mc2core.inference.base import Engine, State
+from mc2core.inference.running import checkpoint, loop
+from mc2core.posterior import Sample, SparseRows
+
+CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
+
+
+class WalkState(State):
+    part = 0
+
+    def __init__(self, cluster, position):
+        self.cluster, self.position = cluster, position
+
+    def arrays(self):
+        return {"cluster": self.cluster, "position": self.position, "part": np.array(self.part)}
+
+
+class Walk(Engine):
+    """A random walk in place of a sampler: the loop must not care."""
+
+    name = "walk"
+    keeps_samples = True
+
+    def __init__(self, *, stride=1.0, contexts=None, threads=1):
+        self.stride, self.contexts, self.threads = stride, contexts or {}, threads
+
+    def init(self, corpus, seed):
+        return WalkState(np.zeros(corpus.n_documents, dtype=np.int32), streams.generator(seed, "init").normal(size=2))
+
+    def step(self, corpus, state, seed, iteration):
+        state.position += self.stride * streams.generator(seed, "step", iteration).normal(size=2)
+        return {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
+
+    def sample(self, corpus, state):
+        one = np.ones(1)
+        words = sp.csr_matrix(np.ones((1, corpus.n_words)))
+        values = dict.fromkeys(("cluster_weights", "topic_weights"), one)
+        return Sample(
+            **values, new_cluster_weight=0.0, topic_given_cluster=np.ones((1, 1)), new_topic_weight=np.zeros(1),
+            topic_words=words, topic_prior=0.5, table_concentration=1.0, contexts=SparseRows.of(np.zeros((1, 0))),
+            cluster=state.cluster.copy(), log_joint=float(state.position.sum()),
+        )  # fmt: skip
+
+    def restore(self, corpus, arrays):
+        return WalkState(arrays["cluster"].copy(), arrays["position"].copy())
+
+
+def joints(result):
+    return [sample.log_joint for sample in result.model.samples]
+
+
+def test_samples_are_those_after_burn_in_every_thin():
+    result = fit(CORPUS, Walk(), iterations=10, seed=3, burn_in=4, thin=3)
+    assert joints(result) == [result.trace.log_joint[5], result.trace.log_joint[8]]  # of iterations 6 and 9
+    assert list(result.trace.iteration) == list(range(1, 11))
+    assert (np.diff(result.trace.seconds) >= 0).all()
+
+
+def test_half_of_the_iterations_are_burn_in_unless_told():
+    assert len(fit(CORPUS, Walk(), iterations=9, seed=0).model.samples) == 5
+
+
+def test_callback_sees_every_iteration_and_its_time_is_not_counted():
+    import time
+
+    seen = []
+
+    def callback(iteration, state):
+        seen.append((iteration, state.position.sum()))
+        time.sleep(0.2)
+        return {"twice": 2 * iteration}
+
+    result = fit(CORPUS, Walk(), iterations=5, seed=1, callback=callback)
+    assert [iteration for iteration, _ in seen] == [1, 2, 3, 4, 5]
+    assert np.array_equal([total for _, total in seen], result.trace.log_joint)
+    assert result.trace.twice.tolist() == [2, 4, 6, 8, 10]
+    assert result.trace.seconds.iloc[-1] < 0.2
+
+
+def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
+    whole_run = fit(CORPUS, Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
+    for upto in (4, 5, 12):
+        part = fit(
+            CORPUS, Walk(), iterations=upto, seed=5, burn_in=3, checkpoint=tmp_path / "c.npz", trace=tmp_path / "t.tsv"
+        )
+    assert np.array_equal(part.state.position, whole_run.state.position)
+    assert joints(part) == joints(whole_run)
+    one, parts = (pd.read_csv(tmp_path / name, sep="\t").drop(columns="seconds") for name in ("one.tsv", "t.tsv"))
+    pd.testing.assert_frame_equal(one, parts)
+
+
+def test_seconds_of_processors_are_of_steps_and_of_all_parts(tmp_path):
+    class Busy(Walk):
+        def advance(self, corpus, state, seed, iteration):
+            until = time.process_time() + 0.02
+            while time.process_time() < until:
+                pass
+            time.sleep(0.05)
+            return super().advance(corpus, state, seed, iteration)
+
+    for upto in (2, 4):
+        spent = fit(CORPUS, Busy(), iterations=upto, seed=1, burn_in=1, checkpoint=tmp_path / "c.npz").provenance
+        assert upto * 0.02 <= spent["cpu_seconds"] < upto * 0.02 + 0.06
+        assert spent["seconds"] >= upto * 0.07
+
+
+class WalkInParts(Walk):
+    """A walk whose iterations come in three parts; stops itself where it is told to."""
+
+    name = "walk in parts"
+    stop_at = None
+
+    def init(self, corpus, seed):
+        state = super().init(corpus, seed)
+        state.part = 0
+        return state
+
+    def advance(self, corpus, state, seed, iteration):
+        state.position += streams.generator(seed, f"part {state.part}", iteration).normal(size=2)
+        state.part = (state.part + 1) % 3
+        state.progress = state.part / 3
+        if (iteration, state.part) == self.stop_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return None if state.part else {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
+
+    def restore(self, corpus, arrays):
+        state = super().restore(corpus, arrays)
+        state.part = int(arrays["part"])
+        state.progress = state.part / 3
+        return state
+
+
+PARTS = {"iterations": 4, "seed": 2, "burn_in": 1, "snapshots": [0, 0.3, 0.5, 0.6, 2, 3.9]}
+
+
+def same_snapshots(one, other):
+    snapshot_times = [[row["iteration"] for row in run.snapshots.provenance["snapshot_times"]] for run in (one, other)]
+    joint = [[sample.log_joint for sample in run.snapshots.samples] for run in (one, other)]
+    return snapshot_times[0] == snapshot_times[1] and joint[0] == joint[1]
+
+
+def test_snapshots_are_taken_as_soon_as_parts_allow():
+    result = fit(CORPUS, WalkInParts(), **PARTS)
+    snapshot_times = result.snapshots.provenance["snapshot_times"]
+    np.testing.assert_allclose([row["iteration"] for row in snapshot_times], [0, 1 / 3, 2 / 3, 2, 4])
+    assert (np.diff([row["seconds"] for row in snapshot_times]) > 0).all()
+    assert [result.snapshots.samples[i].log_joint for i in (3, 4)] == result.trace.log_joint[[1, 3]].tolist()
+    assert fit(CORPUS, WalkInParts(), iterations=4, burn_in=1).snapshots is None
+    with pytest.raises(ValueError, match=r"snapshots run from 0 to 5; they must lie within 0\.\.4"):
+        fit(CORPUS, WalkInParts(), iterations=4, snapshots=[5, 0])
+
+
+def test_a_stop_within_an_iteration_is_resumed_there(tmp_path, monkeypatch):
+    straight = fit(CORPUS, WalkInParts(), **PARTS)
+    monkeypatch.setattr(WalkInParts, "stop_at", (3, 2))
+    with pytest.raises(SystemExit):
+        fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+    assert json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"] == 2
+    monkeypatch.setattr(WalkInParts, "stop_at", None)
+    resumed = fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+    assert np.array_equal(resumed.state.position, straight.state.position)
+    assert joints(resumed) == joints(straight)
+    assert same_snapshots(resumed, straight)
+
+
+def test_a_checkpoint_is_written_within_an_iteration_when_the_last_one_is_old(tmp_path, monkeypatch):
+    written = []
+    write = checkpoint.write
+    monkeypatch.setattr(checkpoint, "write", lambda path, done: written.append(done.iteration) or write(path, done))
+    call = PARTS | {"checkpoint": tmp_path / "c.npz"}
+    fit(CORPUS, WalkInParts(), **call)
+    assert written == [4]
+    (tmp_path / "c.npz").unlink()
+    written.clear()
+    monkeypatch.setattr(loop, "_CHECKPOINT_SECONDS", 0.0)
+    fit(CORPUS, WalkInParts(), **call)
+    assert written == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
+
+
+def test_threads_do_not_make_another_run(tmp_path):
+    call = {"seed": 5, "burn_in": 1, "checkpoint": tmp_path / "c.npz"}
+    fit(CORPUS, Walk(threads=1), iterations=2, **call)
+    assert len(fit(CORPUS, Walk(threads=2), iterations=4, **call).trace) == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"seed": 6},
+            "c.npz is the checkpoint of another run: seed is 5 there and 6 here; write elsewhere, or remove it",
+        ),
+        ({"engine": Walk(stride=2.0)}, "another run: settings.stride is 1.0 there and 2.0 here"),
+        (
+            {"corpus": Corpus(np.ones((3, 3), dtype=int))},
+            r"c.npz is the checkpoint of a run on another corpus \(3 documents\); write elsewhere, or remove it",
+        ),
+        (  # shapes are not looked at, nor a seed of which nobody thinks then
+            {"corpus": Corpus(np.ones((4, 2), dtype=int)), "seed": 6},
+            r"c.npz is the checkpoint of a run on another corpus \(3 documents\); write elsewhere, or remove it",
+        ),
+        ({"thin": 2}, "another run: thin is 1 there and 2 here"),
+        (
+            {"burn_in": 0},
+            "c.npz has no samples of iterations 1 to 1, which a burn-in of 0 needs: name one of at least 1 ",
+        ),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
+    call = {"corpus": CORPUS, "engine": Walk(), "iterations": 3, "seed": 5, "burn_in": 1, "thin": 1}
+    call["checkpoint"] = tmp_path / "c.npz"
+    fit(**call)
+    before = call["checkpoint"].read_bytes()
+    with pytest.raises(ValueError, match=message):
+        fit(**(call | change))
+    assert call["checkpoint"].read_bytes() == before
+
+
+@pytest.mark.parametrize("thin", [1, 2, 3])
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        [{"iterations": 10}, {"iterations": 20}],  # half of them, from 5 to 10
+        [{"iterations": 10}, {"iterations": 11}, {"iterations": 23}],
+        [{"iterations": 10, "burn_in": 4}, {"iterations": 20, "burn_in": 4}],
+        [{"iterations": 10, "burn_in": 4}, {"iterations": 20}],
+        [{"iterations": 10}, {"iterations": 20, "burn_in": 5}],
+        [{"iterations": 6, "burn_in": 2}, {"iterations": 20, "burn_in": 15}],
+    ],
+)
+def test_a_finished_fit_goes_on_to_the_bits_of_one_run(tmp_path, lengths, thin):
+    for length in lengths:
+        parts = fit(CORPUS, Walk(), **length, thin=thin, checkpoint=tmp_path / "c.npz")
+    whole_run = fit(CORPUS, Walk(), **lengths[-1], thin=thin)
+    for name, run in (("parts", parts), ("whole", whole_run)):
+        run.model.save(tmp_path / f"{name}.npz")
+    assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+    columns = [run.trace.drop(columns="seconds") for run in (parts, whole_run)]
+    pd.testing.assert_frame_equal(*columns)
+    burn_in, n = lengths[-1].get("burn_in", lengths[-1]["iterations"] // 2), lengths[-1]["iterations"]
+    kept = [whole_run.trace.log_joint[i - 1] for i in range(1, n + 1) if i > burn_in and i % thin == 0]
+    assert joints(parts) == kept
+
+
+def test_samples_that_were_never_kept_are_asked_for_in_vain(tmp_path):
+    call = {"corpus": CORPUS, "engine": Walk(), "checkpoint": tmp_path / "c.npz"}
+    fit(**call, iterations=6)
+    before = (tmp_path / "c.npz").read_bytes()
+    message = (
+        r"c.npz has no samples of iterations 3 to 3, which a burn-in of 2 needs: name one of at least 3 "
+        r"\(and more iterations than that\), or write elsewhere$"
+    )
+    with pytest.raises(ValueError, match=message):
+        fit(**call, iterations=10, burn_in=2)
+    assert (tmp_path / "c.npz").read_bytes() == before
+    assert len(fit(**call, iterations=10, burn_in=3).model.samples) == 7
+
+
+def test_a_run_stopped_in_its_burn_in_may_have_a_shorter_one(tmp_path):
+    def stop(iteration, state):
+        if iteration == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit):
+        fit(CORPUS, Walk(), iterations=100, callback=stop, checkpoint=tmp_path / "c.npz")
+    at = json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"]  # 4, or 5 where the signal was seen later
+    shorter = fit(CORPUS, Walk(), iterations=20, burn_in=at, checkpoint=tmp_path / "c.npz")
+    assert joints(shorter) == joints(fit(CORPUS, Walk(), iterations=20, burn_in=at))
+
+
+def test_a_finished_run_that_is_asked_for_again_does_nothing(tmp_path, monkeypatch, caplog):
+    call = {"corpus": CORPUS, "engine": Walk(), "iterations": 6, "checkpoint": tmp_path / "c.npz"}
+    first, before = fit(**call), (tmp_path / "c.npz").read_bytes()
+    monkeypatch.setattr(Walk, "step", None)
+    with caplog.at_level("INFO"):
+        again = fit(**call)
+    assert f"{tmp_path}/c.npz is at iteration 6 of 6: nothing is left to do" in caplog.text
+    assert "compiling" not in caplog.text
+    assert joints(again) == joints(first)
+    assert (tmp_path / "c.npz").read_bytes() == before
+    assert again.provenance["seconds"] == first.provenance["seconds"]
+
+
+@pytest.mark.parametrize("burn_in", [None, 0, 2])
+def test_a_checkpoint_past_the_end_is_refused(tmp_path, burn_in):
+    """Whatever samples it lacks: with half of them as burn-in, advice on that led in a circle."""
+    fit(CORPUS, Walk(), iterations=7, burn_in=burn_in, checkpoint=tmp_path / "c.npz")
+    message = r"c.npz is at iteration 7, past the 4 asked for: ask for at least 7, or write elsewhere$"
+    for asked in (burn_in, None, 0):
+        with pytest.raises(ValueError, match=message):
+            fit(CORPUS, Walk(), iterations=4, burn_in=asked, checkpoint=tmp_path / "c.npz")
+
+
+def stopped_at(at, **call):
+    """Stop a fit by a signal in iteration ``at``; what it leaves (the signal may be seen one iteration later)."""
+
+    def stop(iteration, state):
+        if iteration == at:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    left = []
+    with pytest.raises(SystemExit):
+        fit(CORPUS, Walk(), callback=stop, on_stop=left.append, **call)
+    return left[0]
+
+
+@pytest.mark.parametrize("thin", [1, 2, 3])
+@pytest.mark.parametrize("finished", [0, 60])
+def test_a_stopped_run_has_samples_of_its_later_half_and_goes_on_to_any_length(tmp_path, finished, thin):
+    """A stop within the burn-in of a longer run left one sample of thirty, and shorter ones could not go on."""
+    call = {"seed": 4, "thin": thin, "checkpoint": tmp_path / "c.npz"}
+    if finished:
+        fit(CORPUS, Walk(), iterations=finished, **call)
+    left = stopped_at(71, iterations=1000, **call)
+    at = int(left.provenance["stopped_at"])
+    assert at in (71, 72)
+    assert left.provenance["burn_in"] == at // 2
+    assert joints(left) == [left.trace.log_joint[i - 1] for i in range(at // 2 + 1, at + 1) if i % thin == 0]
+    with pytest.raises(ValueError, match=rf"c.npz is at iteration {at}, past the 60 asked for: ask for at least {at}"):
+        fit(CORPUS, Walk(), iterations=60, **call)
+    for iterations in (at, 100, 150):
+        parts = fit(CORPUS, Walk(), iterations=iterations, **call)
+        whole_run = fit(CORPUS, Walk(), iterations=iterations, seed=4, thin=thin)
+        for name, run in (("parts", parts), ("whole", whole_run)):
+            run.model.save(tmp_path / f"{name}.npz")
+        assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
+
+
+def test_a_burn_in_that_is_not_named_follows_one_that_was(tmp_path):
+    """Samples begin where the named one left off, or where it would have begun."""
+    call = {"seed": 4, "checkpoint": tmp_path / "c.npz"}
+    at = int(stopped_at(40, iterations=200, burn_in=150, **call).provenance["stopped_at"])
+    left = stopped_at(50, iterations=200, **call)
+    end = int(left.provenance["stopped_at"])
+    assert joints(left) == left.trace.log_joint[at:end].tolist()
+    with pytest.raises(ValueError, match=rf"no samples of iterations 31 to {at}, which a burn-in of 30 needs"):
+        fit(CORPUS, Walk(), iterations=60, **call)
+    assert joints(fit(CORPUS, Walk(), iterations=200, **call)) == joints(fit(CORPUS, Walk(), iterations=200, seed=4))
+
+
+@pytest.mark.parametrize("cut", [0, 10, 0.5])
+def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
+    path = tmp_path / "c.npz"
+    fit(CORPUS, Walk(), iterations=3, checkpoint=path)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
+    with pytest.raises(ValueError, match=r"c.npz is not a.*; remove it to start anew$"):
+        fit(CORPUS, Walk(), iterations=4, checkpoint=path)
+
+
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
+    np.savez(tmp_path / "c.npz", a=np.ones(3))
+    with pytest.raises(ValueError, match=r"c.npz is not a checkpoint: 'meta'"):
+        fit(CORPUS, Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
+
+
+def test_first_difference_names_the_place():
+    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 1}}) is None
+    assert checkpoint.first_difference({"a": {"b": 1}}, {"a": {"b": 2}}) == "a.b is 1 there and 2 here"
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": 0}) == "c is None there and 0 here"
+    # a switch that is younger than the checkpoint, off and on
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": False}) is None
+    assert checkpoint.first_difference({"a": 1}, {"a": 1, "c": True}) == "c is None there and True here"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
+    def stop(iteration, state):
+        if iteration == 4:
+            os.kill(os.getpid(), number)
+
+    handler = signal.getsignal(number)
+    left = []
+    with pytest.raises((KeyboardInterrupt, SystemExit)) as stopped:
+        fit(CORPUS, Walk(), iterations=9, seed=2, callback=stop, checkpoint=tmp_path / "c.npz", on_stop=left.append)
+    assert [one.provenance["stopped_at"] for one in left] in ([4], [5])
+    assert joints(left[0]) == left[0].trace.log_joint[2:].tolist()
+    if number == signal.SIGTERM:
+        assert stopped.value.code == 143
+    assert signal.getsignal(number) == handler
+    meta = json.loads(str(np.load(tmp_path / "c.npz", allow_pickle=False)["meta"]))
+    assert meta["iteration"] in (4, 5)  # the signal may be seen one step later
+    result = fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+    assert np.array_equal(result.state.position, fit(CORPUS, Walk(), iterations=9, seed=2).state.position)
+
+
+def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too(tmp_path, monkeypatch):
+    class Clock:
+        perf_counter, process_time = time.perf_counter, time.process_time
+
+        def __getattribute__(self, name):
+            if name == "perf_counter" and sys._getframe(1).f_code is loop._iterate.__code__:
+                os.kill(os.getpid(), signal.SIGINT)
+            return object.__getattribute__(self, name)
+
+    monkeypatch.setattr(loop, "time", Clock())
+    with pytest.raises(KeyboardInterrupt):
+        fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+    assert (tmp_path / "c.npz").is_file()
+
+
+def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
+    """A real sampler in a process of its own, killed in the middle of its run."""
+    script = textwrap.dedent("""
+        import os, signal, sys
+        import numpy as np, scipy.sparse as sp
+        from mc2core import Corpus, fit
+        from mc2core.inference import Gibbs
+        from mc2core.families import NormalGamma
+        draw = np.random.default_rng(0)
+        corpus = Corpus(draw.poisson(0.4, (40, 30)), contexts={"x": draw.normal(size=40)})
+        die, folder = int(sys.argv[1]), sys.argv[2]
+        def callback(iteration, state):
+            if iteration == die:
+                os.kill(os.getpid(), signal.SIGKILL)
+        result = fit(corpus, Gibbs(contexts={"x": NormalGamma()}), iterations=12, seed=1, burn_in=6,
+                     callback=callback, checkpoint=folder + "/c.npz", checkpoint_every=2, trace=folder + "/t.tsv")
+        result.model.save(folder + "/m.npz")
+    """)
+
+    def run(die, folder):
+        folder.mkdir(exist_ok=True)
+        return subprocess.run([sys.executable, "-c", script, str(die), str(folder)], check=False).returncode
+
+    assert run(0, tmp_path / "whole") == 0
+    assert run(7, tmp_path / "killed") == -signal.SIGKILL
+    assert not (tmp_path / "killed" / "m.npz").exists()
+    assert run(0, tmp_path / "killed") == 0
+    assert (tmp_path / "killed" / "m.npz").read_bytes() == (tmp_path / "whole" / "m.npz").read_bytes()
+    one, other = (
+        pd.read_csv(tmp_path / name / "t.tsv", sep="\t").drop(columns="seconds") for name in ("whole", "killed")
+    )
+    pd.testing.assert_frame_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"iterations": 0}, "iterations is 0; it must be a whole number of at least 1"),
+        ({"iterations": 2.5}, "iterations is 2.5; it must be a whole number"),
+        ({"iterations": 5, "thin": 0}, "thin is 0; it must be a whole number of at least 1"),
+        ({"iterations": 5, "seed": -1}, "seed is -1; it must be a whole number of at least 0"),
+        ({"iterations": 5, "burn_in": 5}, "burn_in 5 and thin 1 leave no sample in 5 iterations"),
+        ({"iterations": 5, "burn_in": 3, "thin": 3}, "burn_in 3 and thin 3 leave no sample in 5 iterations"),
+        ({"iterations": 5, "checkpoint_every": 0}, "checkpoint_every is 0; it must be a whole number of at least 1"),
+        ({"iterations": "many"}, "iterations is 'many'; it must be a number"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        fit(CORPUS, Walk(), **call)
+
+
+def test_shared_checks_name_the_nearest():
+    assert whole("n", 3.0) == 3
+    with pytest.raises(
+        ValueError, match=r"kernel is 'colapsed'; allowed: collapsed, blocked; did you mean 'collapsed'"
+    ):
+        choice("kernel", "colapsed", ["collapsed", "blocked"])
+
+
+HOLD_THE_LOCK = """
+import os, sys
+import numpy as np
+from tqdm.std import TqdmDefaultWriteLock
+import mc2core
+from mc2core.inference import Gibbs
+
+lock = TqdmDefaultWriteLock()  # shared with what is forked
+if (child := os.fork()) == 0:
+    lock.mp_lock.acquire()
+    os._exit(0)
+os.waitpid(child, 0)
+mc2core.fit(mc2core.Corpus(np.eye(3, dtype=int)), Gibbs(kernel="collapsed"), iterations=2, progress=False)
+print("done")
+"""
+
+
+def test_a_process_that_died_with_the_lock_of_progress_bars_does_not_stop_others():
+    done = subprocess.run(
+        [sys.executable, "-c", HOLD_THE_LOCK], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.stdout == "done\n", done.stderr

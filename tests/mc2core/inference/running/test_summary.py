@@ -1,0 +1,80 @@
+"""What a run is said to have found, on traces that were made up: numbers, and no verdict on convergence."""
+
+import re
+
+import numpy as np
+import pytest
+
+from mc2core.inference.running.summary import found, sentence, sentence_of_all
+
+
+def trace(clusters, topics):
+    return [{"clusters": one, "topics": other} for one, other in zip(clusters, topics, strict=True)]
+
+
+def test_a_rise_is_told_with_its_numbers():
+    """A run of real texts: its topics rise from 653 to 680 in the last 20 of 60 iterations."""
+    about = found(trace(np.linspace(27, 33, 60).round(), np.linspace(600, 680, 60).round()))
+    assert about == {"over": 20, "clusters": 33, "topics": 680, "before": {"clusters": 31, "topics": 653}}
+    last = "over the last 20 iterations clusters went from 31 to 33, topics from 653 to 680"
+    assert sentence(about) == f"found 33 clusters and 680 topics; {last}"
+
+
+def test_a_stationary_chain_gets_no_verdict():
+    """A chain of a standard deviation of 2.9 and an autocorrelation of .95: what is said are two of its numbers."""
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        walk = [0.0]
+        for step in draw.normal(0, 2.9 * np.sqrt(1 - 0.95**2), 90):
+            walk.append(0.95 * walk[-1] + step)
+        topics = np.round(100 + np.array(walk[1:]))
+        told = sentence(found(trace([5] * 90, topics)))
+        assert told == (
+            f"found 5 clusters and {topics[89]:.0f} topics; over the last 30 iterations clusters went from 5 to 5, "
+            f"topics from {topics[59]:.0f} to {topics[89]:.0f}"
+        )
+
+
+@pytest.mark.parametrize(("n", "over"), [(1, 0), (2, 0), (3, 1), (8, 2)])
+def test_few_iterations(n, over):
+    about = found(trace(range(n), [6] * n))
+    assert about["over"] == over
+    last = "iteration" if over == 1 else f"{over} iterations"
+    change = f"; over the last {last} clusters went from {n - 1 - over} to {n - 1}, topics from 6 to 6"
+    assert sentence(about) == f"found {n - 1} clusters and 6 topics" + (change if over else "")
+
+
+def test_what_an_engine_does_not_find_is_not_said():
+    assert sentence(found([{"elbo": 1.0}] * 20)) == sentence(found([])) == ""
+    assert sentence(found([{"clusters": 3.0}] * 20)) == (
+        "found 3 clusters; over the last 6 iterations clusters went from 3 to 3"
+    )
+    about = found(trace(range(100, 190), [20] * 90), ["topics"])
+    assert "clusters" not in about
+    assert sentence(about) == "found 20 topics; over the last 30 iterations topics went from 20 to 20"
+
+
+def test_numbers_that_follow_a_truncation_are_said_with_it():
+    """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
+    about = found(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
+    told = "the truncation, which the numbers of this engine follow (docs/questions.md); over the last 3 iterations "
+    assert sentence(about).startswith(f"found 320 clusters and 321 topics, of at most 320 and 640: {told}")
+    other = found(trace([9] * 10, [20] * 10), truncations={"clusters": 10, "topics": 640})
+    assert sentence_of_all([about, other]).startswith(
+        f"found 9 to 320 clusters and 20 to 321 topics in 2 fits, of at most 10 to 320 and 640: {told}"
+    )
+
+
+def test_the_fits_of_a_run_are_said_together():
+    level, climbing = found(trace([12] * 30, [20] * 30)), found(trace(range(10, 40), range(51, 21, -1)))
+    assert sentence_of_all([climbing]) == sentence_of_all([{}, climbing]) == sentence(climbing)
+    assert sentence_of_all([{}, {}]) == sentence_of_all([]) == ""
+    assert (
+        sentence_of_all([level, climbing, level]) == "found 12 to 39 clusters and 20 to 22 topics in 3 fits; "
+        "over the last 10 iterations clusters changed by 0 to +10, topics by -10 to 0"
+    )
+    assert sentence_of_all([climbing, climbing]) == (
+        "found 39 clusters and 22 topics in 2 fits; over the last 10 iterations clusters changed by +10, topics by -10"
+    )
+    assert sentence_of_all([found(trace([3] * 2, [4] * 2))] * 2) == "found 3 clusters and 4 topics in 2 fits"
+    assert not re.search("trend|move|steady|converge", sentence_of_all([level, level]))

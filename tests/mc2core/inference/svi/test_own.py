@@ -1,0 +1,396 @@
+"""SVI of documents with proportions of their own proved: plain twin, enumeration, finite differences, limits."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from helpers.svi_twin import FAMILIES, dirichlet_logs, engine_of, log_weights, naive_direct, small_corpus
+from inference.svi.test_direct import corpus_of
+from inference.svi.test_engine import states_equal
+from scipy.special import betaln, digamma, gammaln, logsumexp
+
+from mc2core import Corpus, clustering
+from mc2core.base import storage
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.running.loop import fit
+from mc2core.inference.svi import local, start, sticks
+from mc2core.inference.svi.document_level import documents as own
+from mc2core.inference.svi.document_level.passes import topic_scores
+from mc2core.inference.svi.document_level.rising import (
+    Local,
+    expected_tables,
+    log_evidence,
+    log_remainder,
+    log_rising,
+    tables_of,
+)
+from mc2core.inference.svi.engine import SVI
+
+
+def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings):
+    return engine_of(n_clusters, None, n_topics, document_concentration=document_concentration, **settings)
+
+
+def visit(state, corpus, held=None, pool=None):
+    expected = state.expectations()
+    batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+    words = topic_scores(state, expected, batch.words, None)
+    held = np.full(corpus.n_documents, -1) if held is None else held
+    return own.assign_documents(batch, words, expected, held, None, state.buffers, pool)
+
+
+# -- the local step ---------------------------------------------------------------------------------------------------
+def twin(corpus, state):
+    """Per document and cluster, token by token: (score (J, K), counts (J, K, M), topic words (J, K, V, M))."""
+    log_tau, log_psi = dirichlet_logs(state)
+    omega = state.document_concentration
+    a = omega * np.exp(log_tau[:, :-1])
+    beta = log_weights(state.group_sticks)[:-1]
+    mean = np.exp(beta) / np.exp(beta).sum() @ a
+    context = state.contexts.log_likelihood(state.contexts.expected_parameters(state.natural))
+    n_clusters, n_topics = a.shape
+    score = np.zeros((corpus.n_documents, n_clusters))
+    counts = np.zeros((corpus.n_documents, n_clusters, n_topics))
+    topic_words = np.zeros((corpus.n_documents, n_clusters, corpus.n_words, n_topics))
+
+    def passes(tokens, priors, n, most):
+        """Under every prior until the counts have settled under all of them."""
+        gamma = np.zeros((len(priors), len(tokens), n_topics))
+        for _ in range(most):
+            before = n
+            log_gamma = log_psi[:, tokens].T + np.where(n.any(), digamma(priors + n), 0.0)[:, None]
+            gamma[:] = np.exp(log_gamma - logsumexp(log_gamma, axis=2, keepdims=True))
+            n = gamma.sum(axis=1)
+            if abs(n - before).sum(axis=1).max() < 1e-3 * len(tokens):
+                break
+        return gamma, n
+
+    for j, row in enumerate(corpus.content.toarray()):
+        tokens = np.repeat(np.arange(corpus.n_words), row)
+        start = passes(tokens, mean[None], np.zeros(n_topics), own.SCREENING_PASSES)[1]
+        for k, (gamma, n) in enumerate(zip(*passes(tokens, a, start, own.PASSES), strict=True)):
+            entropy = -np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
+            value = sum(gamma[i] @ log_psi[:, w] for i, w in enumerate(tokens)) + entropy
+            value += gammaln(omega) - gammaln(omega + len(tokens)) + np.sum(gammaln(a[k] + n) - gammaln(a[k]))
+            score[j, k], counts[j, k] = value + beta[k] + context[j, k], n
+            np.add.at(topic_words[j, k], tokens, gamma)
+    return score, counts, topic_words
+
+
+@pytest.mark.parametrize("omega", [0.5, 10.0])
+def test_a_local_step_equals_its_plain_twin(omega, monkeypatch):
+    monkeypatch.setattr(own, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
+    for seed in range(3):
+        corpus = small_corpus(seed, mean_count=2.0)
+        state = engine(document_concentration=omega).init(corpus, seed)
+        rng = np.random.default_rng(seed)
+        state.n_km *= rng.random(state.n_km.shape)
+        shares, found = visit(state, corpus)
+        score, counts, topic_words = twin(corpus, state)
+        evidence = logsumexp(score, axis=1)
+        mu = np.exp(score - evidence[:, None])
+        np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
+        assert found.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
+        np.testing.assert_allclose(
+            np.take_along_axis(counts, found.local.cluster[:, :, None], axis=1), found.local.counts, atol=1e-10
+        )
+        batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+        known = np.einsum("jk,jkwm->wm", mu, topic_words)
+        np.testing.assert_allclose(found.topic_words, known[batch.words], atol=1e-10)
+
+
+def test_under_a_large_omega_it_is_the_local_step_of_shared_proportions():
+    corpus = small_corpus(2, mean_count=2.0)
+    state = engine(document_concentration=1e9).init(corpus, 0)
+    shares, found = visit(state, corpus)
+    known = naive_direct(corpus, state)
+    np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
+    assert found.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
+    np.testing.assert_allclose(tables_of(found.local, state.document_prior()), known[2], atol=1e-4)
+    assert found.topic_words.sum() == pytest.approx(corpus.n_tokens)
+
+
+def test_words_whose_sums_vanish_go_to_their_likeliest_topic():
+    corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
+    state = engine(2, 3, 1e-3, contexts={}, topic_prior=1e-3).init(corpus, 0)
+    state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
+    state.fold()
+    state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+    state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
+    shares, found = visit(state, corpus)
+    assert np.isfinite(found.log_evidence)
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    assert found.topic_words.sum() == pytest.approx(corpus.n_tokens)
+
+
+# -- tables and omega -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("a", [1e-100, 1e-9, 0.3, 20.0, 9.9e3, 1.01e4, 1e9])
+def test_rising_factorials(a):
+    """Whole numbers by their products; between them, by what one more adds."""
+    for n in (0, 1, 2, 700):
+        assert log_rising(a, n) == pytest.approx(math.fsum(math.log(a + i) for i in range(n)), rel=1e-12, abs=1e-9)
+        tables = math.fsum(a / (a + i) for i in range(n))
+        assert expected_tables(a, n) == pytest.approx(tables, rel=1e-9, abs=1e-8)
+    for n in (0.01, 0.5, 33.3):
+        assert log_rising(a, n + 1) - log_rising(a, n) == pytest.approx(math.log(a + n), abs=1e-9)
+        assert expected_tables(a, n + 1) - expected_tables(a, n) == pytest.approx(a / (a + n), abs=1e-8)
+
+
+def some_local(rng, n_documents=5, n_clusters=3, n_topics=4):
+    cluster = np.array([rng.permutation(n_clusters)[:2] for _ in range(n_documents)], np.int32)
+    counts = rng.gamma(0.5, 8.0, (n_documents, 2, n_topics))
+    return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, rng.integers(1, 40, n_documents).astype(float))
+
+
+def test_derivatives_by_tau_and_omega():
+    rng = np.random.default_rng(0)
+    documents, log_tau, omega = some_local(rng), np.log(rng.dirichlet(np.ones(4), 3)), 3.7
+
+    def value(log_tau, omega):
+        return log_evidence(documents, omega * np.exp(log_tau), omega, None)
+
+    tables, h = tables_of(documents, omega * np.exp(log_tau)), 1e-5
+    for k, m in np.ndindex(3, 4):
+        step = np.zeros((3, 4))
+        step[k, m] = h
+        slope = (value(log_tau + step, omega) - value(log_tau - step, omega)) / (2 * h)
+        assert tables[k, m] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+    slope = (value(log_tau, omega * np.exp(h)) - value(log_tau, omega * np.exp(-h))) / (2 * h)
+    assert tables.sum() - omega * log_remainder(documents.lengths, omega) == pytest.approx(slope, rel=1e-6)
+
+
+# -- the bound --------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("omega", ["learn", 0.01, 2.0, 1e6])
+@pytest.mark.parametrize("initialisation", ["random", "seeded"])
+def test_full_batch_never_lowers_the_elbo(omega, initialisation):
+    for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
+        corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
+        contexts = dict(itertools.islice(FAMILIES.items(), seed))
+        one = engine(n_clusters, n_topics, omega, contexts=contexts, initialisation=initialisation, topic_prior=0.05)
+        trace = fit(corpus, one, iterations=25, seed=seed, progress=False).trace
+        assert np.diff(trace.elbo).min() > -1e-7
+        assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
+
+
+def stirling(n, t):
+    """Unsigned Stirling numbers of the first kind."""
+    if n == t:
+        return 1
+    return 0 if t == 0 or t > n else stirling(n - 1, t - 1) + (n - 1) * stirling(n - 1, t)
+
+
+def log_topics(counts, a, v, omega):
+    """ln p(l | z) of one cluster's documents, (J, M) ``counts``: theta and tau summed out by all numbers of tables."""
+    places = [(j, m) for j, m in np.ndindex(counts.shape) if counts[j, m]]
+    terms = []
+    for tables in itertools.product(*(range(1, counts[place] + 1) for place in places)):
+        t_m, term = np.zeros(len(a)), 0.0
+        for place, t in zip(places, tables, strict=True):
+            t_m[place[1]] += t
+            term += np.log(stirling(counts[place], t)) + t * np.log(omega)
+        terms.append(term + np.sum(gammaln(a + t_m) - gammaln(a)) + gammaln(v) - gammaln(v + t_m.sum()))
+    return logsumexp(terms) + np.sum(gammaln(omega) - gammaln(omega + counts.sum(axis=1)))
+
+
+def log_evidence_given_weights(corpus, contexts, n_clusters, alpha, weights, omega, topic_prior):
+    """ln p(w, x | eps, v, omega), all z, l and tables listed up to (K, M)."""
+    tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
+    owner, words = np.repeat(np.arange(len(tokens)), [len(one) for one in tokens]), np.concatenate(tokens)
+    n_topics = len(weights.topics)
+    a, terms = weights.v * weights.topics, []
+    for topic in itertools.product(range(n_topics), repeat=len(words)):
+        counts, n_mw = np.zeros((len(tokens), n_topics), int), np.full((n_topics, corpus.n_words), topic_prior)
+        np.add.at(counts, (owner, list(topic)), 1)
+        np.add.at(n_mw, (list(topic), words), 1)
+        log_words = np.sum(gammaln(n_mw)) - n_mw.size * gammaln(topic_prior)
+        log_words += np.sum(gammaln(topic_prior * corpus.n_words) - gammaln(n_mw.sum(axis=1)))
+        for z in itertools.product(range(n_clusters), repeat=len(tokens)):
+            z = np.array(z)
+            posterior = sticks.stick_posterior(np.append(np.bincount(z, minlength=n_clusters), 0), alpha)
+            log_z = float(np.sum(betaln(*posterior) - betaln(1.0, alpha)))
+            log_z += contexts.log_base.sum() + contexts.log_marginal(contexts.natural(z, n_clusters)).sum()
+            log_l = sum(log_topics(counts[z == k], a, weights.v, omega) for k in range(n_clusters))
+            terms.append(log_z + log_l + log_words)
+    return logsumexp(terms)
+
+
+@pytest.mark.parametrize("omega", ["learn", 0.7])
+@pytest.mark.parametrize("topic_prior", [0.4, 0.05])
+def test_elbo_stays_below_the_enumerated_evidence_given_its_own_weights(omega, topic_prior):
+    content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
+    corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
+    families = {"time": FAMILIES["time"]}
+    contexts = StackedContexts(corpus, families)
+    gaps = []
+    for seed in range(3):
+        one = engine(
+            2, 2, omega, contexts=families, topic_prior=topic_prior, learn_concentrations=["table"],
+            group_concentration=0.8, topic_concentration=0.6,
+        )  # fmt: skip
+        state = fit(corpus, one, iterations=40, seed=seed, progress=False).state
+        weights = state.document_concentration, topic_prior
+        known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, *weights)
+        penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
+        assert penalty <= 0
+        gaps.append(known + penalty - state.elbo)
+    assert min(gaps) > 0
+    # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and what mean field costs
+    assert min(gaps) < np.log(4) + 2.0
+
+
+# -- what it is for ---------------------------------------------------------------------------------------------------
+def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, length=60):
+    """Documents of clusters that prefer topics, each with proportions of its own (omega 6)."""
+    rng = np.random.default_rng(seed)
+    psi, tau = rng.dirichlet(np.full(n_words, 0.08), n_topics), rng.dirichlet(np.full(n_topics, 0.25), n_clusters)
+    truth = np.arange(n_documents) % n_clusters
+    rows = [rng.multinomial(length, rng.dirichlet(6.0 * tau[k] + 1e-3) @ psi) for k in truth]
+    return Corpus(np.array(rows)), truth
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_it_finds_clusters_of_documents_with_proportions_of_their_own(batch_size):
+    corpus, truth = drawn_corpus(1)
+    one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
+    result = fit(corpus, one, iterations=12, seed=0, progress=False)
+    assert clustering.nmi(truth, result.state.cluster) > 0.6
+    assert 2.0 < result.state.document_concentration < 20.0
+    assert result.model.last.document_concentration == result.state.document_concentration
+    assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_short_documents_keep_topics_apart(seed):
+    """20 tokens each under the truncations of a large corpus, 25 times the truth.
+
+    A document's counts are then below one for each topic, and all tokens went to the one that all clusters have: there
+    were 1 cluster and 1 topic after two epochs. The truth is 5 clusters, which tell the documents' to NMI 0.86 to 0.90
+    (each document by the likelihood of its counts under the true proportions), and 10 topics.
+    """
+    corpus, truth = drawn_corpus(seed, n_clusters=5, n_documents=800, n_topics=10, n_words=200, length=20)
+    one = engine(32, 256, contexts={}, batch_size=25, initialisation="seeded")
+    state = fit(corpus, one, iterations=8, seed=0, progress=False).state
+    sizes, shares = np.bincount(state.cluster), state.n_m / state.n_m.sum()
+    assert 5 <= np.count_nonzero(sizes >= 0.01 * len(truth)) <= 15
+    assert 7 <= np.count_nonzero(shares >= 0.01) <= 25
+    assert shares.max() < 0.3
+    assert clustering.nmi(truth, state.cluster) > 0.5
+
+
+def test_documents_that_the_start_did_not_look_at_join_the_nearest_cluster(monkeypatch):
+    monkeypatch.setattr(start, "_SAMPLE", 40)
+    corpus, _ = drawn_corpus(2, n_documents=160)
+    corpus = Corpus(np.vstack([corpus.content.toarray(), np.zeros((2, corpus.n_words), int)]))
+    settings = {"contexts": {}, "batch_size": 20, "initialisation": "seeded"}
+    seated = engine(5, 9, "inf", **settings).init(corpus, 0).cluster  # the same start without seats for the others
+    state = engine(5, 9, **settings).init(corpus, 0)
+    roots = np.sqrt(corpus.content.toarray() / np.maximum(corpus.document_lengths, 1)[:, None])
+    centres = np.array([roots[seated == k].sum(axis=0) for k in range(5)])
+    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+    nearest = np.argmin(np.linalg.norm(roots[:, None] - centres, axis=2), axis=1)
+    known = np.where(seated >= 0, seated, np.where(corpus.document_lengths > 0, nearest, -1))
+    assert np.count_nonzero(seated < 0) >= 122 > np.count_nonzero(state.cluster < 0)
+    np.testing.assert_array_equal(state.cluster, known)
+    begun = state.cluster.copy()
+    for rows in corpus.batches(20, 0, 1):
+        engine(5, 9, **settings).batch_step(corpus, state, rows, 0.1, None)
+    np.testing.assert_array_equal(state.cluster[known >= 0], begun[known >= 0])
+
+
+def test_documents_stay_where_they_start_for_an_epoch():
+    corpus, _ = drawn_corpus(2, n_documents=30)
+    one = engine(5, 9, contexts={}, batch_size=7, topic_prior=0.05, initialisation="seeded")
+    state = one.init(corpus, 0)
+    start = state.cluster.copy()
+    for rows in corpus.batches(7, 0, 1):
+        one.batch_step(corpus, state, rows, 0.1, None)
+    np.testing.assert_array_equal(state.cluster, start)
+
+
+# -- what must not matter ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("batch_size", [None, 37])
+def test_threads_do_not_change_a_bit(batch_size):
+    corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
+    states = [
+        fit(
+            corpus, engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2, seed=1,
+            progress=False,
+        ).state
+        for threads in (1, 2)
+    ]  # fmt: skip
+    assert states_equal(*states)
+
+
+@pytest.mark.parametrize("batch_size", [None, 4])
+def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, batch_size):
+    corpus = small_corpus(9, n_documents=30)
+    one = engine(9, 11, batch_size=batch_size, initialisation="seeded")
+    straight = fit(corpus, one, iterations=3, seed=2, progress=False)
+    state = one.init(corpus, 2)
+    for iteration in (1, 2, 3):
+        row = None
+        while row is None:
+            storage.write_arrays(tmp_path / "state.npz", state.arrays())
+            state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
+            row = one.advance(corpus, state, 2, iteration)
+        assert row["elbo"] == straight.trace.elbo[iteration - 1]
+    assert states_equal(straight.state, state)
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
+@pytest.mark.parametrize("omega", ["learn", 1e-10, 1e10])
+def test_ends_of_ranges_and_degenerate_sizes(batch_size, omega):
+    for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
+        for truncations in [(1, 1), (3, 2), (2, 7)]:
+            one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
+            result = fit(corpus, one, iterations=3, seed=0, progress=False)
+            assert np.isfinite(result.trace.elbo).all()
+            sample = result.model.last
+            assert sample.cluster_weights.sum() == pytest.approx(1.0)
+            np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
+            assert set(sample.cluster) == set(range(sample.n_clusters))
+
+
+@pytest.mark.parametrize("value", [1e-10, 1e10])
+@pytest.mark.parametrize("name", ["group_concentration", "table_concentration", "topic_concentration", "topic_prior"])
+def test_concentrations_at_the_ends_of_their_range(name, value):
+    corpus = small_corpus(1, n_documents=8, mean_count=1.5)
+    for batch_size in (None, 3):
+        one = engine(3, 4, batch_size=batch_size, learn_concentrations=False, **{name: value})
+        assert np.isfinite(fit(corpus, one, iterations=4, progress=False).trace.elbo).all()
+
+
+def test_settings_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match="document_concentration is 'learn', which needs n_tables None; n_tables is 3"):
+        SVI(n_tables=3, document_concentration="learn")
+    with pytest.raises(ValueError, match="n_shards is 2; with a document_concentration it must be None"):
+        SVI(n_shards=2, document_concentration="learn")
+    with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
+        SVI(batch_size="atuo")
+    assert SVI().part.state_type is not SVI(document_concentration=3).part.state_type
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "length", "truncations"),
+    [
+        (1, 50_000, (2, 16)),
+        (33, 2400, (9, 72)),
+        (300, 2, (20, 21)),
+        (1566, 1322, (63, 504)),
+        (3700, 99, (100, 366)),
+        (10**5, 2, (100, 200)),
+    ],
+)
+def test_truncations_by_rule(n_documents, length, truncations):
+    corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
+    assert SVI(document_concentration="learn").part.truncations(corpus) == truncations
+
+
+@pytest.mark.parametrize(
+    ("n_documents", "batch_size", "used"),
+    [(1566, "auto", 49), (100, "auto", 20), (10**5, "auto", 400), (1566, 400, 400), (100, 30, 30), (100, None, None)],
+)
+def test_mini_batches_are_many_enough_unless_their_size_is_set(n_documents, batch_size, used):
+    assert SVI(document_concentration="learn", batch_size=batch_size).part.batch_size(n_documents) == used
+    assert SVI(batch_size=batch_size).part.batch_size(n_documents) == (400 if batch_size == "auto" else batch_size)

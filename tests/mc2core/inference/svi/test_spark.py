@@ -1,0 +1,183 @@
+"""SVI-MC2 on Spark: the bits of the local engine, and what is wrong on an executor in one sentence."""
+
+import shutil
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus, fit
+from mc2core.app.cli import main
+from mc2core.compute import spark
+from mc2core.corpus import shards
+from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference import SVI
+
+FAMILIES = {"tag": DirichletCategorical(0.1), "year": NormalGamma()}
+
+
+def corpus_of(n_documents=120, n_words=40):
+    rng = np.random.default_rng(3)
+    cluster = rng.integers(4, size=n_documents)
+    rate = 0.1 + 2.0 * (np.arange(n_words) // 10 == cluster[:, None])
+    content = rng.poisson(rate)
+    content[7] = 0  # an empty document
+    tag = sp.csr_matrix(rng.poisson(0.6 * (np.arange(6) == cluster[:, None])))
+    year = rng.normal(cluster, 0.5)
+    year[::5] = np.nan
+    return Corpus(content, contexts={"tag": tag, "year": year})
+
+
+CASES = {
+    "direct": {"n_clusters": 6, "n_topics": 8},
+    "tables": {"n_clusters": 6, "n_topics": 8, "n_tables": 4},
+    "full batch": {"n_clusters": 6, "n_topics": 8, "batch_size": None},
+    # topics so sparse that likelihoods of words vanish: documents are assigned anew
+    "vanishing": {"n_clusters": 6, "n_topics": 8, "topic_prior": 0.001},
+}
+
+
+@pytest.fixture(scope="module")
+def local_spark(tmp_path_factory):
+    with spark.session({"spark.master": "local[2]", spark.FOLDER: tmp_path_factory.mktemp("shards")}):
+        yield
+
+
+def same(one, other):
+    assert one.keys() == other.keys()
+    for name in one:
+        assert np.array_equal(one[name], other[name], equal_nan=True), name
+
+
+@pytest.mark.needs("spark")
+@pytest.mark.parametrize("case", CASES)
+def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
+    corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES[case]
+    here = fit(corpus, SVI(**settings), iterations=2, progress=False)
+    there = fit(corpus, SVI(**settings, n_shards=1), iterations=2, progress=False)
+    same(here.state.arrays(), there.state.arrays())
+    assert here.trace.drop(columns="seconds").equals(there.trace.drop(columns="seconds"))
+
+
+@pytest.mark.needs("spark")
+def test_several_shards_sum_up_to_the_same_figures(local_spark):
+    corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES["direct"]
+    here = fit(corpus, SVI(**settings), iterations=2, progress=False)
+    there = fit(corpus, SVI(**settings, n_shards=7), iterations=2, progress=False)
+    assert there.trace["elbo"].to_numpy() == pytest.approx(here.trace["elbo"].to_numpy(), rel=1e-9)
+    assert (here.state.cluster == there.state.cluster).all()
+    again = fit(corpus, SVI(**settings, n_shards=7), iterations=2, progress=False)
+    same(there.state.arrays(), again.state.arrays())
+
+
+@pytest.mark.needs("spark")
+def test_a_document_without_a_finite_weight_is_named_as_by_the_local_engine(local_spark):
+    corpus = corpus_of()
+    corpus = corpus.with_contexts({"year": np.where(np.arange(120) == 60, 1e300, corpus.contexts["year"])})
+    messages = []
+    for n_shards in (None, 3):
+        engine = SVI(
+            n_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
+        )
+        with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
+            fit(corpus, engine, iterations=1, progress=False)
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+
+
+# -- shards --------------------------------------------------------------------------------------------------------
+def test_shards_hold_the_documents_in_their_order(tmp_path):
+    corpus = corpus_of()
+    made = shards.write_shards(corpus, tmp_path, 7)
+    parts = [shards.open_shard(made, p) for p in range(7)]
+    assert [part.n_documents for part in parts] == np.diff(made.bounds).tolist()
+    assert (sp.vstack([part.content for part in parts]) != corpus.content).nnz == 0
+    years = np.concatenate([part.contexts["year"] for part in parts])
+    assert np.array_equal(years, corpus.contexts["year"], equal_nan=True)
+    stamp = (made.folder / "00003" / "corpus.json").stat().st_mtime_ns
+    assert shards.write_shards(corpus, tmp_path, 7).digests == made.digests
+    assert (made.folder / "00003" / "corpus.json").stat().st_mtime_ns == stamp  # they are there already
+    assert shards.write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
+
+
+def damaged(made, how):
+    path = made.folder / shards.name_of(1)
+    if how == "missing":
+        shutil.rmtree(path)
+    elif how == "changed":
+        counts = np.load(path / "content.data.npy")
+        counts[3], counts[4] = counts[4] + 1, counts[3] + 1
+        np.save(path / "content.data.npy", counts)
+    elif how == "cut off":
+        file = path / "content.data.npy"
+        file.write_bytes(file.read_bytes()[:-40])
+    else:
+        shutil.rmtree(path)
+        shutil.copytree(made.folder / shards.name_of(0), path)
+
+
+DAMAGE = ["missing", "changed", "cut off", "another one"]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_shard_is_not_opened(tmp_path, how):
+    made = shards.write_shards(corpus_of(), tmp_path, 3)
+    damaged(made, how)
+    with pytest.raises(ValueError, match="00001"):
+        shards.open_shard(made, 1)
+
+
+@pytest.mark.needs("spark")
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
+    corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
+    damaged(shards.write_shards(corpus, spark.folder(), 3), how)
+    with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
+        fit(corpus, SVI(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
+    assert "\n" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+# -- where there is no Spark ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("lack", "message"), [("java", "Java 17"), ("pyspark", "pip install")])
+def test_what_is_missing_is_said_with_how_to_get_it(tmp_path, monkeypatch, capsys, lack, message):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if lack == "pyspark" else object())
+    monkeypatch.setattr(spark.shutil, "which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert message in spark.missing()
+    corpus_of().with_contexts({}).save(tmp_path / "corpus")
+    command = [
+        "fit",
+        str(tmp_path / "corpus"),
+        "--engine",
+        "svi",
+        "--set",
+        "n_shards=2",
+        "--set",
+        "spark.master=local[2]",
+    ]
+    assert main([*command, "--iterations", "1", "--out", str(tmp_path / "fit")]) == 2
+    error = capsys.readouterr().err
+    assert error.splitlines()[-1].startswith("mc2: error: Spark needs ")
+    assert message in error
+
+
+def test_properties_of_other_programs_are_refused():
+    with (
+        pytest.raises(ValueError, match=r"'executor.memory' is no property of Spark"),
+        spark.session({"executor.memory": "1g"}),
+    ):
+        pass
+
+
+def test_files_of_steps_are_removed_once_their_process_is_gone(tmp_path):
+    from mc2core.inference.svi.spark import remove_steps_of_killed_processes, step_file
+
+    left, ours = tmp_path / "step-host-1-0.npz", tmp_path / "step-host-2-0.npz"
+    left.write_bytes(b"half a step")
+    with step_file(ours, {"rows": np.arange(3)}):
+        remove_steps_of_killed_processes(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == [ours.name]
+        with np.load(ours) as step:
+            assert np.array_equal(step["rows"], np.arange(3))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,129 @@
+"""Tiny fits of every engine and kernel give the bits they gave when ``same_bits.json`` was written.
+
+A change of code that is not meant to change results must leave this file alone. One that is meant to rewrites it
+(``python tests/mc2core/inference/test_same_bits.py``) in a commit that says why. Bits are promised for one kind of
+machine and one set of libraries: elsewhere the assignments must be the same and numbers agree to six digits.
+"""
+
+import hashlib
+import json
+from importlib import metadata
+from pathlib import Path
+
+import llvmlite.binding
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mc2core
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.inference import SVI, FastEx, Gibbs
+
+STORED = Path(__file__).with_name("same_bits.json")
+FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
+ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
+SIZES = {"n_clusters": 4, "n_topics": 8}
+FITS = {
+    "gibbs collapsed": lambda: (Gibbs(kernel="collapsed", contexts=FAMILIES), 6),
+    "gibbs blocked": lambda: (Gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
+    "gibbs interleaved": lambda: (Gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
+    "gibbs without contexts, fixed": lambda: (Gibbs(learn_concentrations=False, table_concentration=3.0), 6),
+    "gibbs hdp": lambda: (Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=10), 6),
+    "gibbs own documents": lambda: (Gibbs(document_concentration="learn", contexts=FAMILIES, start_topics=12), 6),
+    "gibbs hdp of three levels": lambda: (
+        Gibbs(document_concentration=5.0, one_cluster_per_document=True, start_topics=10),
+        6,
+    ),
+    "svi mini-batches": lambda: (SVI(**SIZES, n_tables=3, batch_size=7, contexts=FAMILIES), 2),
+    "svi full batch": lambda: (SVI(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
+    "svi from gibbs": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
+    "svi from noise": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
+    "svi direct mini-batches": lambda: (SVI(**SIZES, batch_size=7, contexts=FAMILIES), 2),
+    "svi direct full batch": lambda: (
+        SVI(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
+        3,
+    ),
+    "svi own documents": lambda: (SVI(document_concentration="learn", batch_size=7, contexts=FAMILIES), 3),
+    **{
+        f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
+            FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
+            4,
+        )
+        for proposal in ("hash", "exact", "baseline")
+        for component in ("multinomial", "poisson", "gaussian")
+    },
+    "fastex exact gauss_wishart": lambda: (FastEx(n_clusters=5, component="gauss_wishart", word_prior=0.1), 4),
+    "fastex neighbours": lambda: (
+        FastEx(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
+        4,
+    ),
+    "fastex as printed": lambda: (FastEx(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
+}
+
+
+def small_corpus():
+    """40 documents of 60 words in three groups, one empty; contexts partly missing."""
+    rng = np.random.default_rng(11)
+    group = np.arange(40) % 3
+    words = rng.dirichlet(np.full(60, 0.15), 3)
+    content = np.array([rng.multinomial(rng.integers(5, 50), words[k]) for k in group])
+    content[7] = 0
+    year = np.where(rng.random(40) < 0.2, np.nan, group + rng.normal(0, 0.5, 40))
+    visits = np.where(rng.random(40) < 0.2, np.nan, rng.poisson(3 * group + 1))
+    tags = rng.poisson(rng.dirichlet(np.full(6, 0.3), 3)[group] * 2)
+    return mc2core.Corpus(sp.csr_matrix(content), contexts={"tag": sp.csr_matrix(tags), "visits": visits, "year": year})
+
+
+def results_of(name):
+    """Public results of a fit and of its scores: whole numbers and reals apart."""
+    engine, iterations = FITS[name]()
+    corpus = small_corpus()
+    fit = mc2core.fit(corpus, engine, iterations=iterations, seed=5, progress=False)
+    model = fit.model
+    whole = [fit.state.cluster, *([fit.state.topic] if hasattr(fit.state, "topic") else [])]
+    real = [model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)]
+    real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
+    if not name.startswith("fastex"):
+        estimators = ESTIMATORS[3:] if model.last.has_own_documents else ESTIMATORS
+        real += [model.log_likelihood(corpus, estimator) for estimator in estimators]
+    return [np.asarray(one, dtype=np.int64) for one in whole], [np.asarray(one, dtype=np.float64) for one in real]
+
+
+def digest(arrays):
+    return hashlib.sha256(b"".join(np.ascontiguousarray(one).tobytes() for one in arrays)).hexdigest()
+
+
+def summary_of(name):
+    whole, real = results_of(name)
+    return {
+        "assignments": digest(whole),
+        "bits": digest([*whole, *real]),
+        # the mean shows a change everywhere, the largest a change in one place
+        "reals": [[float(one.mean()), float(np.abs(one).max())] for one in real],
+    }
+
+
+def machine():
+    return {
+        "processor": llvmlite.binding.get_host_cpu_name(),
+        **{package: metadata.version(package) for package in ("numba", "numpy", "scipy")},
+    }
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_results_are_those_stored(name):
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    now = summary_of(name)
+    assert now["assignments"] == stored["fits"][name]["assignments"]
+    np.testing.assert_allclose(now["reals"], stored["fits"][name]["reals"], rtol=1e-6)
+    if machine() == stored["machine"]:
+        assert now["bits"] == stored["fits"][name]["bits"]
+
+
+def test_every_fit_is_stored():
+    assert set(json.loads(STORED.read_text(encoding="utf-8"))["fits"]) == set(FITS)
+
+
+if __name__ == "__main__":
+    content = {"machine": machine(), "fits": {name: summary_of(name) for name in FITS}}
+    STORED.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

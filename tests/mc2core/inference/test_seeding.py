@@ -1,0 +1,79 @@
+"""The start that Gibbs and SVI share: k-means++ and k-means of documents under Hellinger's distance."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from mc2core import Corpus
+from mc2core.families import NormalGamma
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import SVI, Gibbs, seeding
+
+
+def planted(n_documents=60, n_clusters=3, seed=0):
+    """Documents of three vocabularies that hardly overlap, every tenth of them empty, and their years."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n_documents) % n_clusters
+    words = rng.dirichlet(np.full(40, 0.05), n_clusters)
+    content = np.array([rng.multinomial(rng.integers(5, 200), words[k]) for k in truth])
+    content[::10] = 0
+    return Corpus(content, contexts={"year": 100.0 * truth + rng.normal(size=n_documents)}), truth
+
+
+def pairs(one, other):
+    return {(int(a), int(b)) for a, b in zip(one, other, strict=True)}
+
+
+def test_squared_distances_of_rows_are_twice_hellingers():
+    counts = np.random.default_rng(0).poisson(1.0, (5, 9)) + np.eye(5, 9, dtype=int)
+    rows = seeding.unit_rows(sp.csr_matrix(counts)).toarray()
+    p = counts / counts.sum(axis=1, keepdims=True)
+    hellinger = 1.0 - np.sqrt(p[:, None] * p).sum(axis=2)
+    np.testing.assert_allclose(((rows[:, None] - rows) ** 2).sum(axis=2), 2.0 * hellinger, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        Gibbs(start_clusters=3, contexts={"year": NormalGamma()}),
+        SVI(n_clusters=3, n_topics=6, contexts={"year": NormalGamma()}),
+    ],
+)
+def test_both_engines_start_from_the_planted_clusters(engine):
+    """Empty documents, too, which only their years tell apart."""
+    corpus, truth = planted()
+    state = engine.init(corpus, 0)
+    assert len(pairs(truth, state.cluster)) == 3
+
+
+def test_seeds_are_distinct_places_and_no_more():
+    rows = seeding.unit_rows(sp.csr_matrix(np.repeat(np.eye(4, dtype=int), 5, axis=0)))
+    seeds = seeding.seed_rows(rows, 10, np.random.default_rng(0))
+    assert sorted(seeds // 5) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("most", [1, 100, 2**24])
+def test_centres_may_be_taken_a_few_at_a_time(most, monkeypatch):
+    corpus, _ = planted()
+    contexts = StackedContexts(corpus, {})
+    whole = seeding.cluster_documents(corpus, contexts, 7, np.random.default_rng(1))
+    monkeypatch.setattr(seeding, "_MAX_DENSE", most)
+    assert np.array_equal(seeding.cluster_documents(corpus, contexts, 7, np.random.default_rng(1)), whole)
+    assert len(np.unique(whole)) > 3
+
+
+def test_more_clusters_than_documents_take_no_memory():
+    corpus, _ = planted()
+    contexts = StackedContexts(corpus, {"year": NormalGamma()})
+    few, many = (
+        seeding.cluster_documents(corpus, contexts, n_clusters, np.random.default_rng(0))
+        for n_clusters in (corpus.n_documents, 2**31 - 1)
+    )
+    assert np.array_equal(few, many)
+
+
+def test_documents_without_words_begin_with_one_in_each_cluster():
+    corpus = Corpus(np.zeros((6, 2), int), contexts={"year": np.array([0.0, 0.1, 50.0, 50.1, 99.0, 99.1])})
+    contexts = StackedContexts(corpus, {"year": NormalGamma()})
+    cluster = seeding.cluster_documents(corpus, contexts, 6, np.random.default_rng(0))
+    assert sorted(cluster) == [0, 1, 2, 3, 4, 5]

@@ -1,0 +1,77 @@
+"""Weights that cannot be drawn from are refused with a sentence, and never give an index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from helpers.gibbs_twin import small_corpus
+from inference.test_extremes import ENGINES
+
+from mc2core import fit
+from mc2core.compute import variates
+from mc2core.families import NormalGamma
+from mc2core.inference import SVI, Gibbs
+from mc2core.inference.gibbs.blocked import measures
+
+CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
+TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"
+
+
+def own_documents(**more):
+    return SVI(n_clusters=3, n_topics=4, batch_size=5, document_concentration="learn", **more)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES.values(), own_documents], ids=[*ENGINES, "svi own documents"])
+def test_a_context_that_is_no_number_is_named(engine):
+    corpus = small_corpus(1)
+    engine = engine(contexts={"year": NormalGamma()})
+    state = engine.init(corpus, 0)
+    state.contexts.statistics.data[:] = np.nan  # of all documents: those in small clusters stay there in a blocked move
+    with pytest.raises(ValueError, match=CLUSTERS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf])
+def test_a_topic_weight_that_is_no_number_is_named(weight):
+    corpus = small_corpus(1)
+    engine = Gibbs(kernel="collapsed", one_cluster_per_document=True)
+    state = engine.init(corpus, 0)
+    state.assignments.topic_weights[0] = weight
+    with pytest.raises(ValueError, match=TOPICS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("mass", [np.nan, np.inf])
+def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
+    corpus = small_corpus(1)
+    engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
+    state = engine.init(corpus, 0)
+    draw_psi = measures.draw_psi
+
+    def spoilt(*arguments):
+        draw_psi(*arguments)
+        arguments[-2][0, 0] = mass
+
+    monkeypatch.setattr(measures, "draw_psi", spoilt)
+    with pytest.raises(ValueError, match=TOPICS):
+        engine.step(corpus, state, 0, 1)
+
+
+@pytest.mark.parametrize("weights", [[0.0, 0.0], [1.0, np.nan], [np.inf, 1.0], []])
+def test_a_choice_needs_weights(weights):
+    with pytest.raises(ValueError, match=r"the weights of seeds sum to .*; a draw needs a finite sum above 0"):
+        variates.choose(np.array(weights), np.random.default_rng(0), "seeds")
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])
+def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
+    corpus = small_corpus(1)
+    model = fit(corpus, Gibbs(), iterations=2, progress=False).model
+    model.last.topic_words.data = model.last.topic_words.data.astype(float)
+    model.last.topic_words.data[0] = np.inf
+    broken = r"document \d+: its log likelihood under the model is nan; the model's"
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
+        model.log_likelihood(corpus, estimator)
+    broken = r"document \d+: its log likelihood in all clusters together is nan; the model's"
+    with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
+        model.predict(corpus)

@@ -1,0 +1,268 @@
+"""Documents with proportions around their cluster's: likelihoods against enumeration over clusters and topics.
+
+Statistical tests use fixed seeds; each has a false-alarm rate below 1e-4 over the choice of seed.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from posterior.test_perplexity import (
+    COUNTS,
+    V,
+    clusters_of,
+    corpus_of,
+    draw_sample,
+    enumerate_own,
+    model_of,
+    tokens_of,
+    topics_of,
+)
+
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.posterior import Model, document_level, mixture, scores
+
+OMEGA = 1.7
+EVERY = pytest.mark.parametrize("estimator", ["importance", "left_to_right"])
+WORDS = np.flatnonzero(COUNTS.sum(axis=1))
+
+
+def exact_of(sample, new=None):
+    """(J, K): pi_k p(w_j | z_j = k) by the sum over the topics of all tokens."""
+    weights, tau = clusters_of(sample, new)
+    psi = topics_of(sample)
+    return np.array([
+        [p * enumerate_own(tokens_of(row), sample.document_concentration * one, psi)
+         for p, one in zip(weights, tau, strict=True)]
+        for row in COUNTS
+    ])  # fmt: skip
+
+
+def ratios(sample, estimator, exact):
+    """(samples, documents) estimates of p(w_j) over ``exact``; the streams of a sample are those of its number."""
+    found = []
+    for seed in range(300):
+        found.append(np.exp(model_of(sample).log_likelihood(corpus_of(), estimator, seed=seed)[WORDS]))
+    return np.array(found) / exact[WORDS]
+
+
+@EVERY
+def test_the_estimate_is_unbiased_for_the_sum_over_clusters_and_topics(estimator, monkeypatch):
+    """Means of 300 estimates of four documents within 4.5 standard errors: false alarm 3e-5."""
+    monkeypatch.setattr("mc2core.posterior.perplexity.IMPORTANCE_DRAWS", 100)
+    monkeypatch.setattr("mc2core.posterior.perplexity.LEFT_TO_RIGHT_PARTICLES", 2)
+    sample = replace(draw_sample(1, new_cluster=0.0), document_concentration=OMEGA)
+    ratio = ratios(sample, estimator, exact_of(sample).sum(axis=1))
+    error = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert (error < 0.03).all()
+    assert (abs(ratio.mean(axis=0) - 1) < 4.5 * error + 1e-12).all()
+
+
+def test_where_topics_have_several_modes_left_to_right_is_near_and_importance_mostly_low():
+    """All tokens of one topic, or all of the other: under omega = 0.01 the enumerated p(w) is the sum of two modes."""
+    sample = replace(
+        draw_sample(1, new_cluster=0.0), document_concentration=0.01, cluster_weights=np.ones(1),
+        topic_given_cluster=np.full((1, 2), 0.5), new_topic_weight=np.full(1, 0.01), topic_prior=0.01,
+        topic_words=sp.csr_matrix(np.array([[30, 30, 5, 5, 30], [5, 30, 30, 30, 5]])), cluster=np.zeros(1, np.int32),
+    )  # fmt: skip
+    counts = np.array([[2, 3, 2, 1, 0]])
+    _, (tau,) = clusters_of(sample, None)
+    psi, tokens = topics_of(sample), tokens_of(counts[0])
+    exact = enumerate_own(tokens, 0.01 * tau, psi)
+    modes = [0.01 * tau[m] / 0.01 * np.prod(psi[m, tokens]) for m in (0, 1)]
+    assert sum(modes) == pytest.approx(exact, rel=0.1)
+    assert min(modes) > 0.1 * exact
+    ratio = {}
+    for estimator in ("importance", "left_to_right"):
+        model = model_of(sample)
+        found = [model.log_likelihood(Corpus(counts), estimator, seed=seed)[0] for seed in range(300)]
+        ratio[estimator] = np.exp(found) / exact
+    near = ratio["left_to_right"]
+    assert abs(near.mean() - 1) < 4.5 * near.std() / np.sqrt(300)
+    assert np.median(near) > 0.93
+    assert np.median(ratio["importance"]) < 0.9
+    assert ratio["importance"].max() > 5  # what the mean owes to a few draws
+    assert near.std() < 0.3 * ratio["importance"].std()
+
+
+@EVERY
+def test_a_new_cluster_has_its_mass_and_the_proportions_drawn_for_it(estimator):
+    """Four documents and 40 samples, each with its own draw, within a few hundredths."""
+    sample = replace(draw_sample(2, new_cluster=0.6), document_concentration=OMEGA)
+    expected = np.zeros(len(COUNTS))
+    for number in range(40):
+        expected += exact_of(sample, mixture.Mixture(sample, 3, number).tau[-1]).sum(axis=1) / 40
+    found = model_of(*[sample] * 40).log_likelihood(corpus_of(), estimator, seed=3)
+    np.testing.assert_allclose(np.exp(found[WORDS]), expected[WORDS], rtol=0.05)
+    assert found[1] == 0
+
+
+def test_where_all_mass_is_a_new_clusters_only_that_counts():
+    """The HDP of three levels."""
+    sample = replace(draw_sample(2, new_cluster=1.0), document_concentration=OMEGA)
+    new = mixture.Mixture(sample, 0, 0).tau[-1]
+    expected = [enumerate_own(tokens_of(row), OMEGA * new, topics_of(sample)) for row in COUNTS[WORDS]]
+    found = model_of(sample).log_likelihood(corpus_of(), "left_to_right")
+    np.testing.assert_allclose(np.exp(found[WORDS]), expected, rtol=0.2)
+
+
+@EVERY
+def test_leaving_clusters_out_only_lowers_the_estimate(estimator, monkeypatch):
+    """With one cluster of three the mean estimate lies between the best cluster's part less its error and the whole."""
+    sample = replace(draw_sample(1, new_cluster=0.0), document_concentration=OMEGA)
+    exact = exact_of(sample)
+    monkeypatch.setattr(document_level, "CLUSTERS", 1)
+    ratio = ratios(sample, estimator, exact.sum(axis=1))
+    error = ratio.std(axis=0) / np.sqrt(len(ratio))
+    best = (exact.max(axis=1) / exact.sum(axis=1))[WORDS]
+    assert (ratio.mean(axis=0) < best + 4.5 * error).all()
+    assert (best < 0.95).all()
+    assert (ratio.mean(axis=0) > 0.5 * best).all()  # the one is chosen by few draws, not always the best
+
+
+def test_clusters_that_fall_behind_get_fewer_draws():
+    """Of 20 exp(-nats behind / max(3, tokens / 50)); a kernel of the test's own sees them. Enumerated where short."""
+    weights = np.array([0.5, 0.3, 0.2])
+    sample = replace(
+        draw_sample(1, new_cluster=0.0), document_concentration=50.0, cluster_weights=weights,
+        topic_given_cluster=np.array([[0.99, 0.01], [0.01, 0.99], [0.7, 0.3]]), new_topic_weight=np.full(3, 0.01),
+        topic_words=sp.csr_matrix(np.array([[60, 0, 0, 20, 20], [0, 60, 0, 20, 20]])),
+    )  # fmt: skip
+    counts = np.array([[6, 0, 0, 0, 0], [0, 6, 0, 0, 0], [14, 0, 0, 193, 193]])
+    mixed, seen = mixture.Mixture(sample, 0, 0), np.zeros((3, 3), int)
+    block = mixture.Block(Corpus(counts), np.arange(3))
+
+    def kernel(*arguments):
+        alpha, draws, moves, _, j = arguments[5:10]
+        seen[j, abs(mixed.tau * 50.0 - alpha).sum(axis=1).argmin()] = draws
+        assert moves == 5
+        arguments[-1][j] = 0.0
+
+    document_level.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1, lambda n_done: None)
+    psi = topics_of(sample)
+    short = [[enumerate_own(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
+    for j, exact in enumerate(short):
+        assert 1 < seen[j, 2] < 20
+        assert seen[j].tolist() == pytest.approx(20 * (exact / exact.max()) ** (1 / 3), abs=2)
+    screened = document_level.log_likelihood_of_all(block, mixed, "perplexity.screening", 4, 0, 1)[2] + np.log(weights)
+    assert screened.max() - screened.min() > 10
+    assert seen[2].tolist() == np.ceil(20 * np.exp((screened - screened.max()) / 8)).tolist()  # 400 tokens
+
+
+def test_a_large_document_concentration_is_the_marginal_of_mc2():
+    sample = draw_sample(4, new_cluster=0.15)
+    shared = model_of(sample).log_likelihood(corpus_of(), "marginal", seed=2)
+    for estimator in ("importance", "left_to_right"):
+        own = model_of(sample, document_concentration=1e9).log_likelihood(corpus_of(), estimator, seed=2)
+        np.testing.assert_allclose(own, shared, atol=1e-5)
+
+
+def test_predictions_are_the_posterior_of_the_cluster(monkeypatch):
+    """Enumerated over topics; 20,000 sweeps leave errors below 0.005, a third of what is allowed."""
+    monkeypatch.setattr(document_level, "SWEEPS", 20_000)
+    sample = replace(draw_sample(5), document_concentration=OMEGA)
+    exact = exact_of(sample)
+    exact /= exact.sum(axis=1, keepdims=True)
+    found = model_of(sample).predict(corpus_of(), use_context=False)
+    np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.015)
+    np.testing.assert_allclose(found[1], sample.cluster_weights, atol=1e-12)
+    shared = model_of(replace(sample, document_concentration=np.inf)).predict(corpus_of(), use_context=False)
+    assert abs(found - shared).max() > 0.05
+
+
+def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypatch):
+    """Weights of a document's own in place of the clusters', as its context gives them; enumerated."""
+    monkeypatch.setattr(document_level, "SWEEPS", 20_000)
+    sample = replace(draw_sample(5), document_concentration=OMEGA)
+    prior = np.random.default_rng(0).dirichlet([0.5] * sample.n_clusters, len(COUNTS))
+    exact = exact_of(sample) / sample.cluster_weights * prior
+    exact /= exact.sum(axis=1, keepdims=True)
+    found = document_level.cluster_probabilities(corpus_of(), sample, np.log(prior) + 3.0, threads=1)
+    np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.015)
+    np.testing.assert_allclose(found[1], prior[1], atol=1e-12)
+
+
+def test_predictions_are_the_same_bits_on_any_number_of_threads_and_in_any_company(monkeypatch, told):
+    model = model_of(replace(draw_sample(5), document_concentration=OMEGA))
+    corpus = Corpus(np.random.default_rng(1).poisson(1.5, (23, V)))
+    alone = model.predict(corpus, use_context=False)
+    assert told[-1] == ("clusters of documents", 23, 23)
+    told.clear()
+    assert np.array_equal(model.predict(corpus, use_context=False, threads=3, progress=False), alone)
+    assert told == []
+    monkeypatch.setattr(document_level, "_DRAWN_BLOCK", 4)
+    assert np.array_equal(model.predict(corpus, use_context=False, threads=2), alone)
+    with pytest.raises(ValueError, match="threads is 0; it must be at least 1"):
+        model.predict(corpus, use_context=False, threads=0)
+
+
+def test_predictions_of_long_documents_do_not_hang_on_their_random_numbers():
+    """200 tokens, three clusters: two orders of the same words' numbers give other streams, and the same shares.
+
+    They differ by 0.09 at most; estimates of each cluster's likelihood by 100 draws, used before, by 0.30.
+    """
+    generator = np.random.default_rng(4)
+    sample = replace(draw_sample(1), document_concentration=OMEGA)
+    counts = np.array([generator.multinomial(200, generator.dirichlet([1.0] * V)) for _ in range(20)])
+    order = generator.permutation(V)
+    turned = replace(sample, topic_words=sample.topic_words[:, order])
+    found = model_of(sample).predict(Corpus(counts), use_context=False)
+    again = model_of(turned).predict(Corpus(counts[:, order]), use_context=False)
+    assert abs(found - again).max() < 0.2
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+
+
+def test_a_prediction_does_not_depend_on_other_documents_nor_on_blocks(monkeypatch):
+    generator = np.random.default_rng(9)
+    corpus, model = Corpus(generator.poisson(1.0, (30, V))), model_of(draw_sample(9), document_concentration=OMEGA)
+    whole = model.predict(corpus, use_context=False)
+    order = generator.permutation(30)[:11]
+    np.testing.assert_array_equal(model.predict(corpus.subset(order), use_context=False), whole[order])
+    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 7)
+    np.testing.assert_array_equal(model.predict(corpus, use_context=False), whole)
+
+
+@EVERY
+def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estimator, monkeypatch):
+    generator = np.random.default_rng(9)
+    corpus = Corpus(generator.poisson(1.0, (30, V)))
+    model = model_of(*(replace(draw_sample(seed), document_concentration=OMEGA) for seed in (9, 10)))
+    whole = model.log_likelihood(corpus, estimator, seed=2)
+    np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
+    order = generator.permutation(30)[:11]
+    np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
+    monkeypatch.setattr(mixture, "_MOST_DOCUMENTS", 9)
+    np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["marginal", "context", "icml14"])
+def test_estimators_for_shared_proportions_are_refused(estimator):
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    with pytest.raises(ValueError, match=f"estimator is '{estimator}', which takes documents to share .* use left_to_"):
+        model.log_likelihood(corpus_of(), estimator)
+
+
+def test_such_a_model_is_scored_by_left_to_right():
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    by_default = model.log_likelihood(corpus_of())
+    np.testing.assert_array_equal(by_default, model.log_likelihood(corpus_of(), "left_to_right"))
+    assert model.perplexity(corpus_of()) == model.perplexity(corpus_of(), "left_to_right")
+    assert scores.estimators_of(model, ["marginal", "context", "icml14"]) == ["left_to_right"]
+    assert scores.estimators_of(model, ["importance", "marginal"]) == ["importance", "left_to_right"]
+    found = scores.evaluate(model, Corpus(COUNTS[:4]), Corpus(COUNTS), ["marginal"])
+    assert found["estimator"] == "left_to_right"
+    assert found["clusters"] == 3
+
+
+def test_a_model_keeps_its_document_concentration_and_older_files_have_none(tmp_path):
+    path = tmp_path / "m.npz"
+    model = model_of(draw_sample(1), document_concentration=OMEGA)
+    model.save(path)
+    assert Model.load(path).last.document_concentration == OMEGA
+    model_of(draw_sample(1)).save(path)
+    assert Model.load(path).last.document_concentration == np.inf
+    arrays = storage.read_arrays(path)
+    storage.write_arrays(path, arrays | {"0.scalars": arrays["0.scalars"][:4]})
+    assert Model.load(path).last.document_concentration == np.inf

@@ -1,0 +1,419 @@
+"""Held-out likelihood: enumeration over clusters and topics, plain twins, and what must not matter.
+
+Statistical tests use fixed seeds; each has a false-alarm rate below 1e-4 over the choice of seed.
+"""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy import stats
+from scipy.special import gammaln, logsumexp
+
+from mc2core import Corpus
+from mc2core.compute import streams
+from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.posterior import Model, Sample, SparseRows, mixture, perplexity
+from mc2core.posterior import perplexity_kernels as kernels
+
+V = 5
+EVERY = pytest.mark.parametrize("estimator", list(perplexity.ESTIMATORS))
+COUNTS = np.array([[2, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 3], [1, 1, 1, 1, 1], [0, 4, 0, 0, 0]])
+YEAR = np.array([0.3, 1.0, np.nan, -2.0, 0.1])
+AUTHOR = sp.csr_matrix([[1, 0, 0], [0, 1, 0], [0, 2, 1], [0, 0, 0], [0, 0, 1]])
+
+
+def draw_sample(seed, n_clusters=3, n_topics=2, new_cluster=0.15):
+    generator = np.random.default_rng(seed)
+    stacked_prior = np.array([0.5, 0.5, 0.5, *NormalGamma().prior(4)])
+    natural = np.tile(stacked_prior, (n_clusters, 1))
+    natural[:, :3] += generator.integers(0, 4, (n_clusters, 3))
+    natural[:, 3:] += np.array([1.0, 2.0, 1.0, 3.0]) * generator.random((n_clusters, 1))
+    return Sample(
+        cluster_weights=generator.dirichlet(np.ones(n_clusters)),
+        new_cluster_weight=new_cluster,
+        topic_given_cluster=generator.dirichlet(np.ones(n_topics), n_clusters),
+        new_topic_weight=generator.random(n_clusters) * 0.3,
+        topic_words=sp.csr_matrix(generator.integers(0, 6, (n_topics, V))),
+        topic_prior=0.2,
+        topic_weights=generator.dirichlet(np.ones(n_topics + 1))[:n_topics],
+        table_concentration=1.7,
+        contexts=SparseRows.of(natural),
+        cluster=np.zeros(4, dtype=np.int32),
+    )
+
+
+def model_of(*samples, **changes):
+    families = {"author": DirichletCategorical(0.5), "year": NormalGamma()}
+    samples = [replace(sample, **changes) for sample in samples]
+    return Model(samples, families, {"author": 3, "year": 4}, [f"w{v}" for v in range(V)])
+
+
+def corpus_of(counts=COUNTS):
+    return Corpus(sp.csr_matrix(counts), contexts={"year": YEAR, "author": AUTHOR})
+
+
+def tokens_of(row):
+    return np.repeat(np.arange(len(row)), row)
+
+
+def topics_of(sample):
+    """(M + 1, V): the sample's topics and the uniform one."""
+    words = sample.topic_words.toarray() + sample.topic_prior
+    return np.vstack([words / words.sum(axis=1, keepdims=True), np.full(V, 1 / V)])
+
+
+def clusters_of(sample, new=None):
+    """Weights and proportions over M + 1 topics, the new cluster last."""
+    unused = sample.new_topic_weight[:, None]
+    tau = np.hstack([sample.topic_given_cluster * (1 - unused), unused])
+    if new is None:
+        return sample.cluster_weights, tau
+    mass = sample.new_cluster_weight
+    return np.append(sample.cluster_weights * (1 - mass), mass), np.vstack([tau, new])
+
+
+def enumerate_cluster(tokens, tau, psi):
+    """p(w | cluster) as the sum over the topics of all tokens."""
+    return sum(
+        np.prod([tau[m] * psi[m, w] for m, w in zip(topics, tokens, strict=True)])
+        for topics in itertools.product(range(len(tau)), repeat=len(tokens))
+    )
+
+
+def enumerate_own(tokens, alpha, psi):
+    """p(w) with proportions Dirichlet(alpha) of the document's own, over the topics of all tokens."""
+    total = 0.0
+    for topics in itertools.product(range(len(alpha)), repeat=len(tokens)):
+        n = np.bincount(topics, minlength=len(alpha))
+        log_p = np.sum(gammaln(alpha + n) - gammaln(alpha)) + gammaln(alpha.sum()) - gammaln(alpha.sum() + n.sum())
+        total += np.exp(log_p) * np.prod([psi[m, w] for m, w in zip(topics, tokens, strict=True)])
+    return total
+
+
+# -- exact estimators ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("new_cluster", [0.0, 0.15])
+def test_marginal_is_the_sum_over_clusters_and_topics(new_cluster):
+    sample = draw_sample(1, new_cluster=new_cluster)
+    new = mixture.Mixture(sample, 3, 0).tau[-1] if new_cluster else None
+    weights, tau = clusters_of(sample, new)
+    psi = topics_of(sample)
+    expected = [np.log(sum(p * enumerate_cluster(tokens_of(row), t, psi) for p, t in zip(weights, tau, strict=True)))
+                for row in COUNTS]  # fmt: skip
+    np.testing.assert_allclose(model_of(sample).log_likelihood(corpus_of(), seed=3), expected, atol=1e-12)
+
+
+def test_likelihood_of_clusters_is_the_sum_over_topics():
+    sample = draw_sample(2)
+    _, tau = clusters_of(sample)
+    expected = [[np.log(enumerate_cluster(tokens_of(row), t, topics_of(sample))) for t in tau] for row in COUNTS]
+    found = mixture.log_likelihood_of_clusters(corpus_of(), sample)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_context_reweighs_the_clusters():
+    sample, corpus = draw_sample(3), corpus_of()
+    model = model_of(sample)
+    weights, tau = clusters_of(sample, mixture.Mixture(sample, 0, 0).tau[-1])
+    psi = topics_of(sample)
+    natural = np.vstack([sample.natural, model.stacked(corpus).prior])
+    for j, row in enumerate(COUNTS):
+        seen = np.array([
+            np.exp(sum(
+                family.log_normaliser(eta + family.statistics(corpus.contexts[name])[[j]].toarray()[0])
+                - family.log_normaliser(eta) + family.log_base(corpus.contexts[name])[j]
+                for name, family, eta in (
+                    ("author", model.families["author"], one[:3]), ("year", model.families["year"], one[3:]),
+                )
+            ))
+            for one in natural
+        ])  # fmt: skip
+        posterior = weights * seen / (weights * seen).sum()
+        p = sum(q * enumerate_cluster(tokens_of(row), t, psi) for q, t in zip(posterior, tau, strict=True))
+        assert model.log_likelihood(corpus, "context")[j] == pytest.approx(np.log(p), abs=1e-12)
+
+
+def test_context_without_contexts_is_marginal():
+    model = model_of(replace(draw_sample(3), contexts=SparseRows.of(np.zeros((3, 0)))))
+    model.families, model.dimensions = {}, {}
+    corpus = Corpus(COUNTS)
+    np.testing.assert_allclose(
+        model.log_likelihood(corpus, "context"), model.log_likelihood(corpus, "marginal"), atol=1e-12
+    )
+
+
+def test_icml14_is_the_printed_formula():
+    """ICML14, A.4, written out: tau of the topics in use, psi smoothed by 0.1, the mean over samples of each token."""
+    samples = [draw_sample(4), draw_sample(5, n_topics=3)]
+    expected = []
+    for row in COUNTS:
+        per_token = []
+        for sample in samples:
+            psi = sample.topic_words.toarray() if sp.issparse(sample.topic_words) else np.asarray(sample.topic_words)
+            psi = (psi + 0.1) / (psi.sum(axis=1, keepdims=True) + V * 0.1)
+            tau, weights = sample.topic_given_cluster, sample.cluster_weights
+            k = np.argmax([p * enumerate_cluster(tokens_of(row), t, psi) for p, t in zip(weights, tau, strict=True)])
+            m = [np.argmax(tau[k] * psi[:, w]) for w in tokens_of(row)]
+            per_token.append([tau[k, topic] * psi[topic, w] for topic, w in zip(m, tokens_of(row), strict=True)])
+        expected.append(np.log(np.mean(per_token, axis=0)).sum())
+    found = model_of(*samples).log_likelihood(corpus_of(), "icml14")
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_new_cluster_has_proportions_from_their_prior():
+    sample = draw_sample(6)
+    mixtures = [mixture.Mixture(sample, seed=0, number=number) for number in range(600)]
+    drawn = np.array([mixture.tau[-1] for mixture in mixtures])
+    np.testing.assert_allclose(drawn.sum(axis=1), 1.0, atol=1e-12)
+    alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())
+    for m, a in enumerate(alpha):
+        assert stats.kstest(drawn[:, m], stats.beta(a, alpha.sum() - a).cdf).pvalue > 1e-5
+
+
+# -- Monte Carlo estimators ---------------------------------------------------------------------------------------
+def own_block(rows, psi):
+    content = sp.csr_matrix(np.atleast_2d(rows))
+    arrays = [part.astype(np.int64) for part in (content.indptr, content.indices, content.data)]
+    return (*arrays, np.arange(100, 100 + content.shape[1]), np.ascontiguousarray(psi.T))
+
+
+PSI = np.array([[0.70, 0.25, 0.04, 0.01], [0.02, 0.08, 0.30, 0.60], [0.25, 0.25, 0.25, 0.25]])
+ALPHA = np.array([0.5, 0.9, 0.3])
+OWN = np.array([[2, 0, 0, 1], [3, 0, 1, 3], [0, 0, 0, 1], [1, 2, 2, 1]])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "settings"),
+    [
+        pytest.param(kernels.importance, (12, 2), id="importance, two updates"),
+        pytest.param(kernels.importance, (3, 20), id="importance"),
+        pytest.param(kernels.left_to_right, (1, 0), id="left_to_right, one particle, no moves"),
+        pytest.param(kernels.left_to_right, (1, 3), id="left_to_right, one particle"),
+        pytest.param(kernels.left_to_right, (6, 0), id="left_to_right without moves"),
+        pytest.param(kernels.left_to_right, (6, 2), id="left_to_right"),
+    ],
+)
+def test_monte_carlo_is_unbiased(kernel, settings):
+    """Mean of exp over 10,000 streams within 4.5 standard errors of the enumeration: false alarm 3e-5."""
+    block = own_block(OWN, PSI)
+    exact = np.array([enumerate_own(tokens_of(row), ALPHA, PSI) for row in OWN])
+    estimates = np.empty((10_000, len(OWN)))
+    for run in range(len(estimates)):
+        kernel(*block, ALPHA, *settings, streams.key(run, "test"), 0, len(OWN), estimates[run])
+    ratio = np.exp(estimates) / exact
+    errors = ratio.std(axis=0) / np.sqrt(len(ratio))
+    assert (errors < 0.02).all()
+    assert (np.abs(ratio.mean(axis=0) - 1) < 4.5 * errors + 1e-12).all()
+
+
+def test_estimates_agree_on_a_long_document():
+    """p(w) of 120 tokens under 8 topics: the two methods within 0.3 nats (their standard errors are below 0.05)."""
+    generator = np.random.default_rng(0)
+    psi = generator.dirichlet(np.full(30, 0.1), 8)
+    alpha = np.full(8, 0.2)
+    row = generator.multinomial(120, generator.dirichlet(alpha) @ psi)
+    one, other = np.empty(1), np.empty(1)
+    kernels.importance(*own_block(row, psi), alpha, 5000, 20, streams.key(0, "test"), 0, 1, one)
+    kernels.left_to_right(*own_block(row, psi), alpha, 200, 5, streams.key(0, "test"), 0, 1, other)
+    assert one[0] == pytest.approx(other[0], abs=0.3)
+
+
+class Stream:
+    """A document's stream, drawn from Python."""
+
+    def __init__(self, key, words, counts):
+        self.state = np.empty(2, np.uint64)
+        kernels.seek_document(self.state, key, words, np.arange(len(words)), counts, 0, len(words))
+
+    def uniform(self):
+        return streams.uniform(self.state)
+
+    def choice(self, weights):
+        cumulative = np.cumsum(weights)
+        return int(np.searchsorted(cumulative, self.uniform() * cumulative[-1], side="right"))
+
+
+def plain_importance(words, counts, psi, alpha, draws, passes, key):
+    stream = Stream(key, words, counts)
+    q = psi * alpha
+    q /= q.sum(axis=1, keepdims=True)
+    for _ in range(passes):
+        for u in range(len(q)):
+            others = counts @ q - q[u]
+            q[u] = psi[u] * (alpha + others)
+            q[u] /= q[u].sum()
+    log_weights = []
+    for _ in range(draws):
+        z = np.array([[u, stream.choice(q[u])] for u in range(len(q)) for _ in range(counts[u])])
+        n = np.bincount(z[:, 1], minlength=len(alpha))
+        log_p = np.sum(gammaln(alpha + n) - gammaln(alpha)) + gammaln(alpha.sum()) - gammaln(alpha.sum() + n.sum())
+        log_weights.append(log_p + np.log(psi[z[:, 0], z[:, 1]] / q[z[:, 0], z[:, 1]]).sum())
+    return logsumexp(log_weights) - np.log(draws)
+
+
+def plain_left_to_right(words, counts, psi, alpha, particles, moves, key):
+    stream = Stream(key, words, counts)
+    tokens = []
+    for n, u in enumerate(np.repeat(np.arange(len(counts)), counts)):
+        i = int(stream.uniform() * (n + 1))
+        tokens = [*tokens[:i], u, *tokens[i + 1 :], *tokens[i : i + 1]]
+    topics = [[] for _ in range(particles)]
+    weights, log_p, resampled = np.full(particles, 1 / particles), 0.0, 0
+    for n, token in enumerate(tokens):
+        predicted = np.empty(particles)
+        for r, z in enumerate(topics):
+            for _ in range(min(moves, n)):
+                i = int(stream.uniform() * n)
+                others = np.bincount(z[:i] + z[i + 1 :], minlength=len(alpha))
+                z[i] = stream.choice(psi[tokens[i]] * (alpha + others))
+            theta = (alpha + np.bincount(z, minlength=len(alpha))) / (alpha.sum() + n)
+            predicted[r] = psi[token] @ theta
+            z.append(stream.choice(psi[token] * theta))
+        log_p += np.log(weights @ predicted)
+        weights = weights * predicted / (weights @ predicted)
+        if 1 / np.sum(weights**2) < particles / 2:
+            points = (stream.uniform() + np.arange(particles)) / particles
+            topics = [list(topics[r]) for r in np.searchsorted(np.cumsum(weights), points)]
+            weights[:] = 1 / particles
+            resampled += 1
+    return log_p, resampled
+
+
+def test_kernels_equal_their_plain_twins():
+    generator = np.random.default_rng(1)
+    key, resampled = streams.key(4, "twin"), 0
+    psi = generator.dirichlet(np.full(12, 0.2), 4)
+    alpha = np.array([0.1, 0.3, 0.05, 0.2])
+    rows = generator.multinomial(15, np.full(12, 1 / 12), 20) * (generator.random((20, 12)) < 0.7)
+    rows[3] = 0
+    block = own_block(rows, psi)
+    found = {kernel: np.full(20, np.nan) for kernel in (kernels.importance, kernels.left_to_right)}
+    for first, last in ((0, 7), (7, 20)):
+        kernels.importance(*block, alpha, 7, 4, key, first, last, found[kernels.importance])
+        kernels.left_to_right(*block, alpha, 8, 3, key, first, last, found[kernels.left_to_right])
+    for j, row in enumerate(rows):
+        present = np.flatnonzero(row)
+        document = present + 100, row[present], psi.T[present], alpha
+        expected = plain_importance(*document, 7, 4, key) if present.size else 0.0
+        assert found[kernels.importance][j] == pytest.approx(expected, abs=1e-9)
+        expected, times = plain_left_to_right(*document, 8, 3, key)
+        assert found[kernels.left_to_right][j] == pytest.approx(expected, abs=1e-9)
+        resampled += times
+    assert resampled > 10  # the branch was taken
+    tau, cluster = generator.dirichlet(np.ones(4), 3), generator.integers(0, 3, 20)
+    values = np.ones(block[1].shape)
+    kernels.likeliest_topic(block[0], block[1], block[4], tau, cluster, 0, 20, values)
+    entry = [(j, w) for j in range(20) for w in np.flatnonzero(rows[j])]
+    expected = [1 + np.max(tau[cluster[j]] * psi[:, w]) for j, w in entry]
+    np.testing.assert_array_equal(values, expected)
+
+
+def test_own_proportions_come_from_the_topics_in_use_and_the_rest():
+    """The public estimators against enumeration with alpha = v (epsilon, 1 - sum epsilon): relative error below 0.1."""
+    sample = draw_sample(7)
+    alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())
+    exact = [np.log(enumerate_own(tokens_of(row), alpha, topics_of(sample))) for row in COUNTS]
+    model = model_of(*[sample] * 40)
+    for estimator in ("importance", "left_to_right"):
+        np.testing.assert_allclose(model.log_likelihood(corpus_of(), estimator), exact, atol=0.1)
+
+
+# -- what holds for every estimator ---------------------------------------------------------------------------------
+@EVERY
+@pytest.mark.parametrize("constant", [0, 3])
+def test_uniform_model_has_perplexity_v(estimator, constant):
+    for table in (np.full((2, V), constant), sp.csr_matrix(np.full((2, V), constant))):
+        model = model_of(draw_sample(8), topic_words=table)
+        assert model.perplexity(corpus_of(), estimator) == pytest.approx(V, rel=1e-12)
+
+
+@EVERY
+def test_samples_are_averaged_inside_the_logarithm(estimator):
+    samples = [draw_sample(seed, new_cluster=0.0) for seed in (1, 2, 3)]
+    together = model_of(*samples).log_likelihood(corpus_of(), estimator)
+    alone = np.array([model_of(sample).log_likelihood(corpus_of(), estimator) for sample in samples])
+    mean = logsumexp(alone, axis=0) - np.log(3)
+    if estimator in ("marginal", "context"):
+        np.testing.assert_allclose(together, mean, atol=1e-12)
+    elif estimator == "icml14":  # the mean is over each token
+        single = corpus_of(np.eye(V, dtype=int))
+        alone = [model_of(sample).log_likelihood(single, estimator) for sample in samples]
+        np.testing.assert_allclose(
+            model_of(*samples).log_likelihood(single, estimator), logsumexp(alone, axis=0) - np.log(3), atol=1e-12
+        )
+    else:  # streams differ by sample
+        np.testing.assert_allclose(together, mean, atol=0.3)
+
+
+@EVERY
+def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estimator, monkeypatch):
+    generator = np.random.default_rng(9)
+    counts = generator.poisson(1.0, (70, V))
+    corpus = Corpus(counts, contexts={"year": generator.normal(size=70), "author": generator.poisson(0.5, (70, 3))})
+    model = model_of(draw_sample(9), draw_sample(10))
+    whole = model.log_likelihood(corpus, estimator, seed=2)
+    np.testing.assert_array_equal(model.log_likelihood(corpus, estimator, seed=2, threads=3), whole)
+    order = generator.permutation(70)[:25]
+    np.testing.assert_allclose(model.log_likelihood(corpus.subset(order), estimator, seed=2), whole[order], atol=1e-12)
+    monkeypatch.setattr(mixture, "_CELLS", 12)
+    np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
+    np.testing.assert_allclose(
+        mixture.log_likelihood_of_clusters(corpus, model.last)[order],
+        mixture.log_likelihood_of_clusters(corpus.subset(order), model.last),
+        atol=1e-12,
+    )
+
+
+@EVERY
+def test_dense_and_sparse_topics_agree(estimator):
+    model = model_of(draw_sample(11))
+    dense = model_of(draw_sample(11), topic_words=model.last.topic_words.toarray())
+    np.testing.assert_array_equal(
+        model.log_likelihood(corpus_of(), estimator), dense.log_likelihood(corpus_of(), estimator)
+    )
+
+
+@EVERY
+def test_empty_and_impossible_documents(estimator):
+    sample = draw_sample(12, new_cluster=0.0)
+    words = sp.csr_matrix([[3, 1, 0, 0, 0], [1, 2, 2, 0, 1]])
+    model = model_of(
+        sample, topic_words=words, topic_prior=0.0, new_topic_weight=np.zeros(3), topic_weights=np.array([0.5, 0.5])
+    )
+    found = model.log_likelihood(corpus_of(), estimator)
+    assert found[1] == 0
+    assert np.isfinite(found[[0, 2, 4]]).all()
+    if estimator == "icml14":  # has a smoothing of its own
+        assert np.isfinite(found[3])
+        return
+    assert found[3] == -np.inf  # word 3 is in no topic
+    assert model.perplexity(corpus_of(), estimator) == np.inf
+
+
+@pytest.mark.parametrize("estimator", ["importance", "left_to_right"])
+def test_seed_and_sample_number_make_the_stream(estimator):
+    model = model_of(draw_sample(13), draw_sample(13))
+    one, other = (model.log_likelihood(corpus_of(), estimator, seed=seed) for seed in (0, 1))
+    assert (one != other)[[0, 2, 3]].all()
+    single = model_of(draw_sample(13)).log_likelihood(corpus_of(), estimator)
+    assert (one != single)[[0, 2, 3]].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({}, "marginal"),
+        ({"new_cluster_weight": 1.0}, "left_to_right"),
+        ({"document_concentration": 2.0}, "left_to_right"),
+    ],
+    ids=["MC2", "HDP", "documents of their own"],
+)
+def test_where_none_is_named_the_estimator_is_the_one_that_suits_the_model(changes, name):
+    model = model_of(draw_sample(1), **changes)
+    assert perplexity.suited(model) == name
+    expected = model.log_likelihood(corpus_of(), name, seed=4)
+    np.testing.assert_array_equal(model.log_likelihood(corpus_of(), seed=4), expected)
+    np.testing.assert_array_equal(perplexity.log_likelihood(corpus_of(), model, seed=4), expected)
+    assert model.perplexity(corpus_of(), seed=4) == perplexity.perplexity(corpus_of(), model, name, seed=4)

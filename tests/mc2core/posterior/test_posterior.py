@@ -1,0 +1,243 @@
+"""Model: round trip through its file, probabilities, and what it says of clusters and topics."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.posterior import Model, Sample, SparseRows, perplexity, scores
+
+WORDS = ["ash", "birch", "cedar", "date"]
+
+
+def make_model(dense=False, n_samples=2):
+    generator = np.random.default_rng(0)
+    families = {"author": DirichletCategorical(0.5), "pages": GammaPoisson(2.0, 0.1), "year": NormalGamma(0, 2, 3, 4)}
+    prior = np.array([0.5, 0.5, 2.0, 0.1, *NormalGamma(0, 2, 3, 4).prior(4)])
+    samples = []
+    for i in range(n_samples):
+        words = generator.integers(0, 5, (3, 4))
+        words[0, i] = 9
+        samples.append(
+            Sample(
+                cluster_weights=np.array([0.25, 0.75]),
+                new_cluster_weight=0.1,
+                topic_given_cluster=generator.dirichlet(np.ones(3), 2),
+                new_topic_weight=np.array([0.1, 0.2]),
+                topic_words=words.astype(float) if dense else sp.csr_matrix(words),
+                topic_prior=0.01,
+                topic_weights=np.array([0.5, 0.2, 0.2]),
+                table_concentration=1.5,
+                contexts=SparseRows.of(prior + np.array([[2.0, 0, 6, 1, 1.5, 1, 0.5, 1.2], [0, 1, 2, 2, -3, 2, 1, 3]])),
+                cluster=np.array([0, 1, 1], dtype=np.int32),
+                log_joint=-12.5 - i,
+            )
+        )
+    return Model(
+        samples,
+        families,
+        {"author": 2, "pages": 2, "year": 4},
+        WORDS,
+        context_names={"author": ["p", "q"]},
+        units={"year": (2000.0, 5.0)},
+        provenance={"engine": "gibbs", "seed": 3, "settings": {"a": [1, 2]}},
+    )
+
+
+def make_corpus():
+    return Corpus(
+        np.array([[3, 0, 1, 0], [0, 0, 0, 0], [0, 2, 0, 5]]),
+        contexts={
+            "author": np.array([[1, 0], [0, 0], [0, 2]]),
+            "pages": np.array([3.0, np.nan, 1.0]),
+            "year": np.array([0.2, np.nan, -1.0]),
+        },
+    )
+
+
+def test_a_model_saved_before_provenance_had_its_name_still_loads(tmp_path):
+    make_model(False).save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    meta = json.loads(str(arrays["meta"]))
+    meta["evidence"] = meta.pop("provenance")
+    storage.write_arrays(tmp_path / "old.npz", arrays | {"meta": np.array(json.dumps(meta))})
+    assert Model.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
+
+
+def test_a_model_saved_with_dense_context_parameters_still_loads(tmp_path):
+    model = make_model(False)
+    model.save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    old = {name: array for name, array in arrays.items() if ".natural." not in name}
+    old |= {f"{i}.natural": sample.natural for i, sample in enumerate(model.samples)}
+    storage.write_arrays(tmp_path / "old.npz", old)
+    np.testing.assert_array_equal(Model.load(tmp_path / "old.npz").last.natural, model.last.natural)
+
+
+def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():
+    rng = np.random.default_rng(3)
+    dense = 0.1 + rng.poisson(0.02, (50, 4000))
+    dense[:, 7] = rng.normal(size=50)  # a column without a common value, negative and zero entries among it
+    dense[3, 7] = 0.0
+    rows = SparseRows.of(dense)
+    np.testing.assert_array_equal(rows.dense(), dense)
+    np.testing.assert_array_equal(rows.dense(slice(5, 9)), dense[:, 5:9])
+    assert rows.above.nnz == np.count_nonzero(dense != dense.min(axis=0)) < 0.03 * dense.size
+    one = SparseRows.of(dense[:1])
+    assert one.above.nnz == 0
+    np.testing.assert_array_equal(one.dense(), dense[:1])
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_save_and_load_round_trip(dense, tmp_path):
+    model = make_model(dense)
+    model.save(tmp_path / "model.npz")
+    found = Model.load(tmp_path / "model.npz")
+    for name in ("families", "dimensions", "vocabulary", "context_names", "units", "provenance"):
+        assert getattr(found, name) == getattr(model, name), name
+    assert len(found.samples) == 2
+    for one, other in zip(found.samples, model.samples, strict=True):
+        for name in [*Sample.__dataclass_fields__.keys() - {"contexts"}, "natural"]:
+            left, right = getattr(one, name), getattr(other, name)
+            assert sp.issparse(left) == sp.issparse(right)
+            left, right = (part.toarray() if sp.issparse(part) else np.asarray(part) for part in (left, right))
+            assert left.dtype == right.dtype, name
+            np.testing.assert_array_equal(left, right, err_msg=name)
+    corpus = make_corpus()
+    for estimator in perplexity.ESTIMATORS:
+        np.testing.assert_array_equal(found.log_likelihood(corpus, estimator), model.log_likelihood(corpus, estimator))
+
+
+@pytest.mark.parametrize("column", range(8))
+@pytest.mark.parametrize("part", ["least", "above.data"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_parameters_of_no_distribution_are_refused(tmp_path, column, part, value):
+    model = make_model(n_samples=1)
+    model.save(tmp_path / "model.npz")
+    arrays = storage.read_arrays(tmp_path / "model.npz")
+    place = column if part == "least" else np.flatnonzero(arrays["0.natural.above.indices"] == column)
+    arrays[f"0.natural.{part}"][place] = value
+    storage.write_arrays(tmp_path / "forged.npz", arrays)
+    if column == 4:  # kappa mu of the normal, a number of any sign
+        Model.load(tmp_path / "forged.npz").predict(make_corpus())
+        return
+    name = ["author", "author", "pages", "pages", "year", "year", "year", "year"][column]
+    sentence = f"sample 0: the parameters of context '{name}' are those of no distribution"
+    with pytest.raises(ValueError, match=f"{sentence}$"):
+        Model.load(tmp_path / "forged.npz")
+
+
+def test_a_failed_save_leaves_the_old_model(tmp_path):
+    model = make_model()
+    model.save(tmp_path / "model.npz")
+    before = (tmp_path / "model.npz").read_bytes()
+    model.provenance["unwritable"] = object()
+    with pytest.raises(TypeError):
+        model.save(tmp_path / "model.npz")
+    assert (tmp_path / "model.npz").read_bytes() == before
+
+
+def test_probabilities_sum_to_one_and_last_sample_speaks():
+    model = make_model()
+    sample = model.last
+    assert sample is model.samples[1]
+    np.testing.assert_allclose(model.word_given_topic.sum(axis=1), 1)
+    np.testing.assert_allclose(sample.word_given_cluster.sum(axis=1), 1)
+    expected = (np.array([[*model.last.topic_words.toarray()[0]]]) + 0.01)[0]
+    np.testing.assert_allclose(model.word_given_topic[0], expected / expected.sum())
+    mixed = 0.9 * sample.topic_given_cluster[0] @ sample.word_given_topic + 0.1 / 4
+    np.testing.assert_allclose(sample.word_given_cluster[0], mixed)
+    assert (model.n_words, sample.n_clusters, sample.n_topics) == (4, 2, 3)
+
+
+def test_predict_is_bayes_rule():
+    model, corpus = make_model(), make_corpus()
+    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.last.word_given_cluster).T
+    np.testing.assert_allclose(model.predict(corpus, use_context=False), softmax(words, axis=1))
+    np.testing.assert_allclose(model.predict(corpus, use_context=False)[1], model.cluster_weights)
+    context = np.zeros((3, 2))
+    for family, part in model.stacked(corpus).segments():
+        for j in (0, 2):
+            row = model.stacked(corpus).statistics[[j]].toarray()[0, part]
+            natural = model.last.natural[:, part]
+            context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
+    np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
+    assert np.abs(model.predict(corpus)[0] - model.predict(corpus, use_context=False)[0]).max() > 0.01
+
+
+def test_context_parameters_and_means_in_their_own_unit():
+    model = make_model()
+    assert model.context_parameters("pages").shape == (2, 2)
+    np.testing.assert_allclose(model.context_mean("author"), [[2.5 / 3, 0.5 / 3], [0.5 / 2, 1.5 / 2]])
+    np.testing.assert_allclose(model.context_mean("pages"), [8 / 1.1, 4 / 2.1])
+    np.testing.assert_allclose(model.context_mean("year"), [2000 + 5 * 1.5 / 3, 2000 + 5 * -3 / 4])
+
+
+def test_top_words_come_likeliest_first():
+    model = make_model()
+    assert model.top_words(1)[0] == ["birch"]  # the last sample's topic 0 has 9 tokens of word 1
+    for n in (3, 99):
+        for row, words in zip(model.last.topic_words.toarray(), model.top_words(n), strict=True):
+            met = [v for v in sorted(range(4), key=lambda v: (-row[v], v)) if row[v] > 0]
+            assert words == [WORDS[v] for v in met[:n]]
+
+
+def test_sparse_shares_score_as_dense_ones(tmp_path):
+    """Thousands of clusters with a topic each (FastEx) keep their shares sparse; nothing read from them changes."""
+    dense, corpus = make_model(), make_corpus()
+    sparse = make_model()
+    sparse.samples = [
+        dataclasses.replace(sample, topic_given_cluster=sp.csr_matrix(sample.topic_given_cluster))
+        for sample in sparse.samples
+    ]
+    sparse.save(tmp_path / "model.npz")
+    read = Model.load(tmp_path / "model.npz")
+    assert sp.issparse(read.last.topic_given_cluster)
+    for model in (sparse, read):
+        np.testing.assert_array_equal(model.topic_given_cluster, dense.topic_given_cluster)
+        np.testing.assert_allclose(model.predict(corpus), dense.predict(corpus), rtol=1e-12)
+        np.testing.assert_allclose(model.last.word_given_cluster, dense.last.word_given_cluster, rtol=1e-12)
+        for estimator in ("marginal", "context", "icml14", "importance"):
+            expected = dense.log_likelihood(corpus, estimator)
+            np.testing.assert_allclose(model.log_likelihood(corpus, estimator), expected, rtol=1e-10)
+
+
+def test_top_words_of_sparse_counts_are_those_of_dense_ones():
+    """Words that do not occur are left out; ties come in the order of the vocabulary."""
+    rng = np.random.default_rng(1)
+    counts = rng.integers(0, 3, (6, 30)) * (rng.random((6, 30)) < 0.2)
+    sample = make_model().last
+    topics = {"topic_given_cluster": np.full((2, 6), 1 / 6), "topic_weights": np.full(6, 0.1)}
+    found = []
+    for table in (counts, sp.csr_matrix(counts)):
+        one = dataclasses.replace(sample, topic_words=table, **topics)
+        found.append(Model([one], {}, {}, [str(word) for word in range(30)]).top_words(12))
+    assert found[0] == found[1]
+    expected = [str(word) for word in np.argsort(-counts[0], kind="stable") if counts[0, word] > 0]
+    assert found[0][0] == expected[:12]
+
+
+def test_agreement_is_told_with_the_clusters_it_was_scored_on():
+    """An earlier sample with three clusters counts in the mean, not beside the agreement of the last one's two."""
+    model = make_model(n_samples=1)
+    last, three = model.last, np.array([0, 1, 1])
+    first = dataclasses.replace(
+        last,
+        cluster_weights=np.array([0.25, 0.5, 0.25]),
+        topic_given_cluster=last.topic_given_cluster[three],
+        new_topic_weight=last.new_topic_weight[three],
+        contexts=SparseRows.of(last.natural[three]),
+        cluster=np.array([0, 1, 2], dtype=np.int32),
+    )
+    model.samples.insert(0, first)
+    train = make_corpus()
+    train.labels = np.array([0, 1, 1])
+    found = scores.evaluate(model, train, None)
+    assert (found["clusters"], found["scored_clusters"], found["ari"]) == (2.5, 2, 1.0)
+    assert scores.solutions_of(found)[0]["clusters"] == 2

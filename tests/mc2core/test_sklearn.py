@@ -1,0 +1,169 @@
+"""MC2Clusterer under scikit-learn's own checks, in a pipeline, and against :func:`mc2core.fit`."""
+
+import subprocess
+import sys
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import mc2core
+from mc2core.inference import Gibbs
+from mc2core.sklearn import MC2Clusterer
+
+
+class Rounding(MC2Clusterer):
+    """The checks' real numbers as counts; all else is MC2Clusterer."""
+
+    @staticmethod
+    def _whole(X):
+        if sp.issparse(X):
+            X = X.copy()
+            X.data = np.rint(4 * X.data)
+            return X
+        return np.rint(4 * np.asarray(X, dtype=np.float64))
+
+
+#: checks that do not apply, and why
+NOT_FOR_COUNTS = {
+    "check_clustering": "three blobs in two dimensions are no documents of three kinds: a document's length says "
+    "nothing about its topics",
+}
+
+
+@parametrize_with_checks(
+    [Rounding(iterations=2, settings={"start_topics": 2})], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
+)
+def test_checks_of_scikit_learn(estimator, check):
+    check(estimator)
+
+
+TEXTS = ["lake ferry sail", "ferry sail harbour", "lake harbour ferry"] * 4 + ["bread oven", "oven flour bread"] * 6
+
+
+def test_in_a_pipeline_it_finds_the_groups():
+    steps = make_pipeline(CountVectorizer(), MC2Clusterer(iterations=40, settings={"start_topics": 5}))
+    found = steps.fit_predict(TEXTS)
+    assert mc2core.clustering.adjusted_rand_index([0] * 12 + [1] * 12, found) > 0.5
+    probability = steps.transform(["a lake with a ferry", "flour"])
+    assert probability.shape == (2, steps[-1].n_clusters_)
+    assert probability.sum(axis=1) == pytest.approx(1)
+    assert steps.predict(TEXTS).tolist() == steps.transform(TEXTS).argmax(axis=1).tolist()
+
+
+def test_it_is_the_fit_of_the_package():
+    counts = CountVectorizer().fit_transform(TEXTS)
+    one = MC2Clusterer(iterations=6, settings={"start_topics": 3}, random_state=5).fit(counts)
+    engine = Gibbs(start_topics=3, document_concentration="learn")
+    other = mc2core.fit(mc2core.Corpus(counts), engine, iterations=6, seed=5, progress=False).model
+    assert np.array_equal(one.labels_, other.last.cluster)
+    assert np.array_equal(one.components_, other.word_given_topic)
+    assert clone(one).get_params() == one.get_params()
+
+
+def test_what_is_no_count_is_refused():
+    for wrong, message in (([[0.5]], "counts are whole numbers"), ([[-1]], "Negative values")):
+        with pytest.raises(ValueError, match=message):
+            MC2Clusterer().fit(wrong)
+    with pytest.raises(
+        ValueError, match=r"engine 'gibbs' has no setting 'start_topic'; it has: .*did you mean 'start_topics'"
+    ):
+        MC2Clusterer(settings={"start_topic": 2}).fit([[1]])
+
+
+def in_a_process(*lines):
+    """Standard error and return code of a Python of its own."""
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    return done.stderr, done.returncode
+
+
+def test_the_first_transform_of_a_process_says_nothing():
+    said, code = in_a_process(
+        "import warnings; warnings.simplefilter('error')",
+        "from sklearn.feature_extraction.text import CountVectorizer",
+        "from mc2core.sklearn import MC2Clusterer",
+        "counts = CountVectorizer().fit_transform(['lake ferry sail', 'bread oven', 'oven flour bread'])",
+        "MC2Clusterer(iterations=2, settings={'start_topics': 2}).fit(counts).transform(counts)",
+    )
+    assert (said, code) == ("", 0)
+
+
+def test_without_scikit_learn_the_import_says_what_to_install():
+    said, code = in_a_process("import sys; sys.modules['sklearn'] = None", "import mc2core.sklearn")
+    assert code == 1
+    assert said.splitlines()[-1] == (
+        "mc2core.base.extras.MissingPackage: mc2core.sklearn needs the package scikit-learn, which is not installed: "
+        "pip install 'mc2core[sklearn]'"
+    )
+    assert said.count("Traceback") == 1
+    assert "exception" not in said
+
+
+def test_topics_have_the_words_that_are_known(tmp_path):
+    counter = CountVectorizer()
+    counts = counter.fit_transform(TEXTS)
+    words = counter.get_feature_names_out()
+    settings = {"iterations": 3, "settings": {"start_topics": 2}}
+    frame = pd.DataFrame.sparse.from_spmatrix(counts, columns=words)
+    unnamed = MC2Clusterer(**settings).fit(counts)
+    assert unnamed.model_.vocabulary == [f"x{word}" for word in range(7)]
+    for one, counted in (
+        (MC2Clusterer(vocabulary=words, **settings).fit(counts), counts),
+        (MC2Clusterer(vocabulary=list(words), **settings).fit(counts.toarray()), counts),
+        (MC2Clusterer(**settings).fit(frame), frame),
+    ):
+        assert one.model_.vocabulary == words.tolist()
+        assert np.array_equal(one.components_, unnamed.components_)
+        assert np.array_equal(one.transform(counted), unnamed.transform(counts))
+    # of a pipeline the words are known once it is fitted
+    steps = make_pipeline(CountVectorizer(min_df=5), MC2Clusterer(**settings)).fit(TEXTS)
+    steps[-1].model_.vocabulary = steps[:-1].get_feature_names_out().tolist()
+    assert {word for topic in steps[-1].model_.top_words(9) for word in topic} <= set(words)
+    joblib.dump(steps, tmp_path / "steps")
+    assert np.array_equal(joblib.load(tmp_path / "steps").transform(TEXTS), steps.transform(TEXTS))
+    with pytest.raises(ValueError, match=r"vocabulary has 2 names, but 7 are needed"):
+        MC2Clusterer(vocabulary=["a", "b"], **settings).fit(counts)
+    with pytest.raises(ValueError, match="vocabulary and the columns of X are not the same words"):
+        MC2Clusterer(vocabulary=words, **settings).fit(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize("model", [{"document_concentration": "inf"}, {}])
+def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
+    """Two groups of documents, each with five words of its own: ln 5 nats a word for who knows the group, not ln 10."""
+    rng = np.random.default_rng(0)
+    train, test = (rng.poisson(np.repeat(np.eye(2), [20, 20], axis=0).repeat(5, axis=1) * 3) for _ in range(2))
+    one = MC2Clusterer(iterations=10, settings={"start_topics": 3} | model).fit(train)
+    score = one.score(sp.csr_matrix(test))
+    assert -np.log(10) < score < -np.log(5)
+    estimator = "marginal" if model else "left_to_right"
+    documents = one.model_.log_likelihood(mc2core.Corpus(test, one.model_.vocabulary), estimator)
+    assert score == pytest.approx(documents.sum() / test.sum())
+    assert score == one.score(test, np.zeros(40)) == one.set_params(threads=2).score(test)
+    with pytest.raises(ValueError, match="the corpus is empty: no document has a word"):
+        one.score(test * 0)
+
+
+def test_settings_are_chosen_by_their_held_out_score():
+    """One sweep from one topic cannot tell the two groups apart; thirty from several can."""
+    steps = make_pipeline(CountVectorizer(), MC2Clusterer(settings={"document_concentration": "inf"}))
+    grid = {
+        "mc2clusterer__iterations": [1, 30],
+        "mc2clusterer__settings": [
+            {"start_topics": n, "document_concentration": "inf", "learn_concentrations": []} for n in (1, 5)
+        ],
+    }
+    found = GridSearchCV(steps, grid, cv=KFold(2, shuffle=True, random_state=0), error_score="raise").fit(TEXTS)
+    assert found.best_params_["mc2clusterer__iterations"] == 30
+    assert found.best_score_ == pytest.approx(found.score(TEXTS), abs=0.3)
+    assert found.predict(TEXTS).shape == (24,)
+    settings = found.best_params_["mc2clusterer__settings"]
+    best = clone(steps).set_params(mc2clusterer__iterations=30, mc2clusterer__settings=settings)
+    again = cross_val_score(best, TEXTS, cv=KFold(2, shuffle=True, random_state=0), error_score="raise")
+    assert again.mean() == pytest.approx(found.best_score_)

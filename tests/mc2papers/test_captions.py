@@ -1,0 +1,69 @@
+"""Captions and notes of every target under the default plan: whole sentences, and names as they are written."""
+
+import re
+
+import pytest
+from helpers.paths import ROOT
+
+from mc2papers import plan, schemas, targets
+
+#: all that is written in capitals; the datasets of these are called so
+CAPITALS = {
+    *("NIPS", "PNAS", "NUS", "WIDE", "AUA", "W100", "W1000", "UIUC"),
+    *("MC2", "SVI", "HDP", "LDA", "NMF", "AP", "SIFT", "VI", "NMI", "ARI", "KL"),
+    *("ICML", "UAI", "UAI16", "CSV", "CPU", "L1", "PATH", "SNE"),
+}
+#: with these a sentence begins, or a name that follows a comma or a bracket
+BEGINS = (
+    r"(?:A|An|At|Below|Beside|Bars|Both|Compare|Fits|It|Left|Lines|Mean|On|Ours|Paper|Points|Right|Seconds|The|They)"
+)
+LACKS = {
+    "nothing": None,
+    "pyspark": "Spark needs the package pyspark, which is not installed: pip install 'mc2core[spark]'",
+    "Java": "Spark needs Java 17, which is not on the PATH or in JAVA_HOME; Debian: openjdk-17-jre-headless",
+}
+
+
+def the_plan():
+    schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")
+    config = plan.read_yaml(ROOT / "config/config.yaml")
+    plan.fill_settings(config, schema)
+    rows = plan.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
+    runs = plan.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
+    return plan.Plan(config, list(config["corpora"]), runs)
+
+
+@pytest.fixture(scope="module", params=LACKS)
+def said(request):
+    """(name, text) of every caption and note, where Spark lacks something and where it does not."""
+    whole, lack = the_plan(), LACKS[request.param]
+    found = []
+    for name, target in targets.registry().items():
+        options = target.options(whole, name)
+        if "lack" in options:
+            options |= {"lack": lack} | ({"lda": None} if lack and "lda" in options else {})
+        found.append((name, target.caption(options)))
+        found += [(name, note) for note in target.notes]
+    assert len(found) > 40
+    return found
+
+
+def test_every_sentence_ends_with_a_full_stop(said):
+    for name, text in said:
+        assert text.endswith("."), (name, text)
+        runs_on = re.search(rf"[\w)\]'\"`] {BEGINS}(?= )", text)
+        assert runs_on is None, (name, text[max(0, runs_on.start() - 60) : runs_on.end() + 30])
+        assert ".." not in text, (name, text)
+
+
+def test_only_what_is_an_abbreviation_has_capitals(said):
+    for name, text in said:
+        # paths, settings and names of packages are no words
+        words = set(re.findall(r"(?<![\w./_])[A-Z][A-Z0-9]+(?![\w./_]|-jre)", text))
+        assert words <= CAPITALS, (name, words - CAPITALS)
+
+
+def test_names_of_datasets_are_those_of_their_corpora(said):
+    for name, text in said:
+        assert not re.search(r"\b(nips|pnas|nuswide|wikipedia|pubmed|aua|w100|w1000|labelme|uiucsports|stateunion)\b",
+                             text), (name, text)  # fmt: skip

@@ -1,0 +1,153 @@
+"""ICML14 figure 6: which clusters are drawn, where their documents lie, and whether that is separated."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.feature_extraction.text import TfidfTransformer
+from sklearn.manifold import trustworthiness
+
+from mc2core.base import storage
+from mc2core.corpus import Corpus
+from mc2core.inference import Gibbs
+from mc2core.inference.running.loop import fit
+from mc2papers import targets
+from mc2papers.icml2014 import cluster_map
+
+
+def test_clusters_of_five_documents_are_usable_and_the_largest_come_first():
+    model = SimpleNamespace(last=SimpleNamespace(cluster=np.repeat(np.arange(5), [5, 8, 20, 1, 8])))
+    assert cluster_map.largest_clusters(model).tolist() == [2, 1, 4, 0]
+
+
+def line(cluster, x, seed=0):
+    return pd.DataFrame({"cluster": cluster, "x": np.array(x, float), "y": 0.0, "seed": seed, "drawn": seed == 0})
+
+
+def test_neighbours_on_the_map_are_counted_by_hand():
+    # three in cluster 1, four in cluster 2: two neighbours each
+    table = line([1, 1, 1, 2, 2, 2, 2], [0.0, 1.0, 3.0, 10.0, 11.5, 13.5, 4.5])
+    alike = cluster_map.neighbours_alike(table)
+    # nearest of 3.0 are 4.5 and 1.0; of 10 are 11.5 and 13.5; of 4.5 are 3.0 and 1.0
+    assert alike.tolist() == [1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0]
+    claim = cluster_map.judge_separation(table, "X")
+    assert (claim.text, claim.verdict) == (
+        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "cannot be told",
+    )  # one fit
+    assert claim.numbers == (
+        "79% of nearest neighbours on the map are in the same cluster, 90% wanted; from 75% to 83% by cluster, "
+        "51% by chance: share 0.79 (one of the fits only, no interval)"
+    )
+    # all on one point: a document is none of its own neighbours
+    assert cluster_map.neighbours_alike(line([1, 2, 1, 2], [0.0] * 4)).isin([0.0, 1.0]).all()
+
+
+def test_separation_is_judged_over_the_maps_of_all_fits():
+    clusters = np.repeat([1, 2], 12)
+    apart = [line(clusters, np.concatenate([np.arange(12), 100 + np.arange(12)]), seed) for seed in (0, 1)]
+    together = [line(clusters, np.arange(24) * 7 % 24, seed) for seed in (0, 1)]
+    claim = cluster_map.judge_separation(pd.concat(apart), "X")
+    assert claim.verdict == "holds"
+    assert claim.numbers.endswith(": share 1.00 (95% 1.00 to 1.00, 2 fits)")
+    assert cluster_map.judge_separation(pd.concat(together), "X").verdict == "does not hold"
+    assert cluster_map.judge_separation(pd.concat([apart[0], together[1]]), "X").verdict == "cannot be told"
+
+
+@pytest.fixture(scope="module")
+def groups():
+    """60 documents of three groups that share no word and hardly a tag, and two strays; model of the groups."""
+    rng = np.random.default_rng(0)
+    group = np.array([0] * 30 + [1] * 20 + [2] * 10 + [3, 3])
+    words = np.zeros((62, 40))
+    tags = np.zeros((62, 9))
+    for j, g in enumerate(group):
+        np.add.at(words[j], 10 * g + rng.integers(0, 10, 15), 1)
+        tags[j, 2 * g + rng.integers(0, 3, 2)] += 1
+    names = ["wolf", "cat", "whales", "hawk"]
+    corpus = Corpus(words, contexts={"tag": tags}, labels=group, label_names=names)
+    bare = corpus.with_contexts({"tag": corpus.contexts["tag"]})
+    model = fit(bare, Gibbs(), iterations=2, burn_in=1, seed=0).model
+    return corpus, replace(model, samples=[replace(model.last, cluster=group.astype(np.int32))])
+
+
+def test_the_map_holds_the_documents_of_the_largest_clusters(groups):
+    corpus, model = groups
+    table = cluster_map.describe(corpus, [model], n_clusters=2)
+    assert table["document"].tolist() == list(range(50))
+    assert table["cluster"].tolist() == [1] * 30 + [2] * 20
+    assert table["class"].tolist() == ["wolf"] * 30 + ["cat"] * 20
+    assert set(table["seed"]) == {0}
+    again = cluster_map.describe(corpus, [model], n_clusters=2)
+    assert (table[["x", "y"]] == again[["x", "y"]]).all(axis=None)
+    # neighbours on the map are neighbours by the tf-idf of words and tags: random places have about 0.5
+    counts = np.hstack([corpus.content.toarray(), corpus.contexts["tag"].toarray()])[:50]
+    tfidf = TfidfTransformer().fit_transform(counts).toarray()
+    assert trustworthiness(tfidf, table[["x", "y"]], n_neighbors=8) > 0.8
+    assert table["drawn"].all()
+
+
+def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(groups):
+    corpus, model = groups
+    fewer = np.minimum(model.last.cluster, 1)
+    other, strays = (
+        replace(model, samples=[replace(model.last, cluster=one)], provenance={**model.provenance, "seed": seed})
+        for seed, one in ((7, fewer), (8, np.zeros_like(fewer)))
+    )
+    table = cluster_map.describe(corpus, [strays, other, model], n_clusters=2)
+    assert table.groupby("seed", sort=False)["drawn"].all().to_dict() == {7: False, 0: True}
+    claim = cluster_map.judge_separation(table, "made up")
+    assert (claim.verdict, claim.text, claim.favours) == (
+        "holds",
+        "2 clusters separated (90% of neighbours alike, our threshold)",
+        "MC2",
+    )
+
+
+def test_both_colourings_are_drawn(groups):
+    corpus, model = groups
+    table = cluster_map.describe(corpus, [model], n_clusters=3)
+    figure = cluster_map.draw(table, "simulated data")
+    left, right = figure.axes
+    assert [text.get_text() for text in left.get_legend().get_texts()] == ["1 (30)", "2 (20)", "3 (10)"]
+    assert [text.get_text() for text in right.get_legend().get_texts()] == ["cat", "whales", "wolf"]
+    drawn = sorted(len(points.get_offsets()) for points in right.collections)
+    assert drawn == [10, 20, 30]
+    assert "simulated data" in {text.get_text() for text in figure.findobj(match=plt.Text)}
+    plt.close(figure)
+    many = table.assign(**{"class": [f"class {number % 13 + 1}" for number in range(len(table))]})
+    figure = cluster_map.draw(many, "")
+    names = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
+    assert names == [f"class {number}" for number in range(1, 14)]
+    looks = {(tuple(p.get_facecolor()[0]), p.get_paths()[0].vertices.shape) for p in figure.axes[1].collections}
+    assert len(looks) == 13  # colour and marker tell all of them apart
+    plt.close(figure)
+
+
+def test_what_cannot_be_mapped_is_refused_in_one_sentence(groups):
+    corpus, model = groups
+    bare = Corpus(corpus.content, contexts=dict(corpus.contexts))
+    with pytest.raises(ValueError, match="the classes cannot be shown: each document of the corpus needs one label"):
+        cluster_map.describe(bare, [model], n_clusters=2)
+    with pytest.raises(ValueError, match=r"figure6\.n_clusters is 7, but no fit has more than 3 clusters"):
+        cluster_map.describe(corpus, [model])
+    with pytest.raises(ValueError, match="corpus"):
+        cluster_map.describe(corpus.subset(np.arange(40)), [model], n_clusters=2)
+
+
+def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
+    corpus, model = groups
+    corpus.save(tmp_path / "corpus/train")
+    about = {"dataset": "nuswide", "title": "NUS-WIDE", "source": "simulated", "documents": 62, "drawn_from": "MC2"}
+    storage.write_json(tmp_path / "corpus/source.json", about)
+    model.save(tmp_path / "model.npz")
+    files = {"corpora": [tmp_path / "corpus"], "models": [tmp_path / "model.npz"]}
+    options = {"figure6": {"n_clusters": 3}, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
+    targets.make("icml2014_figure6", files, options, {"nuswide": {"source": "simulated"}}, tmp_path / "f")
+    assert len(pd.read_csv(tmp_path / "f.csv")) == 60
+    assert pd.read_csv(tmp_path / "f_claims.csv")["verdict"].tolist() == ["says nothing here"]
+    assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
+    assert "The images of the 3 largest clusters" in targets.registry()["icml2014_figure6"].caption(options)

@@ -1,0 +1,120 @@
+"""The page of a run: verdicts, tables, figures, captions and links, on made-up files."""
+
+import base64
+import html
+import re
+
+import pandas as pd
+import pytest
+from helpers.browser import opened
+
+from mc2papers.report.claims import RULE, Claim, write_claims
+from mc2papers.report.face import write_face
+from mc2papers.report.style import new_figure, write_figure
+from mc2papers.report.tables import write_table
+
+CLAIMS = [
+    Claim("NIPS", "ours <b>below</b> theirs", "holds", "1 against 2", data="real"),
+    Claim("NIPS", "second", "does not hold", "3 against 2", data="real"),
+    Claim("NIPS", "third", "does not hold", "", data="real"),
+    Claim("PNAS", "fourth", "not computed", "", data="simulated (MC2)"),
+    Claim("PNAS", "fifth", "cannot be told", "", data="simulated (MC2)"),
+    Claim("PNAS", "sixth", "says nothing here", "", data="simulated (MC2)"),
+]
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Paths of a page and its table and figure."""
+    stem = tmp_path / "icml2014/icml2014_table1"
+    raw = pd.DataFrame({"method": ["<i>MC2</i>", "HDP"], "perplexity": [1.5, 2.5]})
+    write_table(stem, raw, raw.astype(str), "Table one", ["A note."], CLAIMS)
+    figure = new_figure(2, 1)
+    figure.add_subplot().plot([0, 1])
+    write_figure(figure, raw, tmp_path / "uai2016/uai2016_figure3")
+    write_claims(tmp_path / "claims.csv", "icml2014_table1", CLAIMS)
+    entries = [
+        {
+            "name": "icml2014_table1",
+            "paper": "icml2014",
+            "title": "Table one",
+            "caption": "**Held-out** perplexity <script>.",
+            "files": {kind: f"{stem}.{kind}" for kind in ("html", "csv", "md", "tex")},
+            "runs": ["nips-words: MC2 on nips"],
+        },
+        {
+            "name": "uai2016_figure3",
+            "paper": "uai2016",
+            "title": "Figure three",
+            "caption": "Seconds.",
+            "files": {kind: f"{tmp_path}/uai2016/uai2016_figure3.{kind}" for kind in ("png", "pdf", "csv")},
+            "runs": [],
+        },
+    ]
+    own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
+    write_face(tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own)
+    return tmp_path, entries
+
+
+def test_every_verdict_stands_on_top_with_its_numbers(written):
+    text = (written[0] / "index.html").read_text(encoding="utf-8")
+    top = text[: text.index("Table one")]
+    assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', top) == [
+        "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
+    ]  # fmt: skip
+    rows = re.findall(r'<tr data-verdict="([\w ]+)">(.*?)</tr>', top)
+    assert [verdict for verdict, _ in rows] == [
+        "holds", "does not hold", "does not hold", "cannot be told", "not computed", "says nothing here",
+    ]  # fmt: skip
+    assert "<td>NIPS</td><td>real</td>" in rows[0][1]
+    assert "<td>PNAS</td><td>simulated (MC2)</td>" in rows[-1][1]
+    assert html.escape(RULE) in top
+    assert "ours &lt;b&gt;below&lt;/b&gt; theirs" in rows[0][1]
+    assert "1 against 2" in rows[0][1]
+    assert all('<a href="#icml2014_table1">' in row for _, row in rows)
+
+
+def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(written):
+    folder, _ = written
+    text = (folder / "index.html").read_text(encoding="utf-8")
+    table = text[text.index('<section id="icml2014_table1">') : text.index('<section id="uai2016_figure3">')]
+    for shown in ("&lt;i&gt;MC2&lt;/i&gt;", "1.5", "A note.", "<strong>Held-out</strong> perplexity &lt;script&gt;."):
+        assert shown in table
+    assert "nips-words: MC2 on nips" in table
+    links = [link for link in re.findall(r'href="([^"#]+)"', text) if "explore" not in link]
+    assert len(links) == 1 + 4 + 3
+    assert all((folder / link).is_file() for link in links)
+    assert '<a href="explore/mine/index.html">mine: clusters</a> found 3 clusters &amp; 5 topics</li>' in text
+    picture = base64.b64decode(re.search(r'src="data:image/png;base64,([^"]+)"', text)[1])
+    assert picture == (folder / "uai2016/uai2016_figure3.png").read_bytes()
+
+
+@pytest.mark.parametrize(("commit", "said"), [("0a1b+changes", "0a1b+changes"), (None, "not known")])
+def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said):
+    folder, entries = written
+    made = {"versions": {"python": "3.x"}, "git_commit": commit}
+    monkeypatch.setattr("mc2papers.report.face.environment", lambda: made)
+    write_face(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
+    page = (folder / "footer.html").read_text(encoding="utf-8")
+    assert f'<p class="soft">Made by python 3.x; commit {said}.</p>' in page
+
+
+def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written):
+    folder, entries = written
+    claims = pd.read_csv(folder / "claims.csv")
+    write_face(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
+    assert "No table or figure of this run has claims." in (folder / "none.html").read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of holds, does not hold"):
+        write_face(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
+    assert not (folder / "wrong.html").exists()
+
+
+@pytest.mark.needs("browser")
+def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
+    with opened(written[0] / "index.html", width=390) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate("document.querySelector('img').naturalWidth") > 100
+        page.click("button[data-verdict='does not hold']")
+        assert page.locator("#claims tbody tr:visible").count() == 2
+        page.click("button[data-verdict='does not hold']")
+        assert page.locator("#claims tbody tr:visible").count() == 6

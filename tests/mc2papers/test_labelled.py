@@ -1,0 +1,150 @@
+"""The table of real labelled corpora on made-up scores, and what a run says without their files."""
+
+import numpy as np
+import pytest
+from helpers.workflow_calls import snakemake
+
+from mc2core import Corpus
+from mc2core.base import storage
+from mc2papers import targets
+from mc2papers.labelled import table1
+
+FILES = ("images.tgz", "uiuc-sports-annotations.txt", "uiuc-sports-info.txt", "ohsumed_single_23.tar.gz")
+
+
+def solution(nmi, clusters=5, **more):
+    others = {"purity": 0.9, "rand_index": 0.8, "f_score": 0.3, "ari": nmi / 2, "vi_bits": 1.5}
+    return {"clusters": clusters, "nmi": nmi} | others | more
+
+
+def fit(run, method, *solutions, seed=0, contexts=(), title="LabelMe", cpu_seconds=2.0, converged=None):
+    about = {"run": run, "seed": seed, "title": title, "documents": 800, "method": method, "contexts": list(contexts)}
+    about |= {"cpu_seconds": cpu_seconds, "converged": converged or {}}
+    return about | ({"solutions": list(solutions)} if converged else solutions[0])
+
+
+SCORES = [
+    fit("l-words", "MC2", solution(0.4, clusters=50)),
+    fit("l-words", "MC2", solution(0.6, clusters=60), seed=1),
+    fit("l-kmeans", "K-means (K given)", solution(0.55, solution="k8", clusters=8), converged={"k8": True}),
+    fit(
+        "l-many",
+        "K-means (several K)",
+        solution(0.2, solution="k2", clusters=2),
+        solution(0.4, solution="k4", clusters=4),
+        converged={"k2": True, "k4": False},
+        cpu_seconds=6.0,
+    ),
+    fit("l-hdp", "HDP", {"clusters": None}, cpu_seconds=10.0),
+    fit("l-ap", "HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
+    fit("s-words", "MC2", solution(0.5), title="Union"),
+    fit("s-year", "MC2", solution(0.7), title="Union", contexts=["year"]),
+]
+CLASSES = {"Union": 10, "LabelMe": 8}
+
+
+def made(scores=SCORES):
+    return table1.agreement_table(scores, CLASSES, {"l-ap": "l-hdp"})
+
+
+def test_rows_are_means_over_seeds_and_numbers_of_clusters():
+    table = made()
+    assert list(dict.fromkeys(table["dataset"])) == ["Union", "LabelMe"]  # the order of the datasets
+    rows = table[table["dataset"] == "LabelMe"].set_index("method")
+    assert list(rows.index) == ["MC2", "K-means (K given)", "K-means (several K)", "HDP + AP"]
+    assert (rows["classes"] == 8).all()
+    ours, many = rows.loc["MC2"], rows.loc["K-means (several K)"]
+    assert (ours["nmi"], ours["clusters"], ours["clusterings"]) == (pytest.approx(0.5), 55, 2)
+    assert ours["nmi_sd"] == pytest.approx(np.std([0.4, 0.6], ddof=1))
+    assert np.isnan(rows.loc["K-means (K given)", "nmi_sd"])
+    assert (many["nmi"], many["clusterings"], many["not_converged"]) == (pytest.approx(0.3), 2, 1)
+    assert many["cpu_seconds"] == 3.0  # six seconds, two clusterings
+    assert rows.loc["HDP + AP", "cpu_seconds"] == 11.0  # its HDP took ten
+
+
+def test_the_table_for_people():
+    text = table1.shown(made()).set_index(["dataset", "method"])
+    row = text.loc[("LabelMe (800 documents, 8 classes)", "MC2")]
+    assert (row["NMI"], row["ARI"], row["K"]) == ("0.500 ± 0.141", "0.250 ± 0.071", "55.0 ± 7.1")
+    assert ("Union (800 documents, 10 classes)", "MC2, year") in text.index
+
+
+def judged(scores):
+    return {(one.dataset, one.text): one for one in table1.claims(scores, CLASSES, {"l-ap": "l-hdp"})}
+
+
+def seeds(run, method, *values, **more):
+    """A clustering for each seed."""
+    return [fit(run, method, solution(value), seed=seed, **more) for seed, value in enumerate(values)]
+
+
+def test_verdicts_are_of_each_dataset():
+    found = {key: (one.verdict, one.numbers) for key, one in judged(SCORES).items()}
+    alone = "(one of the seeds only, no interval)"
+    assert found == {
+        ("Union", "ours: NMI of MC2 at least that of K-means told K"): ("not computed", "no fit of K-means (K given)"),
+        ("Union", "ours: ARI of MC2 at least that of K-means told K"): ("not computed", "no fit of K-means (K given)"),
+        ("Union", "ours: NMI of MC2 higher with year"): (
+            "cannot be told", f"0.700 against 0.500: difference +0.200 {alone}",
+        ),
+        ("LabelMe", "ours: NMI of MC2 at least that of K-means told K"): (
+            "cannot be told", f"0.500 ± 0.141 against 0.550: difference -0.150 {alone}",
+        ),
+        ("LabelMe", "ours: ARI of MC2 at least that of K-means told K"): (
+            "cannot be told", f"0.250 ± 0.071 against 0.275: difference -0.075 {alone}",
+        ),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ours", "verdict"),
+    [((0.6, 0.61, 0.6), "holds"), ((0.4, 0.41, 0.4), "does not hold"), ((0.5, 0.53, 0.49), "cannot be told")],
+)
+def test_methods_are_compared_by_seed(ours, verdict):
+    rival = seeds("b", "K-means (K given)", 0.5, 0.5, 0.5, converged={"k8": True})
+    found = judged([*seeds("a", "MC2", *ours), *seeds("c", "Documents of their own (ours)", 0.1, 0.1, 0.1), *rival])
+    for measure in ("NMI", "ARI"):
+        assert found["LabelMe", f"ours: {measure} of MC2 at least that of K-means told K"].verdict == verdict
+        text = f"ours: {measure} of Documents of their own (ours) at least that of K-means told K"
+        assert found["LabelMe", text].verdict == "does not hold"
+    assert len(found) == 4
+
+
+def test_corpora_without_labels_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="run 'l-hdp' has no agreement: each document of its corpus needs one label"):
+        table1.agreement_table(SCORES, CLASSES, {})
+    folder = tmp_path / "labelme"
+    Corpus(np.eye(3, dtype=int)).save(folder / "train")
+    storage.write_json(folder / "source.json", {"title": "LabelMe"})
+    files = {"corpora": [str(folder)], "scores": []}
+    with pytest.raises(ValueError, match="LabelMe has no classes: each document of its corpus needs one label"):
+        targets.registry()["labelled_table1"].build(files, {"corpora": ["labelme"], "uses": {}})
+
+
+@pytest.mark.workflow
+def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(checkout):
+    said = "labelled_table1 is left out: it needs one of labelme, uiucsports, ohsumed, stateunion"
+    code, output = snakemake(checkout, "-n")
+    assert code == 0, output
+    assert said in output
+    assert "rule labelled_table1" not in output
+    for name, why in (
+        ("labelled_table1", "has no run in config/experiments.tsv"),
+        ("labelled", "has no target on the datasets"),
+    ):
+        code, output = snakemake(checkout, "-n", name)
+        assert code == 1
+        assert f"{name} {why}" in output
+    folder = checkout / "mirror/labelled"
+    folder.mkdir(parents=True)
+    for file in FILES:
+        (folder / file).touch()
+    code, output = snakemake(checkout, "-n", "labelled", "--config", "mirror=mirror")
+    assert code == 0, output
+    assert said not in output
+    assert output.count("stateunion is left out") == 1
+    planned = output[output.rindex("Job stats:") :]
+    # MC2 and SVI, each with documents of their own too, FastEx, HDP: three seeds, three corpora; K-means twice, NMF, AP
+    for rule, jobs in (("fit", 54), ("baseline", 15), ("baseline_model", 3), ("score", 36), ("labelled_table1", 1)):
+        assert f"\n{rule} " in planned
+        assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)

@@ -1,0 +1,105 @@
+"""ICML14 figure 2: which letters a fit tells apart, by topics made by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mc2papers.datasets.simulated import letters as source
+from mc2papers.icml2014 import letters
+
+NAMES = list(source.bitmaps())
+TRUTH = source.simulate(0, n_documents=4, n_tokens=4)[1]
+LETTERS = TRUTH.word_given_topic
+M, N, I, T = (NAMES.index(letter) for letter in "MNIT")  # noqa: E741
+
+
+class Made:
+    """A model of these topics."""
+
+    def __init__(self, topics):
+        self.word_given_topic = topics
+
+
+def mixed(*pairs):
+    """The letters, but those of each pair have their average in place of each."""
+    topics = LETTERS.copy()
+    for one, other in pairs:
+        topics[[one, other]] = (LETTERS[one] + LETTERS[other]) / 2
+    return topics
+
+
+@pytest.mark.parametrize(
+    ("pair", "topics", "outcome"),
+    [
+        ("MN", LETTERS[::-1], "apart"),
+        ("IT", LETTERS, "apart"),
+        ("MN", mixed((M, N)), "mixed up"),
+        ("MN", mixed((M, N))[[M, I]], "mixed up"),  # one topic for both
+        ("IT", mixed((M, N)), "apart"),
+        ("IT", mixed((I, T)), "mixed up"),
+        ("MN", np.full((13, 35), 1 / 35), "not found"),
+        ("MN", np.delete(LETTERS, N, axis=0), "not found"),  # M alone
+        ("MN", np.vstack([LETTERS, mixed((M, N))[M]]), "apart"),  # an average beside both
+    ],
+)
+def test_a_pair_of_letters(pair, topics, outcome):
+    assert letters.what_became_of(pair, LETTERS, topics)[0] == outcome
+
+
+def test_how_near_a_topic_is():
+    assert letters.what_became_of("MN", LETTERS, LETTERS)[1] == 0.0
+    uniform = np.full((1, 35), 1 / 35)
+    own = np.abs(LETTERS[[M, N]] - 1 / 35).sum(axis=1)
+    average = np.abs((LETTERS[M] + LETTERS[N]) / 2 - 1 / 35).sum()
+    assert letters.what_became_of("MN", LETTERS, uniform)[1] == pytest.approx(min(*own, average))
+
+
+def test_the_claim_is_judged_by_most_fits_of_lda_and_of_hdp():
+    both, one, none = Made(mixed((M, N), (I, T))), Made(mixed((M, N))), Made(LETTERS)
+    claim = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 9 + [none], "HDP": [both] * 9 + [one]})
+    assert claim.verdict == "holds"
+    assert claim.numbers == (
+        "M/N: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
+        "LDA mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00), "
+        "HDP mixed up in 10 of 10 fits (nearest topic at 0.00); "
+        "I/T: MC2 apart in 1 of 1 fits (nearest topic at 0.00), "
+        "LDA mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00), "
+        "HDP mixed up in 9, apart in 1 of 10 fits (nearest topic at 0.00): "
+        "M/N mixed up by LDA in 9 of 10 fits (95% 55% to 100%)"
+    )
+    few = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 3, "HDP": [both] * 3})
+    assert few.verdict == "cannot be told"
+    assert letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both] * 6, "HDP": [one] * 6}).verdict == "does not hold"
+    missing = letters.judge_pairs(TRUTH, {"MC2": [none], "LDA": [both]})
+    assert (missing.verdict, missing.numbers) == ("not computed", "no fit of HDP")
+
+
+class Clustered(Made):
+    """A model of the letters with so many clusters of equal size."""
+
+    def __init__(self, n_clusters):
+        super().__init__(LETTERS)
+        self.last = SimpleNamespace(
+            n_clusters=n_clusters, cluster=np.repeat(np.arange(n_clusters), 30), n_topics=len(LETTERS)
+        )
+
+
+def test_recovery_is_judged_of_each_sampler_by_its_name():
+    four, twelve = [Clustered(4)] * 10, [Clustered(12)] * 10
+    found = [*letters.judge_recovery(TRUTH, four, 100, "MC2, ours"), *letters.judge_recovery(TRUTH, twelve, 100)]
+    assert [(one.text, one.verdict) for one in found] == [
+        ("MC2, ours: 100 sweeps recover K = 4", "holds"),
+        ("MC2, ours: 100 sweeps recover all 13 letters", "holds"),
+        ("100 sweeps recover K = 4", "does not hold"),
+        ("100 sweeps recover all 13 letters", "holds"),
+    ]
+
+
+def test_large_clusters_have_three_in_a_hundred_documents():
+    class Strays:
+        class last:
+            n_clusters = 5
+            cluster = np.repeat([0, 1, 2, 3, 4], [40, 30, 25, 3, 2])
+
+    assert letters.sizes(Strays) == (5, 4)

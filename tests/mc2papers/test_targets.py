@@ -1,0 +1,77 @@
+"""The registry of tables and figures, and what the workflow makes of it."""
+
+import shutil
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+from helpers.paths import ROOT
+
+from mc2papers import inputs, targets
+
+MADE_UP = '''"""A table that no paper has."""
+
+from mc2papers.targets import Built, Target
+
+
+def _build(files, options):
+    import pandas as pd
+
+    from mc2papers.report.claims import judge, mean_of
+
+    table = pd.DataFrame({"seeds": [options["seeds"]], "files": [len(files)]})
+    return Built(table, claims=[judge("letters", "there are rows", [mean_of("rows", [1, 1], above=0, digits=0)])])
+
+
+TARGET = Target(
+    title="A table that no paper has",
+    shows="one row",
+    build=_build,
+    caption=lambda options: f"Of {options['seeds']} seeds.",
+    options=lambda plan, name: {"seeds": plan.config["seeds"]},
+    draws=("letters",),
+    has_claims=True,
+)
+'''
+
+
+def test_every_target_keeps_the_contract():
+    for name, target in targets.registry().items():
+        assert name == target.name
+        assert name.replace("_", "") == f"{target.paper}{target.item.replace(' ', '')}"
+        assert set(target.inputs.values()) <= set(inputs.KINDS)
+        assert (ROOT / f"workflow/paper/{name}.csv").is_file() or not target.has_paper
+        assert {"csv", "html"} <= target.outputs().keys() or {"csv", "png"} <= target.outputs().keys()
+    assert list(dict.fromkeys(target.paper for target in targets.registry().values())) == list(targets.PAPERS)
+
+
+def test_a_module_without_a_contract_is_refused(tmp_path):
+    package = tmp_path / "mc2papers"
+    shutil.copytree(ROOT / "src/mc2papers", package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "icml2014/table9.py").write_text('"""Nothing."""\n')
+    code = "from mc2papers import targets; targets.registry()"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stderr.endswith("ValueError: mc2papers.icml2014.table9 has no TARGET\n")
+
+
+def test_what_is_slow_to_load_is_not_loaded_with_the_contracts():
+    """Every job of the workflow reads the registry: matplotlib and numba would take it most of a second."""
+    code = "import sys; from mc2papers import targets; targets.registry(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"matplotlib", "numba", "scipy.special", "sklearn"} & set(done.stdout.split())
+
+
+@pytest.mark.workflow
+def test_a_new_module_is_a_target_of_the_workflow_and_nothing_else_is_touched(checkout, monkeypatch):
+    shutil.copytree(ROOT / "src", checkout / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (checkout / "src/mc2papers/icml2014/table9.py").write_text(MADE_UP)
+    monkeypatch.setenv("PYTHONPATH", str(checkout / "src"))
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "icml2014_table9", "--configfile", "config/test.yaml"]
+    done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    folder = checkout / "results/icml2014"
+    assert pd.read_csv(folder / "icml2014_table9.csv").to_dict("list") == {"seeds": [2], "files": [0]}
+    assert "A table that no paper has" in (folder / "icml2014_table9.html").read_text()
+    claims = pd.read_csv(folder / "icml2014_table9_claims.csv")
+    assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated as in the paper (MC2)", "holds"]]

@@ -1,0 +1,81 @@
+"""ICML14 figure 4: a topic over time, against sums by hand."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from matplotlib import pyplot as plt
+from scipy import stats
+
+from mc2core.families import NormalGamma
+from mc2core.inference import Gibbs
+from mc2core.inference.running.loop import fit
+from mc2core.posterior import SparseRows
+from mc2papers.datasets.simulated import shapes
+from mc2papers.icml2014 import topic_time
+
+
+@pytest.fixture(scope="module")
+def dated():
+    whole, _ = shapes.simulate(shapes.PNAS, seed=2, scale=0.004)
+    corpus = whole.standardised("year")
+    return corpus, fit(corpus, Gibbs(contexts={"year": NormalGamma()}), iterations=4, burn_in=3, seed=0).model
+
+
+def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):
+    corpus, model = dated
+    time = np.linspace(1700.0, 2200.0, 4001)
+    density = topic_time.time_given_topic(model, time)
+    assert np.trapezoid(density, time, axis=1) == pytest.approx(np.ones(model.last.n_topics), abs=0.01)
+    mean, sd = corpus.units["year"]
+    mu, kappa, a, b = NormalGamma.standard(model.last.natural)
+    scale = sd * np.sqrt(b * (kappa + 1) / (a * kappa))
+    by_hand = sum(
+        model.cluster_weights[k]
+        * model.topic_given_cluster[k, 1]
+        * stats.t.pdf(1950.0, 2 * a[k], mean + sd * mu[k], scale[k])
+        for k in range(model.last.n_clusters)
+    )
+    weight = model.cluster_weights @ model.topic_given_cluster[:, 1]
+    at_1950 = topic_time.time_given_topic(model, np.array([1950.0]))[1, 0]
+    assert at_1950 == pytest.approx(by_hand / weight, rel=1e-9)
+
+
+def test_topic_over_time_is_asked_for_by_word_and_counts_documents(dated):
+    corpus, model = dated
+    word = model.top_words(3)[2][1]
+    table = topic_time.describe(corpus, model, word, n_words=3)
+    topic = int(np.argmax(model.word_given_topic[:, model.vocabulary.index(word)]))
+    assert table[table["part"] == "words"]["text"].tolist() == model.top_words(3)[topic]
+    assert word in model.top_words(3)[topic]
+    documents = table[table["part"] == "documents"]
+    column = np.asarray(corpus.content[:, [corpus.vocabulary.index(word)]].todense()).ravel() > 0
+    assert documents["value"].sum() == column.sum()
+    mean, sd = corpus.units["year"]
+    years = np.rint(corpus.contexts["year"] * sd + mean)
+    assert dict(zip(documents["year"], documents["value"], strict=True)) == Counter(years[column])
+    figure = topic_time.draw(table, "simulated data, PNAS-shaped")
+    assert {"simulated data, PNAS-shaped", "year"} <= {text.get_text() for text in figure.findobj(match=plt.Text)}
+    plt.close(figure)
+
+
+def test_topic_over_time_without_a_word_has_the_narrowest_peak(dated):
+    corpus, model = dated
+    sharp = replace(model.last, topic_given_cluster=np.eye(model.last.n_clusters, model.last.n_topics))
+    natural = np.tile(NormalGamma().prior(4) * [1, 20, 20, 20], (model.last.n_clusters, 1))
+    natural[1, 3] = 0.2
+    one = replace(model, samples=[replace(sharp, contexts=SparseRows.of(natural))])
+    assert topic_time.narrowest(one, np.linspace(1900.0, 2010.0, 441)) == 1
+    assert topic_time.describe(corpus, model)["part"].unique().tolist() == ["topic", "all", "documents", "words"]
+
+
+@pytest.mark.parametrize(("word", "message"), [("nonsense", "has no such word"), (None, "no topic of the model")])
+def test_words_without_a_topic_are_refused_in_one_sentence(dated, word, message):
+    corpus, model = dated
+    counts = sp.csr_matrix(model.last.topic_words).tolil()
+    counts[:, 5] = 0
+    bare = replace(model, samples=[replace(model.last, topic_words=counts.tocsr())])
+    with pytest.raises(ValueError, match=f"figure4.word is .*{message}"):
+        topic_time.describe(corpus, bare, word or model.vocabulary[5])
