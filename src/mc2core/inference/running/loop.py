@@ -124,9 +124,11 @@ class _Run:
 
     def drop(self) -> None:
         """Drop samples of the burn-in: unless it was named, that of a run that ends here, so that a stop or any greater
-        length finds the samples that it needs.
+        length finds the samples that it needs. Those of a finished run stay until a named one leaves others.
         """
-        self.done.drop(self.done.iteration // 2 if self.burn_in is None else self.burn_in)
+        done, named = self.done, self.burn_in
+        is_within = named is not None and n_samples(done.iteration, named, done.run["thin"]) == 0
+        done.drop(done.iteration // 2 if named is None or (is_within and done.samples) else named)
 
     def show(self) -> None:
         """Keep a snapshot if the time for one has come."""
@@ -241,8 +243,8 @@ def fit(
     burn_in : int, optional
         Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
         iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
-        length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped. Engines
-        that keep no samples have none.
+        length. Where a checkpoint goes on with a later burn-in that is named, samples before it are dropped, once there
+        is one after it. Engines that keep no samples have none.
     thin : int
         Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
     callback : function (iteration, state), optional

@@ -344,6 +344,23 @@ def test_a_stopped_run_has_samples_of_its_later_half_and_goes_on_to_any_length(t
         assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
+def test_a_finished_fit_keeps_its_samples_until_a_longer_named_burn_in_has_passed(tmp_path):
+    """Gone on with, stopped within that burn-in, it had lost them: one state was left of thirty samples."""
+    call = {"seed": 4, "checkpoint": tmp_path / "c.npz"}
+    finished = fit(CORPUS, Walk(), iterations=60, **call)
+    left = stopped_at(70, iterations=200, burn_in=100, **call)
+    at = int(left.provenance["stopped_at"])
+    assert joints(left) == left.trace.log_joint[at // 2 : at].tolist()
+    assert joints(left)[: 60 - at // 2] == joints(finished)[at // 2 - 30 :]
+    assert left.provenance["burn_in"] == at // 2
+    left = stopped_at(105, iterations=200, burn_in=100, **call)
+    assert joints(left) == left.trace.log_joint[100 : int(left.provenance["stopped_at"])].tolist()
+    parts, whole_run = (
+        fit(CORPUS, Walk(), iterations=200, burn_in=100, **how) for how in (call, {"seed": call["seed"]})
+    )
+    assert joints(parts) == joints(whole_run)
+
+
 def test_a_burn_in_that_is_not_named_follows_one_that_was(tmp_path):
     """Samples begin where the named one left off, or where it would have begun."""
     call = {"seed": 4, "checkpoint": tmp_path / "c.npz"}
