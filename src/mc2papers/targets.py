@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mc2papers.report.fidelity import departures
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
@@ -142,8 +144,19 @@ def registry() -> dict[str, Target]:
             module = importlib.import_module(f"{package.__name__}.{item}")
             if not isinstance(getattr(module, "TARGET", None), Target):
                 raise ValueError(f"{module.__name__} has no TARGET")
-            found[f"{paper}_{item}"] = replace(module.TARGET, name=f"{paper}_{item}")
+            found[f"{paper}_{item}"] = _with_departures(replace(module.TARGET, name=f"{paper}_{item}"))
     return found
+
+
+def _with_departures(target: Target) -> Target:
+    """What departs from the paper is said under a table and in a figure's caption."""
+    said = departures(target.name)
+    if not said:
+        return target
+    if target.is_table:
+        return replace(target, notes=(*target.notes, said))
+    caption = target.caption
+    return replace(target, caption=lambda options: f"{caption(options)} {said}")
 
 
 def make(

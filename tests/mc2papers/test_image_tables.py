@@ -248,5 +248,5 @@ def test_tables_of_images_are_made_by_name(tmp_path, name, scores, options, line
             "lengths": {"nuswide": {"iterations": 60, "burn_in": 30, "thin": 3}},
         }
     )
-    assert "sampled by collapsed Gibbs in 60 sweeps, 30 of them burn-in; the paper's 500 sweeps" in caption
+    assert "sampled by collapsed Gibbs in 60 sweeps, 30 of them burn-in." in caption
     assert "NUS-WIDE: simulated (MC2), 0.2 of the paper's size. Data drawn from MC2 say nothing" in caption

@@ -1,5 +1,6 @@
 """ICML14 figure 4: a topic over time, against sums by hand."""
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from mc2core.families import NormalGamma
 from mc2core.inference import Gibbs
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import SparseRows
+from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import topic_time
 
@@ -79,3 +81,16 @@ def test_words_without_a_topic_are_refused_in_one_sentence(dated, word, message)
     bare = replace(model, samples=[replace(model.last, topic_words=counts.tocsr())])
     with pytest.raises(ValueError, match=f"figure4.word is .*{message}"):
         topic_time.describe(corpus, bare, word or model.vocabulary[5])
+
+
+def test_the_match_with_google_scholar_is_said_to_be_left_out(dated, tmp_path):
+    corpus, model = dated
+    corpus.save(tmp_path / "train")
+    about = {"title": "PNAS", "source": "simulated", "drawn_from": "MC2", "dataset": "pnas", "documents": 320}
+    (tmp_path / "source.json").write_text(json.dumps(about))
+    model.save(tmp_path / "model.npz")
+    files = {"corpora": [tmp_path], "models": [tmp_path / "model.npz"]}
+    options = {"figure4": {"word": None, "n_words": 4}}
+    (claim,) = targets.registry()["icml2014_figure4"].build(files, options).claims
+    assert (claim.dataset, claim.verdict) == ("PNAS", "not computed")
+    assert "Google Scholar" in claim.text

@@ -62,8 +62,7 @@ def _caption(options: Options) -> str:
         "Clusters of fewer than 3 % of the documents may stand beside the four, and topics beside the thirteen: a "
         "Dirichlet process always expects new ones, and its posterior does not settle on the true number however many "
         "documents there are (Miller and Harrison, 2013, A simple example of Dirichlet process mixture inconsistency "
-        "for the number of components). The paper does not print the variances of the numbers; ours are those of the "
-        "dotted curves."
+        "for the number of components)."
     )
 
 

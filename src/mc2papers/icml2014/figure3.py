@@ -34,7 +34,7 @@ def _caption(options: Options) -> str:
         f"The largest cluster of the NIPS corpus ({options['corpus']['source']}) with authors as context, in the last "
         "sample of the first seed. Left: its likeliest authors. Right: the papers whose words speak most for this "
         "cluster against the next best one, with their year, and its main topics with their likeliest words. Paper: "
-        "ICML 2014, figure 3, a cluster chosen by hand."
+        "ICML 2014, figure 3."
     )
 
 

@@ -44,8 +44,7 @@ def _caption(options: Options) -> str:
         f"{topic}, of the PNAS corpus ({options['corpus']['source']}) with years as context, in the last sample of the "
         "first seed: its density over time, p(t | topic) = sum over clusters of weight, the topic's share and the "
         "density of their years; dashed, the same of all topics. Below: documents of each year that have the word (if "
-        "none was asked for, the topic's likeliest). ``figure4.word`` of the plan asks for another topic. Paper: ICML "
-        "2014, figure 4, a rare topic with a narrow peak, chosen by hand."
+        "none was asked for, the topic's likeliest). Paper: ICML 2014, figure 4, a rare topic with a narrow peak."
     )
 
 

@@ -40,7 +40,7 @@ def _caption(options: Options) -> str:
         "coloured by cluster and, on the right, by class. The clusters are those of the last sample of one fit: of all "
         "seeds the one with the most clusters of at least five images. They count as separated if on average, over a "
         "map of each fit with as many such clusters, nine of an image's ten nearest neighbours are in its cluster (of "
-        "fewer neighbours where the smallest cluster has no ten others); nine of ten is our threshold. Distances "
+        "fewer neighbours where the smallest cluster has no ten others). Distances "
         "between groups on such a map mean nothing. "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 6."
     )

@@ -32,10 +32,7 @@ def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
     for name, one in lengths.items():
         names.setdefault(f"{one['iterations']} sweeps, {one['burn_in']} of them burn-in", []).append(name)
     sweeps = [length if len(names) == 1 else f"{length} ({say_names(on)})" for length, on in names.items()]
-    return (
-        f"MC2 and HDP are sampled by collapsed Gibbs in {', '.join(sweeps)}; the paper's 500 sweeps after 100 of "
-        "burn-in are those of config/paper.yaml."
-    )
+    return f"MC2 and HDP are sampled by collapsed Gibbs in {', '.join(sweeps)}."
 
 
 def say_sources(corpora: Mapping[str, Mapping[str, Any]], favoured: str = "") -> str:

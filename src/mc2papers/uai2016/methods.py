@@ -13,9 +13,7 @@ def about_svi(batch_size: int) -> str:
     """How SVI-MC2's rows are run, for captions and notes; the settings stand in the sheet of experiments."""
     return (
         f"SVI-MC2 is run as printed: tables, mini-batches of {batch_size}, all globals stepping at once at the rate "
-        "(t + 1)^-0.8, concentrations fixed, priors of 0.01 on words and 0.1 on contexts. The paper prints neither "
-        "concentrations (1 here) nor truncations (40 clusters of 20 tables, 120 topics) nor where it starts (here at "
-        "seeds among the documents)."
+        "(t + 1)^-0.8, concentrations fixed, priors of 0.01 on words and 0.1 on contexts."
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SPEED_NOTES = (
     "Ours: mean ± sd over seeds of the seconds of a fit, start included, without reading, compilation and scoring; "
     "both are timed in one job that has the cores to itself. The result is the same bits on any number of cores.",
-    "The paper does not say how many passes its seconds are for; its data, sizes and machine differ from ours.",
+    "The paper's data, sizes and machine differ from ours.",
 )
 
 

@@ -127,8 +127,8 @@ TARGET = Target(
         about_svi(500),
         "Documents of their own are fitted without tables, with the same truncations, at our own rates.",
         ABOUT_OWN_DOCUMENTS,
-        "The paper heads its table log perplexity but prints perplexity. It prints one run on its own data: compare "
-        "the order of the rows, not the levels. Empty cells: not printed there, or not fitted here.",
+        "The paper prints one run on its own data: compare the order of the rows, not the levels. Empty cells: not "
+        "printed there, or not fitted here.",
     ),
     has_paper=True,
     has_claims=True,

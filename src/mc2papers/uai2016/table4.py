@@ -69,8 +69,7 @@ def _caption(options: Options) -> str:
         "have their context, the other products they use: mean and sd over "
         f"{options['n_seeds']} seeds beside the paper's figures. Which users keep it is drawn with the seed of the "
         "fit. "
-        f"{say_sources(options['corpora'], MC2)} AUA is not public: simulated, the classes are the clusters that the "
-        "users were drawn from. Paper: UAI 2016, table 4."
+        f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
     )
 
 
@@ -83,8 +82,7 @@ TARGET = Target(
     datasets=("aua",),
     options=_options,
     notes=(
-        "Ours: mean ± sd over seeds, clusters of the whole corpus at the end of the fit, where the paper has the mean "
-        "over the mini-batches of an epoch; K is the number of clusters in use.",
+        "Ours: mean ± sd over seeds; K is the number of clusters in use.",
         about_svi(500),
         "The paper prints one run: compare how the columns change, not their levels. Empty cells: not printed there, "
         "or not fitted here.",

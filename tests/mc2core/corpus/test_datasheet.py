@@ -99,7 +99,9 @@ def test_the_papers_counts_use_the_names_of_the_datasheet():
     assert datasheet.read_paper_counts(PAPER, "nothing") == {}
     known = set(datasheet.quantities(corpus())) | {f"author: {one}" for one in ("values", "values with one document")}
     assert {
-        name for one in ("nips", "pnas", "nuswide", "w100") for name in datasheet.read_paper_counts(PAPER, one)
+        name
+        for one in ("nips", "pnas", "nuswide", "wikipedia", "pubmed", "aua", "w100")
+        for name in datasheet.read_paper_counts(PAPER, one)
     } <= known
 
 

@@ -81,6 +81,7 @@ class Shape:
     topic_mass : Dirichlet mass of a topic around Zipf's law: small gives sparse, distinct topics.
     group_concentration, topic_concentration, table_concentration : alpha, eta, v of ICML14.
     is_vocabulary_given : the words are a given list, so that a smaller corpus has as many and as long documents.
+    classes : names of the classes that clusters are in, turn by turn, which are the labels then; else clusters are.
     """
 
     n_documents: int
@@ -95,6 +96,7 @@ class Shape:
     table_concentration: float
     contexts: Mapping[str, Bag | WholeNumber] = field(default_factory=dict)
     is_vocabulary_given: bool = False
+    classes: tuple[str, ...] = ()
 
     def scaled(self, scale: float) -> Shape:
         """The shape with documents, words, tokens a document and names of bags times ``scale``.
@@ -130,7 +132,8 @@ class Shape:
 
 
 def simulate(shape: Shape, seed: int, scale: float = 1.0, drawn_from: str = "mc2") -> tuple[Corpus, Truth]:
-    """Draw a corpus of ``shape.scaled(scale)`` by the law ``drawn_from`` (of LAWS), with its true clusters as labels.
+    """Draw a corpus of ``shape.scaled(scale)`` by the law ``drawn_from`` (of LAWS); labels are the true clusters, or
+    their classes.
 
     The same shape, seed, scale and law give the same corpus. Under "correlated" the truth's ``topic_given_cluster`` is
     the mean of the documents' proportions. Memory: the corpus and 60 bytes for each of about a million tokens drawn
@@ -160,7 +163,8 @@ def simulate(shape: Shape, seed: int, scale: float = 1.0, drawn_from: str = "mc2
         content,
         pseudo_words(shape.n_words),
         contexts=contexts,
-        labels=cluster,
+        labels=cluster % len(shape.classes) if shape.classes else cluster,
+        label_names=list(shape.classes) or None,
         documents=pd.DataFrame({"title": [f"simulated document {j + 1}" for j in range(shape.n_documents)]}),
         context_names={
             name: context.names(context.n_values)
@@ -364,7 +368,8 @@ NUSWIDE = Shape(
     contexts={"tag": Bag(1000, mean_count=6.0, mass=60.0, exponent=0.7, names=pseudo_words, distinct=True)},
     is_vocabulary_given=True,
 )
-# 1.1 million articles over 7,702 words. An article has one first writer; most writers write few articles.
+# UAI16's 1.1 million articles, over the 7,702 words that are left of its 10,000 without short ones. An article has one
+# first writer; most writers write few articles.
 WIKIPEDIA = Shape(
     n_documents=1_100_000,
     n_words=7702,
@@ -383,10 +388,9 @@ WIKIPEDIA = Shape(
     },
     is_vocabulary_given=True,
 )
-# Abstracts since 2000 over the 10,000 commonest words. UAI16's epochs on PubMed and AUA take as long as on Wikipedia
-# (18.5, 18 and 17 hours), which is what their numbers of documents here are taken from.
+# UAI16's 1.4 million abstracts since 2000 over the 10,000 commonest words.
 PUBMED = Shape(
-    n_documents=1_200_000,
+    n_documents=1_400_000,
     n_words=10_000,
     mean_tokens=100.0,
     length_shape=6.0,
@@ -403,19 +407,21 @@ PUBMED = Shape(
     is_vocabulary_given=True,
 )
 # Functions that users of an application call, and the other products they have, which tell little of the group (UAI16
-# table 4: NMI near 0.03): hence their large mass.
+# table 4: NMI near 0.03): hence their large mass. UAI16 has about 10,000 functions, two classes of users and more than
+# a million of them; how many more, and all else here, it does not say.
 AUA = Shape(
     n_documents=1_200_000,
-    n_words=800,
+    n_words=10_000,
     mean_tokens=120.0,
     length_shape=0.8,
     n_clusters=30,
     n_topics=60,
-    topic_mass=150.0,
+    topic_mass=1875.0,
     group_concentration=10.0,
     topic_concentration=20.0,
     table_concentration=8.0,
     contexts={"product": Bag(40, mean_count=3.0, mass=60.0, exponent=0.6, names=pseudo_words, distinct=True)},
     is_vocabulary_given=True,
+    classes=("free", "paid"),
 )
 SHAPES = {"nips": NIPS, "pnas": PNAS, "nuswide": NUSWIDE, "wikipedia": WIKIPEDIA, "pubmed": PUBMED, "aua": AUA}

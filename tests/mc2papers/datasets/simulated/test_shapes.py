@@ -109,8 +109,8 @@ def test_shapes_have_the_papers_size(name):
         "pnas": (79_800, 36_782),
         "nuswide": (2054 + 1357, 500),
         "wikipedia": (1_100_000, 7702),
-        "pubmed": (1_200_000, 10_000),  # documents of these two are not printed in the paper
-        "aua": (1_200_000, 800),
+        "pubmed": (1_400_000, 10_000),
+        "aua": (1_200_000, 10_000),  # "more than one million"
     }[name]
     assert (shape.n_documents, shape.n_words) == expected
 
@@ -136,7 +136,7 @@ def test_a_scaled_corpus_is_like_its_shape(name):
             assert 1 <= values.sum() / corpus.n_documents <= known.mean_count * 1.1
     for table in (truth.topic_given_cluster, truth.word_given_topic, truth.cluster_weights[None]):
         assert table.sum(axis=1) == pytest.approx(np.ones(len(table)))
-    assert (corpus.labels == truth.cluster).all()
+    assert (corpus.labels == (truth.cluster % len(shape.classes) if shape.classes else truth.cluster)).all()
 
 
 def test_a_scaled_corpus_has_topics_and_contexts_as_distinct_as_its_shape():
@@ -355,3 +355,13 @@ def test_names_are_distinct_and_readable(n):
     for names in (pseudo_words(n), author_names(n)):
         assert len(set(names)) == len(names) == n
         assert all(4 <= len(name) <= 12 for name in names)
+
+
+def test_users_are_free_or_paid():
+    """UAI16, 5.1; the classes of AUA were its clusters. All users of a cluster are of one class."""
+    corpus, truth = simulate(SHAPES["aua"], seed=1, scale=0.0005)
+    assert corpus.label_names == ["free", "paid"]
+    assert np.bincount(corpus.labels).min() > 100
+    assert len(np.unique(truth.cluster)) > 10
+    for k in np.unique(truth.cluster):
+        assert len(np.unique(corpus.labels[truth.cluster == k])) == 1

@@ -1,0 +1,125 @@
+"""The manifest of what the papers say: each element, where it is in the code, and how it departs from the paper.
+
+``assets/fidelity.csv`` has a row for each element; names in ``module``, ``test``, ``target`` and ``settings`` are
+separated by blanks. Captions, notes under tables, ``docs/fidelity.md`` and the departures of ``docs/model.md`` are made
+from it::
+
+    python -m mc2papers.report.fidelity docs
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from mc2core.base import storage
+
+AS_PRINTED, MENDED, DEPARTS, LEFT_OUT = "as printed", "mended", "departs", "left out"
+#: and what each one means
+STATUSES = {
+    AS_PRINTED: "done as the paper prints it",
+    MENDED: "the paper slips; done as it must be",
+    DEPARTS: "done otherwise, or where the paper is silent",
+    LEFT_OUT: "not done",
+}
+#: place in docs/model.md of the departures that are of no table or figure
+MARKS = "<!-- departures: made by mc2papers.report.fidelity -->\n", "<!-- end of departures -->\n"
+_PATH = Path(__file__).parent / "assets" / "fidelity.csv"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An element of a paper.
+
+    Attributes
+    ----------
+    paper, place, element : where it is printed, and what it is
+    status : of STATUSES
+    module, test, target : where it is done, what holds it, and which tables and figures show it
+    settings : of rows of the sheet of experiments that depart from what is printed, on its targets
+    departure : one sentence; empty where it is as printed
+    """
+
+    paper: str
+    place: str
+    element: str
+    status: str
+    module: tuple[str, ...]
+    test: tuple[str, ...]
+    target: tuple[str, ...]
+    settings: tuple[str, ...]
+    departure: str
+
+
+@functools.cache
+def entries() -> tuple[Entry, ...]:
+    """All rows of the manifest, in order."""
+    with open(_PATH, encoding="utf-8", newline="") as stream:
+        return tuple(_entry(row) for row in csv.DictReader(stream))
+
+
+def _entry(row: dict[str, str]) -> Entry:
+    module, test, target, settings = (tuple(row[name].split()) for name in ("module", "test", "target", "settings"))
+    about = row["paper"], row["place"], row["element"], row["status"]
+    return Entry(*about, module, test, target, settings, row["departure"])
+
+
+def departures(target: str) -> str:
+    """What departs from the paper in a table or figure, in whole sentences; empty where nothing does."""
+    said = dict.fromkeys(one.departure for one in entries() if target in one.target and one.departure)
+    return f"Departures from the paper: {' '.join(said)}" if said else ""
+
+
+def page() -> str:
+    """``docs/fidelity.md``."""
+    counts = {status: sum(one.status == status for one in entries()) for status in STATUSES}
+    lines = [
+        "# Fidelity: every element of the three papers",
+        "",
+        "Made from a table by `python -m mc2papers.report.fidelity docs`; tests hold it: the modules, tests",
+        "and targets that it names are there, and rows of `config/experiments.tsv` depart from printed settings only",
+        "where it says so. Captions and notes under tables have their departures from it.",
+        "",
+        *(f"- **{status}** ({counts[status]}): {meaning}." for status, meaning in STATUSES.items()),
+    ]
+    for paper in dict.fromkeys(one.paper for one in entries()):
+        lines += ["", f"## {paper}", "", "| place | element | status | departure | where | held by |", "|" + "---|" * 6]
+        for one in entries():
+            if one.paper == paper:
+                where, held = _code(one.module + one.target), _code(one.test)
+                lines.append(f"| {' | '.join((one.place, one.element, one.status, one.departure, where, held))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _code(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def section() -> str:
+    """The list of docs/model.md: departures of models and methods, which are of no single table or figure."""
+    return "".join(
+        f"- {one.paper}, {one.place}, {one.element}: {one.departure}\n"
+        for one in entries()
+        if one.status in (DEPARTS, LEFT_OUT) and not one.target
+    )
+
+
+def with_section(text: str) -> str:
+    """``docs/model.md`` with the list as it is now; ValueError where its place is not marked."""
+    first, last = MARKS
+    found = re.search(f"{re.escape(first)}.*?{re.escape(last)}", text, re.S)
+    if found is None:
+        raise ValueError(f"docs/model.md lacks the lines {first.strip()!r} and {last.strip()!r}")
+    return text[: found.start()] + first + section() + last + text[found.end() :]
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    model = folder / "model.md"
+    for path, content in ((folder / "fidelity.md", page()), (model, with_section(model.read_text(encoding="utf-8")))):
+        with storage.replacing(path) as stream:
+            stream.write(content)

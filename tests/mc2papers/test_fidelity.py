@@ -1,0 +1,88 @@
+"""The manifest of what the papers say is complete, names what is there, and is what captions and docs say."""
+
+import importlib.util
+import re
+
+import pytest
+from helpers.paths import ROOT
+
+from mc2papers import plan, targets
+from mc2papers.report import fidelity
+
+ENTRIES = fidelity.entries()
+TESTS = {
+    name
+    for path in (ROOT / "tests").rglob("test_*.py")
+    for name in re.findall(r"^ *def (test_\w+)", path.read_text(encoding="utf-8"), re.M)
+}
+
+
+def test_every_entry_names_what_is_there():
+    for one in ENTRIES:
+        assert one.status in fidelity.STATUSES, one
+        assert [name for name in one.module if importlib.util.find_spec(name) is None] == [], one
+        assert set(one.test) <= TESTS, (one.element, set(one.test) - TESTS)
+        assert set(one.target) <= set(targets.registry()), one
+        assert one.test or one.status == fidelity.LEFT_OUT, one
+        assert one.module or one.test or one.status == fidelity.LEFT_OUT, one
+    keys = [(one.paper, one.place, one.element) for one in ENTRIES]
+    assert len(set(keys)) == len(keys) > 100
+
+
+def test_whatever_is_not_as_printed_is_told_in_one_sentence():
+    for one in ENTRIES:
+        assert bool(one.departure) == (one.status != fidelity.AS_PRINTED), one
+        if one.departure:
+            assert re.fullmatch(r"[A-Zn0-9][^.]*(\.\S[^.]*)*\.", one.departure), one.departure
+        assert not one.settings or (one.departure and one.target), one
+
+
+def test_every_table_and_figure_and_every_slip_has_an_entry():
+    named = {target for one in ENTRIES for target in one.target}
+    assert named == {name for name, one in targets.registry().items() if one.paper != "labelled"}
+    papers = {}
+    for one in ENTRIES:
+        if one.status == fidelity.MENDED:
+            papers.setdefault(one.paper, set()).update(one.test)
+    section = (ROOT / "docs/model.md").read_text(encoding="utf-8").partition("## 7.")[2]
+    slips = re.findall(r"^\| (ICML14|UAI16|NIPS12) \|.*\| ([^|]*) \|$", section, re.M)
+    assert len(slips) > 12
+    for paper, settled in slips:
+        assert set(re.findall(r"`(test_\w+)`", settled)) & papers[paper], (paper, settled)
+
+
+def test_captions_of_figures_and_notes_of_tables_say_what_departs():
+    for name, target in targets.registry().items():
+        said = fidelity.departures(name)
+        assert said == "" or said.startswith("Departures from the paper: ")
+        assert (said != "" and said in target.notes) == (said != "" and target.is_table), name
+    assert "histogram of Google Scholar's hits is left out" in fidelity.departures("icml2014_figure4")
+    figure = targets.registry()["icml2014_figure4"]
+    caption = figure.caption({"figure4": {"word": None}, "corpus": {"source": "simulated"}})
+    assert caption.endswith(fidelity.departures("icml2014_figure4"))
+    assert fidelity.departures("labelled_table1") == ""
+
+
+def test_docs_are_those_made_from_the_manifest():
+    """``python -m mc2papers.report.fidelity docs`` makes them."""
+    assert (ROOT / "docs/fidelity.md").read_text(encoding="utf-8") == fidelity.page()
+    model = (ROOT / "docs/model.md").read_text(encoding="utf-8")
+    assert fidelity.with_section(model) == model
+    with pytest.raises(ValueError, match=r"docs/model.md lacks the lines '<!-- departures: .*' and '<!-- end of"):
+        fidelity.with_section("## 7.\n")
+
+
+def test_the_papers_plan_has_the_printed_sizes():
+    """config/paper.yaml: sweeps, burn-in, repeats and whole corpora; what it scales down it says in a comment."""
+    whole = plan.read_yaml(ROOT / "config/paper.yaml")
+    lengths = {name: (one["iterations"], one["burn_in"]) for name, one in whole["fit"].items() if "burn_in" in one}
+    assert lengths == dict.fromkeys(("nips", "pnas", "nuswide"), (600, 100))
+    assert whole["figure7"]["repeats"] == 20
+    assert whole["curves"]["parallel_threads"] == 16
+    assert whole["running_time"]["batch_sizes"] == [500, 1000]
+    whole_ones = dict.fromkeys(("pnas", "nuswide", "wikipedia", "pubmed", "aua", "w100"), 1.0)
+    assert {name: one.get("scale") for name, one in whole["corpora"].items()} == {
+        "nips": None, **whole_ones, "w1000": 0.5,
+    }  # fmt: skip
+    uai2016 = plan.read_yaml(ROOT / "config/uai2016.yaml")["fit"]
+    assert {(one["iterations"], one["burn_in"]) for one in uai2016.values()} == {(1500, 100)}
