@@ -123,20 +123,20 @@ def visits(n_documents: int, n_clusters: int, proposal: str) -> Iterator[float]:
     return steps(engine, articles(n_documents, n_clusters), 1e6 / n_documents)
 
 
-@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
-def fastex_exact(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_exact(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep that scores every cluster, over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "exact")
 
 
-@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
-def fastex_hash(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_hash(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep with hashed proposals over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "hash")
 
 
-@benchmark("µs a document", tiny={"n_documents": 100, "n_clusters": 10})
-def fastex_neighbours(n_documents: int = 10_000, n_clusters: int = 1000) -> Iterator[float]:
+@benchmark("µs a document", repeats=5, tiny={"n_documents": 100, "n_clusters": 10})
+def fastex_neighbours(n_documents: int = 50_000, n_clusters: int = 1000) -> Iterator[float]:
     """A FastEx sweep with proposals from neighbours over a simulated encyclopaedia."""
     return visits(n_documents, n_clusters, "neighbours")
 
@@ -230,8 +230,8 @@ def scoring(estimator: str, scale: float) -> Iterator[float]:
         yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
 
 
-@benchmark("ms a document", tiny={"scale": 0.05})
-def perplexity_marginal(scale: float = 0.5) -> Iterator[float]:
+@benchmark("ms a document", repeats=5, tiny={"scale": 0.05})
+def perplexity_marginal(scale: float = 1.0) -> Iterator[float]:
     """Perplexity by ``marginal`` of held-out documents of a simulated NIPS, one epoch of SVI."""
     return scoring("marginal", scale)
 
