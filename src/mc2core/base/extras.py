@@ -2,7 +2,7 @@
 
 import importlib.util
 
-_PACKAGES = {"sklearn": "scikit-learn", "vl_convert": "vl-convert-python"}  # where a module is called otherwise
+_PACKAGES = {"sklearn": "scikit-learn"}  # where a module is called otherwise
 
 
 class MissingPackage(ImportError):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mc2core.base import storage
+from mc2core.base import extras, storage
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus
-from mc2core.explore import charts, page
+from mc2core.explore import page
 from mc2core.explore.found import Found
 from mc2core.explore.tables import tables_of, write_tables
 from mc2core.posterior import Model
@@ -33,11 +33,11 @@ def describe(
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
     and ``progress`` those of :meth:`mc2core.Model.predict`. The folder is replaced as a whole. ValueError: the model
-    has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage: a
-    package of the page is not installed.
+    has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage:
+    scikit-learn, which lays out the map, is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
-    charts.refuse_without()
+    extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
         found = Found.of(model, corpus, threads)
         tables = tables_of(found, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 from importlib import resources
 from typing import Any
 
@@ -10,7 +11,6 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages
-from mc2core.explore import charts
 from mc2core.explore.clusters import context_names, own_unit
 from mc2core.explore.found import MOST_GROUPS, Found
 from mc2core.explore.tables import Tables
@@ -45,11 +45,13 @@ def build(found: Found, tables: Tables, title: str) -> str:
         "contexts": _of_documents(found, tables["documents"]),
         "tables": {name: _packed(part) for name, part in _parts(found, tables)},
     }
-    scripts = [charts.library(), pages.data_script("FOUND", data), pages.data_script("CHARTS", charts.charts())]
+    charts = json.loads(_asset("charts.json"))
+    vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
+    given = [pages.data_script("FOUND", data), pages.data_script("CHARTS", charts)]
     body = _asset("page.html").replace("{title}", html.escape(title))
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
-    return pages.page(title, body, _asset("page.css"), [*scripts, script])
+    return pages.page(title, body, _asset("page.css"), [vega, *given, script])
 
 
 def _asset(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -291,7 +292,20 @@ def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, caps
     assert "out holds notes.txt, which is not of what is written there" in capsys.readouterr().err
 
 
+def test_charts_are_there_without_what_made_them(found, tmp_path, monkeypatch):
+    for package in ("altair", "vl_convert"):
+        monkeypatch.setitem(sys.modules, package, None)
+    describe.describe(found.model, found.corpus, tmp_path / "out")
+    text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    assert set(json.loads(re.search(r"<script>window\.CHARTS = (.*?);</script>", text, re.S)[1])) == {
+        "map",
+        "bars",
+        "trend",
+    }
+    assert "University of Washington" in text  # Vega's licence asks for it
+
+
 def test_a_missing_package_is_named_before_anything_is_computed(tmp_path, monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "altair" else object())
-    with pytest.raises(MissingPackage, match="the page needs the package altair, which is not installed"):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "sklearn" else object())
+    with pytest.raises(MissingPackage, match="the page needs the package scikit-learn, which is not installed"):
         describe.describe(None, None, tmp_path / "out")
