@@ -6,10 +6,8 @@ from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, soft
 
 from mc2core import Corpus
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference.svi import local
+from mc2core.inference.svi import local, tables
 from mc2core.inference.svi.engine import SVI
-from mc2core.inference.svi.tables import statistics
-from mc2core.inference.svi.tables.words import word_tables
 
 FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
 
@@ -26,6 +24,17 @@ def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
     return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits})
 
 
+def corpus_of(documents, n_words, **more):
+    """The corpus of documents given as lists of word numbers."""
+    return Corpus(np.array([np.bincount(one, minlength=n_words) for one in documents]), **more)
+
+
+def states_equal(one, other):
+    """Whether two states hold the same bits."""
+    left, right = one.arrays(), other.arrays()
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+
+
 def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
     settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
     return SVI(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
@@ -35,12 +44,12 @@ def local_and_statistics(corpus, state, rows=None):
     rows = np.arange(corpus.n_documents) if rows is None else rows
     expected = state.expectations()
     batch = local.take_batch(corpus, state.contexts, rows)
-    tables = word_tables(state, expected, batch.words, None)
-    shares, documents = local.assign_documents(batch, tables.log_likelihood, expected, None)
-    mass = statistics.table_mass(tables, documents.word_mass, None)
-    n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
+    words = tables.word_tables(state, expected, batch.words, None)
+    shares, documents = local.assign_documents(batch, words.log_likelihood, expected, None)
+    mass = tables.table_mass(words, documents.word_mass, None)
+    n_kt, log_likelihood = tables.table_statistics(words, mass, None)
     topic_words = np.zeros((corpus.n_words, len(state.n_m)))
-    topic_words[batch.words] = statistics.topic_statistics(tables, mass, expected.table_topic, None)
+    topic_words[batch.words] = tables.topic_statistics(words, mass, expected.table_topic, None)
     return shares, documents, n_kt, log_likelihood, topic_words
 
 

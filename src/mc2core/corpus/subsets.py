@@ -1,11 +1,13 @@
-"""Parts of a corpus that a study needs: a fixed half of its documents, and documents robbed of their contexts."""
+"""Parts of a corpus: a fixed half of its documents, documents without contexts, and counts alone."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.compute import streams
@@ -56,6 +58,15 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
             for name, context in corpus.contexts.items()
         }
     )
+
+
+def bare(corpus: Corpus) -> Corpus:
+    """Words and contexts alone, without names, labels and what is known of the documents."""
+    part = copy.copy(corpus)
+    part.labels, part.label_names, part.context_names = None, None, {}
+    part._vocabulary, part._folder, part._origin = None, None, None
+    part._documents = pd.DataFrame(index=pd.RangeIndex(part.n_documents))
+    return part
 
 
 def check_share(share: Any) -> None:

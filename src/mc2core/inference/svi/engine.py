@@ -22,8 +22,8 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, context_families
 from mc2core.inference.svi import local, start, sticks
-from mc2core.inference.svi.direct.part import DirectPart
-from mc2core.inference.svi.document_level.part import OwnPart
+from mc2core.inference.svi.direct import DirectPart
+from mc2core.inference.svi.document_level import OwnPart
 from mc2core.inference.svi.part import BatchSums, GlobalPart
 from mc2core.inference.svi.state import (
     Concentrations,
@@ -35,7 +35,7 @@ from mc2core.inference.svi.state import (
     step_concentrations,
     topics_in_use,
 )
-from mc2core.inference.svi.tables.part import TablePart
+from mc2core.inference.svi.tables import TablePart
 from mc2core.models.hyperparameters import ROLES, WORDS, concentration_priors_of, learnt_roles, omega_of
 from mc2core.posterior import Sample, SparseRows
 

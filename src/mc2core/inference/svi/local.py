@@ -2,7 +2,7 @@
 
 lse_k(w), the logarithm of the expected likelihood of a word w in cluster k with the token's table or topic summed out,
 is the same in every document. It is computed once for each distinct word of a mini-batch
-(:mod:`mc2core.inference.svi.tables.words`, :mod:`mc2core.inference.svi.direct.words`); a document needs lse only
+(:mod:`mc2core.inference.svi.tables`, :mod:`mc2core.inference.svi.direct`); a document needs lse only
 (:func:`assign_documents`),
 
     ln mu_jk = E ln beta_k + E ln p(x_j | phi_k) + sum_w x_jw lse_k(w) - ln Z_j,

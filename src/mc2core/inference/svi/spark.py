@@ -1,10 +1,11 @@
 """The local step of SVI-MC2 on Spark (UAI16, section 4.3): documents on executors, everything global in this process.
 
-A corpus is cut into shards in a folder that all executors read (:mod:`mc2core.corpus.shards`). A step writes what its
-documents need - their numbers, lse of the batch's words, expectations of clusters and contexts - to one file there and
-runs a job of one task for each shard. A task assigns its documents with the kernels of the local engine and sends back
-sums; they are added here in the order of the shards. So the result depends on the number of shards alone. A task that
-was lost with its executor is done again, and gives the same bits.
+A corpus is cut into shards, consecutive ranges of its documents, in a folder that all executors read; each is a saved
+corpus that a process elsewhere opens alone. A step writes what its documents need - their numbers, lse of the batch's
+words, expectations of clusters and contexts - to one file there and runs a job of one task for each shard. A task
+assigns its documents with the kernels of the local engine and sends back sums; they are added here in the order of the
+shards. So the result depends on the number of shards alone. A task that was lost with its executor is done again, and
+gives the same bits.
 """
 
 from __future__ import annotations
@@ -21,17 +22,74 @@ from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from mc2core.base import locks
+from mc2core.base import locks, storage
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
-from mc2core.corpus.shards import Shards, name_of, open_shard, write_shards
+from mc2core.corpus.subsets import bare
 from mc2core.families import Family, family_settings
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import context_families
 from mc2core.inference.svi import local
 from mc2core.inference.svi.state import Expectations
 
+# -- a corpus in shards --------------------------------------------------------------------------------------------
+_FORMAT = "mc2core shards 1"
+_INDEX = "shards.json"
 
+
+class Shards(NamedTuple):
+    """Where the shards of a corpus are.
+
+    folder : path
+    bounds : (P + 1,) int64; shard p holds documents bounds[p]..bounds[p + 1] - 1
+    digests : of the shards' words and contexts
+    """
+
+    folder: Path
+    bounds: np.ndarray
+    digests: tuple[str, ...]
+
+
+def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) -> Shards:
+    """Cut a corpus into shards below ``folder``, in a folder named after its digest, unless they are there already.
+
+    Documents are shared out evenly; there are no more shards than documents. Shards hold words and contexts, and
+    neither labels nor what is known of the documents. One shard at a time is in memory.
+    """
+    n_shards = min(n_shards, corpus.n_documents)
+    folder = Path(folder) / f"{corpus.digest[:16]}-{n_shards}"
+    bounds = np.array([corpus.n_documents * p // n_shards for p in range(n_shards + 1)], np.int64)
+    about = {"format": _FORMAT, "corpus": corpus.digest, "bounds": bounds.tolist()}
+    if (folder / _INDEX).is_file():
+        there = storage.read_json(folder / _INDEX)
+        if {name: there.get(name) for name in about} == about:
+            return Shards(folder, bounds, tuple(there["digests"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    digests = []
+    for p in range(n_shards):
+        part = bare(corpus.subset(np.arange(bounds[p], bounds[p + 1])))
+        part.save(folder / name_of(p))
+        digests.append(part.digest)
+    storage.write_json(folder / _INDEX, about | {"digests": digests})
+    return Shards(folder, bounds, tuple(digests))
+
+
+def open_shard(shards: Shards, p: int) -> Corpus:
+    """Shard ``p``, memory-mapped. All of it is read and compared with its digest. ValueError where it is not there or
+    not as it was written."""
+    path = shards.folder / name_of(p)
+    shard = Corpus.load(path, verify=True)
+    if shard.digest != shards.digests[p]:
+        raise ValueError(f"{path} is another corpus than the one that was written there: its digest is another")
+    return shard
+
+
+def name_of(p: int) -> str:
+    """The folder of shard ``p``."""
+    return f"{p:05d}"
+
+
+# -- in this process -----------------------------------------------------------------------------------------------
 class Sums(NamedTuple):
     """What a task sends back of the documents of its shard, or nothing where it has none of the batch.
 

@@ -1,7 +1,7 @@
 """What SVI-MC2 knows between mini-batches, with tables or without: parameters of q(global variables), divergences.
 
-q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Tables (:mod:`mc2core.inference.svi.tables.state`) and
-direct assignment (:mod:`mc2core.inference.svi.direct.state`) add what they know of clusters and topics. Concentrations
+q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Tables (:mod:`mc2core.inference.svi.tables`) and
+direct assignment (:mod:`mc2core.inference.svi.direct`) add what they know of clusters and topics. Concentrations
 that are learnt have Gamma posteriors.
 """
 

@@ -4,8 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.svi_twin import FAMILIES, engine_of, naive_direct, naive_direct_elbo, small_corpus
-from inference.svi.test_engine import states_equal
+from helpers.svi_twin import FAMILIES, corpus_of, engine_of, naive_direct, naive_direct_elbo, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
@@ -15,13 +14,19 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import local, sticks
-from mc2core.inference.svi.direct.topic_prior import best_topic_prior, prior_terms
-from mc2core.inference.svi.direct.weights import Objective, Weights, expected_tables, step_topics, step_v, step_weights
-from mc2core.inference.svi.direct.words import (
+from mc2core.inference.svi.direct import (
+    Objective,
+    Weights,
     WordTopics,
     assign_documents,
+    best_topic_prior,
+    expected_tables,
     lost_pairs,
     make_exact,
+    prior_terms,
+    step_topics,
+    step_v,
+    step_weights,
     topic_statistics,
     word_topics,
 )
@@ -31,10 +36,6 @@ from mc2core.inference.svi.state import divergence
 
 def direct(n_clusters=3, n_topics=4, **settings):
     return engine_of(n_clusters, None, n_topics, **settings)
-
-
-def corpus_of(documents, n_words, **more):
-    return Corpus(np.array([np.bincount(one, minlength=n_words) for one in documents]), **more)
 
 
 # -- one step ---------------------------------------------------------------------------------------------------------

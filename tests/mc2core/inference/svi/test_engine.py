@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.svi_twin import FAMILIES, engine_of, small_corpus
+from helpers.svi_twin import FAMILIES, engine_of, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
 from mc2core import Corpus
@@ -19,7 +19,7 @@ from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import local, sticks
 from mc2core.inference.svi import start as svi_init
 from mc2core.inference.svi.engine import SVI
-from mc2core.inference.svi.tables.words import word_tables
+from mc2core.inference.svi.tables import word_tables
 
 # -- the bound ------------------------------------------------------------------------------------------------------
 TRUNCATIONS = [(1, 1, 1), (1, 3, 2), (3, 1, 2), (2, 2, 1), (4, 3, 5)]
@@ -107,11 +107,6 @@ def test_elbo_is_the_evidence_where_nothing_is_unknown_but_words_and_contexts():
 
 
 # -- what must not matter -------------------------------------------------------------------------------------------
-def states_equal(one, other):
-    left, right = one.arrays(), other.arrays()
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
-
-
 @pytest.mark.parametrize("batch_size", [None, 37])
 def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
     monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)

@@ -9,9 +9,15 @@ import scipy.sparse as sp
 from mc2core import Corpus, fit
 from mc2core.app.cli import main
 from mc2core.compute import spark
-from mc2core.corpus import shards
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference import SVI
+from mc2core.inference.svi.spark import (
+    name_of,
+    open_shard,
+    remove_steps_of_killed_processes,
+    step_file,
+    write_shards,
+)
 
 FAMILIES = {"tag": DirichletCategorical(0.1), "year": NormalGamma()}
 
@@ -88,20 +94,20 @@ def test_a_document_without_a_finite_weight_is_named_as_by_the_local_engine(loca
 # -- shards --------------------------------------------------------------------------------------------------------
 def test_shards_hold_the_documents_in_their_order(tmp_path):
     corpus = corpus_of()
-    made = shards.write_shards(corpus, tmp_path, 7)
-    parts = [shards.open_shard(made, p) for p in range(7)]
+    made = write_shards(corpus, tmp_path, 7)
+    parts = [open_shard(made, p) for p in range(7)]
     assert [part.n_documents for part in parts] == np.diff(made.bounds).tolist()
     assert (sp.vstack([part.content for part in parts]) != corpus.content).nnz == 0
     years = np.concatenate([part.contexts["year"] for part in parts])
     assert np.array_equal(years, corpus.contexts["year"], equal_nan=True)
     stamp = (made.folder / "00003" / "corpus.json").stat().st_mtime_ns
-    assert shards.write_shards(corpus, tmp_path, 7).digests == made.digests
+    assert write_shards(corpus, tmp_path, 7).digests == made.digests
     assert (made.folder / "00003" / "corpus.json").stat().st_mtime_ns == stamp  # they are there already
-    assert shards.write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
+    assert write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
 
 
 def damaged(made, how):
-    path = made.folder / shards.name_of(1)
+    path = made.folder / name_of(1)
     if how == "missing":
         shutil.rmtree(path)
     elif how == "changed":
@@ -113,7 +119,7 @@ def damaged(made, how):
         file.write_bytes(file.read_bytes()[:-40])
     else:
         shutil.rmtree(path)
-        shutil.copytree(made.folder / shards.name_of(0), path)
+        shutil.copytree(made.folder / name_of(0), path)
 
 
 DAMAGE = ["missing", "changed", "cut off", "another one"]
@@ -121,17 +127,17 @@ DAMAGE = ["missing", "changed", "cut off", "another one"]
 
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_shard_is_not_opened(tmp_path, how):
-    made = shards.write_shards(corpus_of(), tmp_path, 3)
+    made = write_shards(corpus_of(), tmp_path, 3)
     damaged(made, how)
     with pytest.raises(ValueError, match="00001"):
-        shards.open_shard(made, 1)
+        open_shard(made, 1)
 
 
 @pytest.mark.needs("spark")
 @pytest.mark.parametrize("how", DAMAGE)
 def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
     corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
-    damaged(shards.write_shards(corpus, spark.folder(), 3), how)
+    damaged(write_shards(corpus, spark.folder(), 3), how)
     with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
         fit(corpus, SVI(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
     assert "\n" not in str(caught.value)
@@ -171,8 +177,6 @@ def test_properties_of_other_programs_are_refused():
 
 
 def test_files_of_steps_are_removed_once_their_process_is_gone(tmp_path):
-    from mc2core.inference.svi.spark import remove_steps_of_killed_processes, step_file
-
     left, ours = tmp_path / "step-host-1-0.npz", tmp_path / "step-host-2-0.npz"
     left.write_bytes(b"half a step")
     with step_file(ours, {"rows": np.arange(3)}):

@@ -14,10 +14,15 @@ from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import local
 from mc2core.inference.svi.state import Concentrations, divergence, step_concentrations
 from mc2core.inference.svi.sticks import stick_posterior
-from mc2core.inference.svi.tables import statistics
-from mc2core.inference.svi.tables.state import topic_shares
-from mc2core.inference.svi.tables.step import step_tables, step_topics
-from mc2core.inference.svi.tables.words import word_tables
+from mc2core.inference.svi.tables import (
+    step_tables,
+    step_topics,
+    table_mass,
+    table_statistics,
+    topic_shares,
+    topic_statistics,
+    word_tables,
+)
 
 
 def test_a_word_that_no_table_of_a_cluster_expects():
@@ -48,11 +53,11 @@ def test_tokens_of_such_a_word_are_seated_all_the_same():
     state.context_counts[:] = np.eye(*state.context_counts.shape) * 300.0
     expected = state.expectations()
     tables = word_tables(state, expected, np.arange(corpus.n_words), None)
-    mass = statistics.table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
+    mass = table_mass(tables, np.full((corpus.n_words, 3), 0.5), None)
     assert mass.lost.tolist() == [[1, 1], [0, 1]]
     moved = np.random.default_rng(0).dirichlet(np.ones(3), (3, 2))
-    n_kt, log_likelihood = statistics.table_statistics(tables, mass, None)
-    topic_words = statistics.topic_statistics(tables, mass, moved, None)
+    n_kt, log_likelihood = table_statistics(tables, mass, None)
+    topic_words = topic_statistics(tables, mass, moved, None)
     dirichlet = state.topic_words + 1e-3
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=0))
     score = np.einsum("ktm,wm->wkt", expected.table_topic, log_psi) + log_weights(state.table_sticks)

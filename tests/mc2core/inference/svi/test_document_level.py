@@ -5,25 +5,31 @@ import math
 
 import numpy as np
 import pytest
-from helpers.svi_twin import FAMILIES, dirichlet_logs, engine_of, log_weights, naive_direct, small_corpus
-from inference.svi.test_direct import corpus_of
-from inference.svi.test_engine import states_equal
+from helpers.svi_twin import (
+    FAMILIES,
+    corpus_of,
+    dirichlet_logs,
+    engine_of,
+    log_weights,
+    naive_direct,
+    small_corpus,
+    states_equal,
+)
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
 from mc2core import Corpus, clustering
 from mc2core.base import storage
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.running.loop import fit
-from mc2core.inference.svi import local, start, sticks
-from mc2core.inference.svi.document_level import documents as own
-from mc2core.inference.svi.document_level.passes import topic_scores
-from mc2core.inference.svi.document_level.rising import (
+from mc2core.inference.svi import document_level, local, start, sticks
+from mc2core.inference.svi.document_level import (
     Local,
     expected_tables,
     log_evidence,
     log_remainder,
     log_rising,
     tables_of,
+    topic_scores,
 )
 from mc2core.inference.svi.engine import SVI
 
@@ -37,7 +43,7 @@ def visit(state, corpus, held=None, pool=None):
     batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
     words = topic_scores(state, expected, batch.words, None)
     held = np.full(corpus.n_documents, -1) if held is None else held
-    return own.assign_documents(batch, words, expected, held, None, state.buffers, pool)
+    return document_level.assign_documents(batch, words, expected, held, None, state.buffers, pool)
 
 
 # -- the local step ---------------------------------------------------------------------------------------------------
@@ -68,8 +74,8 @@ def twin(corpus, state):
 
     for j, row in enumerate(corpus.content.toarray()):
         tokens = np.repeat(np.arange(corpus.n_words), row)
-        start = passes(tokens, mean[None], np.zeros(n_topics), own.SCREENING_PASSES)[1]
-        for k, (gamma, n) in enumerate(zip(*passes(tokens, a, start, own.PASSES), strict=True)):
+        start = passes(tokens, mean[None], np.zeros(n_topics), document_level.SCREENING_PASSES)[1]
+        for k, (gamma, n) in enumerate(zip(*passes(tokens, a, start, document_level.PASSES), strict=True)):
             entropy = -np.sum(gamma[gamma > 0] * np.log(gamma[gamma > 0]))
             value = sum(gamma[i] @ log_psi[:, w] for i, w in enumerate(tokens)) + entropy
             value += gammaln(omega) - gammaln(omega + len(tokens)) + np.sum(gammaln(a[k] + n) - gammaln(a[k]))
@@ -80,7 +86,7 @@ def twin(corpus, state):
 
 @pytest.mark.parametrize("omega", [0.5, 10.0])
 def test_a_local_step_equals_its_plain_twin(omega, monkeypatch):
-    monkeypatch.setattr(own, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
+    monkeypatch.setattr(document_level, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
     for seed in range(3):
         corpus = small_corpus(seed, mean_count=2.0)
         state = engine(document_concentration=omega).init(corpus, seed)

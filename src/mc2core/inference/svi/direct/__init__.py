@@ -1,1 +1,0 @@
-"""SVI-MC2 with direct assignment of tokens to topics: no tables."""

@@ -1,0 +1,813 @@
+"""SVI-MC2 with a document level: theta_j ~ DP(omega, tau_{z_j}).
+
+As under direct assignment (:mod:`mc2core.inference.svi.direct`), with tables of documents for tokens:
+q(tau_k) = Dir(v eps_1 + t_k1, ..., v eps_M + t_kM, v eps_rest), and a point estimate of omega where it is learnt.
+
+The ELBO is (a bound of ln p(w, x | eps, v, omega)) + eta ln eps_rest + (the priors of v and omega relative to their
+modes), the added terms being at most 0. In the first epoch documents are held in the clusters where they start: under
+topics that are still those of clusters, all would join a few.
+
+**Tables of documents.** With theta_j summed out and n_jkm expected tokens of topic m in document j under cluster k, the
+bound holds
+
+    sum_jk mu_jk [ln G(omega) - ln G(omega + N_j) + sum_m (ln G(a_km + n_jkm) - ln G(a_km))]
+
+with a_km = omega exp(E ln tau_km).
+
+It is one of the expectation over l and tau: ln G(a + n) is convex in n, and ln G(a + n) - ln G(a) is convex in ln a for
+every whole number n (Jensen twice; Teh, Kurihara and Welling 2008). Its derivative by E ln tau_km are expected tables,
+
+    t_km = sum_j mu_jk a_km (digamma(a_km + n_jkm) - digamma(a_km)).
+
+**Local step**: the tree q(z_j) q(l_j | z_j), theta_j summed out. Under cluster k the tokens of a document have shares
+gamma_wm and expected counts n_m = sum_w x_jw gamma_wm; their bound is
+
+    L_jk = sum_wm x_jw gamma_wm (E ln psi_mw - ln gamma_wm)
+           + ln G(omega) - ln G(omega + N_j) + sum_m [ln G(a_km + n_m) - ln G(a_km)].
+
+ln G(a + n) lies above its tangents, so that the pass
+
+    gamma_wm prop. to exp(E ln psi_mw + digamma(a_km + n_m))
+
+with the n of the pass before never lowers it. Without counts to start from the first pass leaves gamma to the words
+alone: even counts N / M would not do, since where N is below M their digamma is -M / N, and a topic that the prior
+prefers would take all of a short document. A document first makes some passes under the clusters' mean prior; the
+clusters that its counts then suit best get passes of their own, over the topics that it uses, and
+
+    mu_jk prop. to exp(E ln beta_k + E ln p(x_j | phi_k) + L_jk)    over these candidates.
+
+Each candidate has its own q(l_j | z_j): with one q(theta_j) for all of them a document's counts follow the cluster it
+is in, and clusters merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import digamma as array_digamma
+from scipy.special import gammaln, softmax
+
+from mc2core.base.checks import LEAST_PRIOR as LEAST_OMEGA
+from mc2core.base.checks import MOST_PRIOR as MOST_OMEGA
+from mc2core.base.described import Stored
+from mc2core.compute.buffers import Buffers
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import digamma, exp, log, log_gamma
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.seeding import join_nearest
+from mc2core.inference.svi.direct import (
+    LEAST_FACTOR,
+    LEAST_SUM,
+    STEPS_AT_START,
+    STEPS_OF_BATCH,
+    STEPS_OF_FULL,
+    DirectExpectations,
+    DirectGlobals,
+    DirectPart,
+    Weights,
+    density_of_log,
+    fill_weights,
+    step_weights,
+)
+from mc2core.inference.svi.local import WORD_BLOCK, Assign, Batch, DocumentStatistics, expected_topic_words
+from mc2core.inference.svi.local import assign_documents as assign_shared
+from mc2core.inference.svi.part import BatchSums
+from mc2core.inference.svi.start import Start
+from mc2core.inference.svi.state import Concentrations, blend
+
+# -- tables of documents -------------------------------------------------------------------------------------------
+#: a_km is at least this: logarithms and digamma of it are numbers
+LEAST_PRIOR = 1e-100
+# from here on differences of log-gamma functions are taken by their series
+_LARGE = 1e4
+_TABLE_BLOCK = 64
+# shares of clusters below this say nothing
+LEAST_SHARE = 1e-12
+
+
+@kernel(error_model="numpy")
+def log_rising(a, n):
+    """ln G(a + n) - ln G(a) for a > 0, n >= 0."""
+    if a < _LARGE:
+        return log_gamma(a + n) - log_gamma(a)
+    series = 1.0 / (12.0 * (a + n)) - 1.0 / (12.0 * a)
+    return (a - 0.5) * np.log1p(n / a) + n * (np.log(a + n) - 1.0) + series
+
+
+@kernel(error_model="numpy")
+def expected_tables(a, n):
+    """a (digamma(a + n) - digamma(a)): its derivative by ln a."""
+    if a < _LARGE:
+        return a * (digamma(a + n) - digamma(a))
+    b = a + n
+    return a * np.log1p(n / a) + 0.5 * n / b - (a / (b * b) - 1.0 / a) / 12.0
+
+
+class Local(NamedTuple):
+    """Local posteriors of some documents, C candidate clusters each.
+
+    cluster : (B, C) int32, -1 where a document has fewer
+    share : (B, C) float64, mu_jk
+    counts : (B, C, M) float64, n_jkm
+    lengths : (B,) float64, N_j
+    """
+
+    cluster: np.ndarray
+    share: np.ndarray
+    counts: np.ndarray
+    lengths: np.ndarray
+
+
+@kernel(error_model="numpy")
+def sum_rising(cluster, share, counts, prior, first, last):
+    """Sum over documents first..last-1 of mu_jk ln G(a_km + n_jkm) - ln G(a_km)."""
+    total = 0.0
+    for j in range(first, last):
+        for i in range(cluster.shape[1]):
+            if share[j, i] < LEAST_SHARE:
+                continue
+            own, one = 0.0, prior[cluster[j, i]]
+            for m in range(one.size):
+                if counts[j, i, m] > 0.0:
+                    own += log_rising(one[m], counts[j, i, m])
+            total += share[j, i] * own
+    return total
+
+
+@kernel(error_model="numpy")
+def add_tables(cluster, share, counts, prior, first, last, tables):
+    """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)) over documents first..last-1."""
+    for j in range(first, last):
+        for i in range(cluster.shape[1]):
+            if share[j, i] < LEAST_SHARE:
+                continue
+            k = cluster[j, i]
+            for m in range(prior.shape[1]):
+                if counts[j, i, m] > 0.0:
+                    tables[k, m] += share[j, i] * expected_tables(prior[k, m], counts[j, i, m])
+
+
+def log_evidence(local: Local, prior: np.ndarray, omega: float, pool: Executor | None) -> float:
+    """The sum above in nats, given (K, M) ``prior`` a."""
+    parts = in_blocks(
+        pool,
+        lambda first, last: sum_rising(local.cluster, local.share, local.counts, prior, first, last),
+        len(local.lengths),
+        _TABLE_BLOCK,
+    )
+    return float(sum(parts) + np.sum(gammaln(omega) - gammaln(omega + local.lengths)))
+
+
+def tables_of(local: Local, prior: np.ndarray) -> np.ndarray:
+    """(K, M) float64: t_km."""
+    tables = np.zeros_like(prior)
+    add_tables(local.cluster, local.share, local.counts, prior, 0, len(local.lengths), tables)
+    return tables
+
+
+def log_remainder(lengths: np.ndarray, omega: float) -> float:
+    """sum_j digamma(omega + N_j) - digamma(omega)."""
+    return float(np.sum(array_digamma(omega + lengths) - array_digamma(omega)))
+
+
+def never_lower(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
+    """The first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``; 0 where there is none."""
+    share = 1.0
+    for _ in range(halvings):
+        if value(share) >= now:
+            return share
+        share *= 0.5
+    return 0.0
+
+
+# -- the state -----------------------------------------------------------------------------------------------------
+@dataclass(kw_only=True)
+class OwnExpectations(DirectExpectations):
+    """With ``prior`` (K, M), omega exp(E ln tau), and ``omega`` itself."""
+
+    prior: np.ndarray
+    omega: float
+
+
+@dataclass(kw_only=True)
+class OwnGlobals(DirectGlobals):
+    """With what documents of their own add; ``n_km`` are t_km, expected tables of the cluster's documents.
+
+    Attributes
+    ----------
+    document_concentration : float
+        omega.
+    log_remainder : float
+        Expectation of sum_j digamma(omega + N_j) - digamma(omega), as mini-batches told it.
+    omega_prior : pair of float or None
+        (shape, rate) of omega's Gamma prior; None where omega is fixed.
+    local_cluster : (J, A) int32
+        Full batches only (else A is 0): candidate clusters of each document, -1 where it has fewer.
+    local_counts : (J, A, M) float64
+        Expected tokens of the document in each topic under each of them.
+    """
+
+    described: ClassVar[dict[str, Stored]] = {
+        **DirectGlobals.described,
+        "local_cluster": Stored("i", "J A", least=-1, below="K"),
+        "local_counts": Stored("f", "J A M", least=0),
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {
+        "document_concentration": Stored("f", "", least=LEAST_OMEGA, most=MOST_OMEGA),
+        "log_remainder": Stored("f", "", least=0),
+        **DirectGlobals.described_numbers,
+    }
+
+    log_remainder: float = 0.0
+    omega_prior: tuple[float, float] | None
+    local_cluster: np.ndarray
+    local_counts: np.ndarray
+
+    def expectations(self, columns: np.ndarray | None = None) -> OwnExpectations:
+        direct = super().expectations(columns)
+        return OwnExpectations(**vars(direct), prior=self.document_prior(), omega=self.document_concentration)
+
+    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
+        number = np.full(len(self.n_km), -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        self.local_cluster = np.where(self.local_cluster >= 0, number[self.local_cluster], np.int32(-1))
+        self.local_counts = np.ascontiguousarray(self.local_counts[:, :, topics])
+        super().keep(clusters, topics)
+
+    def document_prior(self) -> np.ndarray:
+        """(K, M): omega exp(E ln tau)."""
+        return np.maximum(self.document_concentration * np.exp(self.expected_log_tau()), LEAST_PRIOR)
+
+    def omega_penalty(self) -> float:
+        """The density of ln omega relative to its mode where omega is learnt: at most 0, nats."""
+        return 0.0 if self.omega_prior is None else density_of_log(self.document_concentration, self.omega_prior)
+
+    def own_divergence(self) -> float:
+        return super().own_divergence() - self.omega_penalty()
+
+
+# -- passes over one document --------------------------------------------------------------------------------------
+_TOLERANCE = 1e-3  # tokens that change their topics in a pass, relative to all, at which passes end
+# sums of products may be taken in any order: vector code
+SUMS = {"contract", "reassoc", "nsz"}
+
+
+class Words(NamedTuple):
+    """E ln psi of a batch's words: ``scores`` (U, M), ``top`` (U,) their maxima, ``weights`` exp(scores - top).
+
+    Those over words and topics are in the state's buffers, until its next step.
+    """
+
+    scores: np.ndarray
+    top: np.ndarray
+    weights: np.ndarray
+
+
+def topic_scores(state: OwnGlobals, expected: OwnExpectations, words: np.ndarray, pool: Executor | None) -> Words:
+    """E ln psi of the given words under the current globals."""
+    shape = len(words), len(expected.log_topic_total)
+    scores, weights = (state.buffers.empty(name, *shape) for name in ("scores", "weights"))
+    top = np.empty(len(words))
+
+    def work(first: int, last: int) -> None:
+        known = state.topic_words, state.shrink, words, state.topic_prior, expected.log_topic_total
+        fill_weights(*known, first, last, scores, top, weights)
+
+    in_blocks(pool, work, len(words), WORD_BLOCK)
+    return Words(scores, top, weights)
+
+
+@kernel(error_model="numpy", fastmath=SUMS)
+def _proportions(a, n, log_theta, theta):
+    """log_theta = digamma(a + n) less its largest, and its exponential."""
+    highest = -np.inf
+    for m in range(a.size):
+        log_theta[m] = digamma(a[m] + n[m])
+    for m in range(a.size):
+        highest = max(highest, log_theta[m])
+    for m in range(a.size):
+        log_theta[m] -= highest
+        theta[m] = exp(log_theta[m])
+    for m in range(a.size):
+        theta[m] = theta[m] if theta[m] > LEAST_FACTOR else 0.0
+
+
+@kernel(error_model="numpy")
+def _give_whole(ratio, total, x, u, used, scores, log_theta, best, fresh):
+    """Cells whose sum is too small for float64 go to their likeliest topic: ``best`` of one prior, and fresh += x."""
+    for c in range(x.size):
+        best[c] = -1
+        if total[c] >= LEAST_SUM:
+            ratio[c] = x[c] / total[c]
+            continue
+        ratio[c] = 0.0
+        best[c] = 0
+        for i in range(used.size):
+            if scores[u[c], used[i]] + log_theta[i] > scores[u[c], used[best[c]]] + log_theta[best[c]]:
+                best[c] = i
+        fresh[best[c]] += x[c]
+
+
+@kernel(error_model="numpy")
+def settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
+    """At most ``n_passes`` passes of one document over the topics ``used`` (A,), under C priors ``a`` (C, A) together.
+
+    ``p`` (A, cells) are the weights of its words ``u``, ``x`` their counts: a pass is two matrix products for all
+    priors. ``n`` (C, A) holds the counts it starts from, zeros where there are none, and those of the last pass;
+    ``theta`` (C, A), ``total`` (C, cells) and ``best`` (C, cells) are filled. Passes end when the counts under each
+    prior have settled. Returns (C,) sum_w x ln sum_m psi theta - sum_m n ln theta.
+    """
+    n_priors, n_topics = a.shape
+    log_theta, theta[:] = np.zeros_like(a), 1.0
+    fresh, extra, ratio = np.empty_like(a), np.empty_like(a), np.empty_like(total)
+    n_tokens = x.sum()
+    for number in range(n_passes):
+        for k in range(n_priors):
+            if number > 0 or n[k].max() > 0.0:
+                _proportions(a[k], n[k], log_theta[k], theta[k])
+        np.dot(theta, p, total)
+        extra[:] = 0.0
+        for k in range(n_priors):
+            _give_whole(ratio[k], total[k], x, u, used, words.scores, log_theta[k], best[k], extra[k])
+        np.dot(ratio, p.T, fresh)
+        most = 0.0
+        for k in range(n_priors):
+            change = 0.0
+            for i in range(n_topics):
+                new = fresh[k, i] * theta[k, i] + extra[k, i]
+                change += abs(new - n[k, i])
+                n[k, i] = new
+            most = max(most, change)
+        if most < _TOLERANCE * n_tokens:
+            break
+    value = np.zeros(n_priors)
+    for k in range(n_priors):
+        for c in range(x.size):
+            if best[k, c] < 0:
+                value[k] += x[c] * (words.top[u[c]] + log(total[k, c]))
+            else:
+                value[k] += x[c] * (words.scores[u[c], used[best[k, c]]] + log_theta[k, best[k, c]])
+        for i in range(n_topics):
+            if n[k, i] > 0.0:
+                value[k] -= n[k, i] * log_theta[k, i]
+    return value
+
+
+# -- local step ----------------------------------------------------------------------------------------------------
+#: clusters of which a document gets passes of their own
+CANDIDATES = 4
+#: passes under the mean prior, and of each candidate
+SCREENING_PASSES, PASSES = 8, 10
+_LEAST_COUNT = 2e-4  # a topic is used by a document from this on, relative to its largest
+_DOCUMENT_BLOCK = 4
+
+
+class Cells(NamedTuple):
+    """Counts of a batch, document by document."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    counts: np.ndarray
+
+
+class Visit(NamedTuple):
+    """What a visit of the documents is given, and fills.
+
+    log_weights : (B, K) float64, E ln beta_k + E ln p(x_j | phi_k)
+    prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
+    held : (B,) int32, the document's cluster where it is held, else -1
+    cluster, share, counts : as of :class:`Local`; on entry candidates to be kept (else -1) and their counts
+    theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
+    ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 where the pair has no share
+    best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
+    log_evidence : (B,) float64, ln Z_j
+    """
+
+    log_weights: np.ndarray
+    prior: np.ndarray
+    mean_prior: np.ndarray
+    held: np.ndarray
+    cluster: np.ndarray
+    share: np.ndarray
+    counts: np.ndarray
+    theta: np.ndarray
+    ratio: np.ndarray
+    best: np.ndarray
+    log_evidence: np.ndarray
+
+
+@dataclass
+class OwnStatistics(DocumentStatistics):
+    """With local posteriors, and ``topic_words`` (U, M) float64, expected tokens of each topic."""
+
+    local: Local
+    topic_words: np.ndarray
+
+
+@kernel(error_model="numpy")
+def _used(n, least):
+    """Numbers of the topics with at least ``least`` of the largest count."""
+    highest = n.max()
+    return np.flatnonzero(n >= least * highest)
+
+
+@kernel(error_model="numpy", fastmath=SUMS)
+def _suits(a, n):
+    """ln of how well a prior suits counts, up to what is the same for all; a choice needs no :func:`.log_rising`."""
+    value = 0.0
+    for m in range(a.size):
+        value += log_gamma(a[m] + n[m]) - log_gamma(a[m])
+    return value
+
+
+@kernel(error_model="numpy")
+def _choose(j, n, used, visit):
+    """Candidates of document j in its row of ``visit.cluster``, after those to be kept there; they start from ``n``."""
+    n_candidates = visit.cluster.shape[1]
+    if visit.held[j] >= 0:
+        is_kept = visit.cluster[j, 0] == visit.held[j]
+        visit.cluster[j, 0] = visit.held[j]
+        visit.cluster[j, 1:] = -1
+        if not is_kept:
+            visit.counts[j, 0] = n
+        return
+    n_clusters = visit.prior.shape[0]
+    score, few = np.empty(n_clusters), n[used]
+    for k in range(n_clusters):
+        score[k] = visit.log_weights[j, k] + _suits(visit.prior[k][used], few)
+    for i in range(n_candidates):
+        if visit.cluster[j, i] >= 0:
+            score[visit.cluster[j, i]] = -np.inf
+    for i in range(n_candidates):
+        if visit.cluster[j, i] < 0:
+            k = int(np.argmax(score))
+            # where every weight vanishes or is no number, one cluster is taken all the same: its share will be none
+            if score[k] > -np.inf or visit.cluster[j].max() < 0:
+                visit.cluster[j, i] = k
+                visit.counts[j, i] = n
+                score[k] = -np.inf
+
+
+@kernel(error_model="numpy")
+def _start(j, x, p, words, u, visit):
+    """Counts of document j from which clusters are chosen: those it was left with, or those under the mean prior."""
+    n_topics = visit.mean_prior.size
+    n, n_kept = np.zeros(n_topics), 0
+    for i in range(visit.cluster.shape[1]):
+        if visit.cluster[j, i] >= 0:
+            n += visit.counts[j, i]
+            n_kept += 1
+    if n_kept > 0:
+        return n / n_kept
+    every, one, theta = np.arange(n_topics), n.reshape(1, -1), np.empty((1, n_topics))
+    total, best = np.empty((1, x.size)), np.empty((1, x.size), np.int32)
+    settle(p, words, x, u, every, visit.mean_prior.reshape(1, -1), one, theta, total, best, SCREENING_PASSES)
+    return n
+
+
+@kernel(error_model="numpy")
+def visit_documents(cells, words, omega, least, visit, first, last):
+    """Documents first..last-1: candidates, passes and shares (see :class:`Visit`).
+
+    Topics with less than ``least`` of a document's largest are left out after the passes under the mean prior.
+    """
+    for j in range(first, last):
+        begin, end = cells.indptr[j], cells.indptr[j + 1]
+        u, x = cells.indices[begin:end], cells.counts[begin:end].astype(np.float64)
+        p = np.empty((visit.mean_prior.size, x.size))
+        for c in range(x.size):
+            for m in range(visit.mean_prior.size):
+                p[m, c] = words.weights[u[c], m]
+        n = _start(j, x, p, words, u, visit)
+        used = _used(n, least)
+        _choose(j, n, used, visit)
+        if used.size < n.size:
+            p = p[used]
+        candidates = np.flatnonzero(visit.cluster[j] >= 0)
+        a, own = np.empty((2, candidates.size, used.size))
+        for i in range(candidates.size):
+            a[i] = visit.prior[visit.cluster[j, candidates[i]]][used]
+            own[i] = visit.counts[j, candidates[i]][used]
+        theta, total = np.empty_like(a), np.empty((candidates.size, x.size))
+        best = np.empty((candidates.size, x.size), np.int32)
+        score = settle(p, words, x, u, used, a, own, theta, total, best, PASSES) - log_rising(omega, x.sum())
+        for i in range(candidates.size):
+            place = candidates[i]
+            visit.counts[j, place] = 0.0
+            visit.theta[j, place] = 0.0
+            for t in range(used.size):
+                visit.counts[j, place, used[t]] = own[i, t]
+                visit.theta[j, place, used[t]] = theta[i, t]
+                if own[i, t] > 0.0:
+                    score[i] += log_rising(a[i, t], own[i, t])
+            score[i] += visit.log_weights[j, visit.cluster[j, place]]
+        highest = score.max()
+        share = np.exp(score - highest)
+        sum_of_shares = share.sum()
+        visit.log_evidence[j] = highest + np.log(sum_of_shares)
+        for i in range(candidates.size):
+            place = candidates[i]
+            visit.share[j, place] = share[i] / sum_of_shares
+            if visit.share[j, place] < LEAST_SHARE:
+                continue
+            for c in range(x.size):
+                if best[i, c] < 0:
+                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c] / total[i, c]
+                    visit.best[begin + c, place] = -1
+                else:
+                    visit.ratio[begin + c, place] = visit.share[j, place] * x[c]
+                    visit.best[begin + c, place] = used[best[i, c]]
+
+
+@kernel(error_model="numpy")
+def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_words):
+    """(U, M) expected tokens of words first..last-1; ``cell`` and ``document`` are in the order of words, by indptr."""
+    n_topics = topic_words.shape[1]
+    ratio, best, theta = visit.ratio, visit.best, visit.theta
+    for u in range(first, last):
+        out = topic_words[u]
+        out[:] = 0.0
+        for place in range(indptr[u], indptr[u + 1]):
+            j, c = document[place], cell[place]
+            for i in range(ratio.shape[1]):
+                if ratio[c, i] != 0.0 and best[c, i] < 0:
+                    for m in range(n_topics):
+                        out[m] += ratio[c, i] * theta[j, i, m]
+        for m in range(n_topics):
+            out[m] *= weights[u, m]
+        for place in range(indptr[u], indptr[u + 1]):
+            c = cell[place]
+            for i in range(ratio.shape[1]):
+                if ratio[c, i] != 0.0 and best[c, i] >= 0:
+                    out[best[c, i]] += ratio[c, i]
+
+
+def assign_documents(
+    batch: Batch,
+    words: Words,
+    expected: OwnExpectations,
+    held: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None,
+    buffers: Buffers,
+    pool: Executor | None,
+) -> tuple[np.ndarray, OwnStatistics]:
+    """Local posteriors of every document: (B, K) float64 mu_jk, and statistics.
+
+    Parameters
+    ----------
+    held : (B,) int, clusters of documents that are held there, else -1
+    kept : (cluster, counts) that the documents were left with, as of :class:`Local`, to go on from over all
+        topics; None is from the mean prior
+    buffers : of the statistics' ``topic_words``
+    """
+    n_documents, (n_clusters, n_topics) = batch.n_documents, expected.prior.shape
+    n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
+    shape = (n_documents, n_candidates)
+    visit = Visit(
+        log_weights=batch.contexts.log_likelihood(expected.contexts) + expected.log_group,
+        prior=expected.prior,
+        mean_prior=softmax(expected.log_group) @ expected.prior,
+        held=held.astype(np.int32),
+        cluster=np.full(shape, -1, np.int32) if kept is None else kept[0].copy(),
+        share=np.zeros(shape),
+        counts=np.zeros((*shape, n_topics)) if kept is None else kept[1].copy(),
+        theta=np.zeros((*shape, n_topics)),
+        ratio=np.zeros((len(batch.indices), n_candidates)),
+        best=np.full((len(batch.indices), n_candidates), -1, np.int32),
+        log_evidence=np.empty(n_documents),
+    )
+    cells = Cells(batch.indptr, batch.indices, batch.counts)
+    least = _LEAST_COUNT if kept is None else 0.0
+    in_blocks(
+        pool,
+        lambda first, last: visit_documents(cells, words, expected.omega, least, visit, first, last),
+        n_documents,
+        _DOCUMENT_BLOCK,
+    )
+    topic_words = buffers.empty("topic_words", *words.weights.shape)
+    order = np.argsort(batch.indices, kind="stable")
+    indptr = np.searchsorted(batch.indices[order], np.arange(len(topic_words) + 1))
+    document = np.repeat(np.arange(n_documents), np.diff(batch.indptr))[order]
+    in_blocks(
+        pool,
+        lambda first, last: add_topic_words(indptr, order, document, visit, words.weights, first, last, topic_words),
+        len(topic_words),
+        WORD_BLOCK,
+    )
+    shares = np.zeros((n_documents, n_clusters))
+    document, place = np.nonzero(visit.cluster >= 0)
+    shares[document, visit.cluster[document, place]] = visit.share[document, place]
+    lengths = np.asarray(
+        sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(n_documents, len(topic_words))).sum(axis=1),
+        np.float64,
+    ).ravel()
+    local = Local(visit.cluster, visit.share, visit.counts, lengths)
+    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    return shares, OwnStatistics(
+        n_documents=n_documents,
+        log_evidence=float(visit.log_evidence.sum()),
+        n_k=shares.sum(axis=0),
+        word_mass=np.empty((0, n_clusters)),
+        contexts=contexts,
+        local=local,
+        topic_words=topic_words,
+    )
+
+
+# -- what the engine asks for --------------------------------------------------------------------------------------
+#: omega of the starting state where it is learnt
+START = 10.0
+# truncations where none are set
+_DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
+_DOCUMENTS_WHERE_FEW, _MOST_WHERE_FEW = 4, 20
+_TOKENS_FOR_TOPIC = 1000
+# mini-batches of an epoch at least where their size is not set, as far as each has so many documents
+_LEAST_BATCHES, _LEAST_BATCH = 32, 20
+
+
+class OwnSums(NamedTuple):
+    """Local posteriors of a batch, and E ln psi (U, M) that they were made with."""
+
+    local: Local
+    log_psi: np.ndarray
+
+
+class OwnWords(NamedTuple):
+    """E ln psi of a batch, and the state that it is of."""
+
+    words: Words
+    state: OwnGlobals
+
+
+class OwnPart(DirectPart):
+    """q(tau_k) over topics by tables of documents; epsilon, v and omega by points."""
+
+    state_type: ClassVar[type[DirectGlobals]] = OwnGlobals
+
+    def truncations(self, corpus: Corpus) -> tuple[int, int]:
+        """By rule a cluster for every 25 documents, up to 20 for every four, 2 to 100; eight topics for every cluster.
+
+        Clusters join others as a run goes on and hardly part; documents share topics
+        (docs/notes/svi_document_level.md). Topics of fewer than a thousand tokens each would be fewer in the end, so
+        that there is no more than one beside those of clusters.
+        """
+        few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MOST_WHERE_FEW)
+        by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _LEAST_CLUSTERS), _MOST_CLUSTERS)
+        n_clusters = self.engine.n_clusters or by_rule
+        most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
+        return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
+
+    def usual_batch(self, n_documents: int) -> int:
+        """At most a 32nd of the documents: rates suit so many steps an epoch (docs/notes/svi_document_level.md)."""
+        return min(super().usual_batch(n_documents), max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
+
+    def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
+        n_documents = min(self.batch_size(corpus.n_documents) or corpus.n_documents, corpus.n_documents)
+        return (n_clusters + n_documents * min(CANDIDATES, n_clusters)) * n_topics, f"{n_clusters} clusters"
+
+    def _fixed(self) -> dict[str, Any]:
+        prior = None
+        if self.engine.document_concentration == "learn":
+            shape, rate = self.engine.concentration_priors.get("document", (1.0, 1.0))
+            prior = shape, rate
+        return {**super()._fixed(), "omega_prior": prior}
+
+    def _beginning(self, corpus: Corpus, n_clusters: int, n_topics: int) -> dict[str, Any]:
+        given = self.engine.document_concentration
+        omega = START if given == "learn" else float(given)
+        n_candidates = min(CANDIDATES, n_clusters) if self.engine.batch_size is None else 0
+        return {
+            "document_concentration": omega,
+            "log_remainder": log_remainder(corpus.document_lengths, omega),
+            "local_cluster": np.full((corpus.n_documents, n_candidates), -1, np.int32),
+            "local_counts": np.zeros((corpus.n_documents, n_candidates, n_topics)),
+        }
+
+    def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
+        state = super().begin(start, corpus, contexts)
+        assert isinstance(state, OwnGlobals)
+        # tokens become tables: each document has those expected of its length, at its cluster's topics
+        tables = state.document_concentration * state.log_remainder / corpus.n_documents * state.n_k
+        tokens = state.n_km.sum(axis=1)
+        state.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
+        state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
+        # those that the start did not look at would be free in the first epoch, and clusters would join
+        state.cluster = join_nearest(corpus.content, state.cluster, len(state.n_km))
+        return state
+
+    def word_likelihoods(  # type: ignore[override]
+        self, state: OwnGlobals, expected: OwnExpectations, words: np.ndarray, pool: Executor | None
+    ) -> OwnWords:
+        return OwnWords(topic_scores(state, expected, words, pool), state)
+
+    def assign(  # type: ignore[override]
+        self,
+        batch: Batch,
+        likelihoods: OwnWords,
+        expected: OwnExpectations,
+        pool: Executor | None,
+        assign: Assign = assign_shared,
+    ) -> tuple[np.ndarray, DocumentStatistics]:
+        state = likelihoods.state
+        n_batches = -(-len(state.cluster) // (self.batch_size(len(state.cluster)) or len(state.cluster)))
+        is_held = state.n_updates < n_batches
+        held = state.cluster[batch.rows] if is_held and batch.rows is not None else np.full(batch.n_documents, -1)
+        kept = (state.local_cluster, state.local_counts) if self.engine.batch_size is None else None
+        return assign_documents(batch, likelihoods.words, expected, held, kept, state.buffers, pool)
+
+    def step(  # type: ignore[override]
+        self,
+        state: OwnGlobals,
+        expected: OwnExpectations,
+        likelihoods: OwnWords,
+        batch: Batch,
+        documents: OwnStatistics,
+        concentrations: Concentrations,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+    ) -> BatchSums:
+        self.blend_shared(state, batch, documents, documents.topic_words, concentrations, scale, rate, pool)
+        local = documents.local
+        if self.engine.batch_size is None:
+            state.local_cluster = np.where(local.share < LEAST_SHARE, np.int32(-1), local.cluster)
+            state.local_counts = local.counts
+            raise_all(state, local, pool)
+        else:
+            blend(state.n_km, scale * tables_of(local, expected.prior), rate)
+            state.weights = step_weights(state.objective, state.weights, STEPS_OF_BATCH)
+            state.log_remainder *= 1.0 - rate
+            state.log_remainder += rate * scale * log_remainder(local.lengths, state.document_concentration)
+            if state.omega_prior is not None:
+                state.document_concentration = omega_goal(state, state.n_km)
+        return BatchSums(documents, OwnSums(local, likelihoods.words.scores), batch.words, documents.topic_words)
+
+    def changes(  # type: ignore[override]
+        self,
+        state: OwnGlobals,
+        before: OwnExpectations,
+        after: OwnExpectations,
+        sums: BatchSums,
+        pool: Executor | None,
+    ) -> tuple[float, float]:
+        words_before = float(np.sum(sums.topic_words * sums.own.log_psi))
+        words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
+        local = sums.own.local
+        own = [log_evidence(local, one.prior, one.omega, pool) for one in (before, after)]
+        return words_after - words_before, own[1] - own[0]
+
+
+def omega_goal(state: OwnGlobals, tables: np.ndarray) -> float:
+    """Where the slope of omega's part of the bound vanishes, given expected tables and remainders, within its range."""
+    assert state.omega_prior is not None
+    shape, rate = state.omega_prior
+    goal = (float(tables.sum()) + shape) / (state.log_remainder + rate)
+    return float(np.clip(goal, LEAST_OMEGA, MOST_OMEGA))
+
+
+def raise_all(state: OwnGlobals, local: Local, pool: Executor | None) -> None:
+    """Steps of q(tau), of epsilon and v, and of omega, in turn and in place, given the documents of a full batch.
+
+    Each is cut until it lowers nothing. Expected tables are where a step of q(tau) would end, and one of EM if all
+    counts were whole numbers; below one token that argument does not hold.
+    """
+
+    def value() -> float:
+        omega = state.document_concentration
+        return log_evidence(local, state.document_prior(), omega, pool) - state.own_divergence()
+
+    tables, goal_of_tables = state.n_km, tables_of(local, state.document_prior())
+
+    def move_tables(share: float) -> float:
+        state.n_km = (1.0 - share) * tables + share * goal_of_tables
+        return value()
+
+    move_tables(never_lower(move_tables, value()))
+
+    weights, goal_of_weights = state.weights, step_weights(state.objective, state.weights, STEPS_OF_FULL)
+
+    def move_weights(share: float) -> float:
+        topics = (1.0 - share) * weights.topics + share * goal_of_weights.topics
+        rest = (1.0 - share) * weights.rest + share * goal_of_weights.rest
+        state.weights = Weights(topics, rest, weights.v * (goal_of_weights.v / weights.v) ** share)
+        return value()
+
+    move_weights(never_lower(move_weights, value()))
+    if state.omega_prior is None:
+        return
+    omega = state.document_concentration
+    state.log_remainder = log_remainder(local.lengths, omega)
+    goal = omega_goal(state, tables_of(local, state.document_prior()))
+
+    def move_omega(share: float) -> float:
+        state.document_concentration = omega * (goal / omega) ** share
+        return value()
+
+    move_omega(never_lower(move_omega, value()))

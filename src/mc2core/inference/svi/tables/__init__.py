@@ -1,1 +1,0 @@
-"""SVI-MC2 with tables, as UAI16 prints it."""
