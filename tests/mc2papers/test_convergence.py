@@ -16,7 +16,7 @@ from mc2core.inference import FastEx
 from mc2core.inference.fastex.hashed.sweep import propose_all
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import fit
-from mc2papers.nips2012 import convergence, table1, table2
+from mc2papers.nips2012 import convergence, figure1, table1, table2
 from mc2papers.nips2012 import convergence_figure as picture
 from mc2papers.nips2012 import times as speed
 
@@ -249,6 +249,35 @@ def test_figure_names_every_line_and_its_data():
     text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
     assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
     plt.close(figure)
+
+
+def test_estimates_without_the_bound_have_a_panel_and_claims_of_their_own():
+    """By the bound all documents end in one cluster at any length, five equal lines, which tell nothing of bits."""
+    bound = [curve("FastEx", [6.4, 6.4], 1.0, bits, seed, in_use=1) for bits in (8, 64, 128) for seed in (0, 1)]
+    plain = [
+        curve(convergence.PLAIN, [8.0, last], 1.0, bits, seed, accepted=bits / 200)
+        for bits, last in ((8, 6.8), (32, 6.6), (64, 6.5), (128, 6.5))
+        for seed in (0, 1)
+    ]
+    curves = pd.concat([*bound, *plain, *twice(BASELINE)], ignore_index=True)
+    judged = verdicts(figure1.figure_claims(curves))
+    assert judged["no gain past 64 bits"] == judged["128 bits accept more moves than 8"] == "not computed"
+    name = convergence.PLAIN
+    assert judged[f"{name}: no gain past 64 bits"] == "holds"
+    assert judged[f"{name}: 128 bits accept more moves than 8"] == "holds"
+    figure = picture.draw(curves, "")
+    figure.canvas.draw()
+    assert [len(ax.lines) for ax in figure.axes] == [4, 6, 8]  # 32 bits, but for the bound, which has none here
+    assert figure.axes[2].get_title() == f"{name}, by bits of a signature"
+    plt.close(figure)
+
+
+def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior():
+    sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+    rows = sheet.loc[sheet["method"] == convergence.PLAIN, "settings"]
+    plain = [dict(one.split("=") for one in row.split()) for row in rows]
+    printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "flatness")}
+    assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
 
 
 def test_trace_follows_the_labels_where_there_are_any(tmp_path):

@@ -19,8 +19,11 @@ from mc2papers.report.claims import Claim, difference, judge, mean_of, not_compu
 from mc2papers.report.tables import mean_sd
 
 BASELINE = "baseline"
-#: the paper's method, for which it prints figures, and ours: both have hashed proposals
-FASTEX, BALANCED = HASHED = ("FastEx", "FastEx, balanced (ours)")
+#: methods with hashed proposals: the paper's, for which it prints figures; the same with estimates as they are, since
+#: all documents end in one cluster by its bound; ours
+FASTEX, PLAIN, BALANCED = HASHED = ("FastEx", "FastEx, plain estimates", "FastEx, balanced (ours)")
+#: of these, those whose length of signatures varies
+BY_BITS = (FASTEX, PLAIN)
 NEIGHBOURS = "FastEx, neighbours (ours)"
 EXACT = "exact (collapsed Gibbs)"
 #: methods whose claims are judged
@@ -119,6 +122,11 @@ def compare(curves: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def _prefix(method: str) -> str:
+    """What claims on another method than the paper's begin with."""
+    return f"{method}: " if method != FASTEX else ""
+
+
 def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) -> list[Claim]:
     """Two claims on one method, over seeds.
 
@@ -128,7 +136,7 @@ def judge_method(fits: pd.DataFrame, dataset: str, method: str, times: float) ->
     """
     here = fits[fits["dataset"] == dataset].set_index("seed")
     ours, rival = here[here["method"] == method], here[here["method"] == BASELINE]
-    name = f"{method}: " if method != FASTEX else ""
+    name = _prefix(method)
     quality, speed = (
         f"{name}as good as the baseline in the end",
         (f"{name}of the order of {times:g} times sooner at the baseline's VI"),
@@ -156,7 +164,8 @@ def judge_bits(fits: pd.DataFrame, dataset: str, method: str = FASTEX, enough: i
     """
     here = fits[(fits["dataset"] == dataset) & (fits["method"] == method)]
     last = here.pivot(index="seed", columns="bits", values="vi_bits")
-    text, longer = f"no gain past {enough} bits", [bits for bits in last.columns.to_numpy(int) if bits > enough]
+    text = f"{_prefix(method)}no gain past {enough} bits"
+    longer = [bits for bits in last.columns.to_numpy(int) if bits > enough]
     if enough not in last or not longer:
         return not_computed(dataset, text, f"no fit with {enough} bits and with more")
     numbers = "VI at " + ", ".join(f"{bits} bits {last[bits].mean():.2f}" for bits in last)
@@ -177,7 +186,8 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX) -> li
     """
     here = curves[(curves["dataset"] == dataset) & (curves["method"] == method)]
     few, many = (int(end(here["bits"])) for end in (min, max)) if len(here) else (0, 0)
-    texts = f"{many} bits converge sooner than {few}", f"{many} bits accept more moves than {few}"
+    name = _prefix(method)
+    texts = f"{name}{many} bits converge sooner than {few}", f"{name}{many} bits accept more moves than {few}"
     why = "no fits with fewer and more bits" if few == many else ""
     if not why and (here.groupby(["bits", "seed"])["in_use"].last() == 1).all():
         why = "all documents are in one cluster at the end of every fit"
@@ -200,5 +210,5 @@ def judge_longer(curves: pd.DataFrame, dataset: str, method: str = FASTEX) -> li
 
 
 def usual(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rows (of curves or fits) where the paper's method has :data:`BITS`, and all those of other methods."""
-    return rows[(rows["method"] != FASTEX) | (rows["bits"] == BITS)]
+    """Rows (of curves or fits) where methods of several lengths have :data:`BITS`, and all those of other methods."""
+    return rows[~rows["method"].isin(BY_BITS) | (rows["bits"] == BITS)]

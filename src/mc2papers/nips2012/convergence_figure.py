@@ -1,4 +1,4 @@
-"""NIPS12 figure 1: VI over time, of FastEx against its rivals (left) and of FastEx by length of signature (right)."""
+"""NIPS12 figure 1: VI over time, of FastEx against its rivals, and of FastEx by length of signature."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from mc2papers.nips2012.convergence import BITS, FASTEX, usual
+from mc2papers.nips2012.convergence import BITS, BY_BITS, usual
 from mc2papers.report import style
 
 
 def draw(curves: pd.DataFrame, source: str) -> Figure:
-    """Two panels of the table of :func:`mc2papers.nips2012.convergence.read_curves` of one dataset; a line
-    for each seed.
+    """A panel of all methods, and one for each that has several lengths of signatures; a line for each seed.
 
-    ``source`` is written into the picture (:func:`mc2papers.report.style.mark_source`).
+    ``curves`` is the table of :func:`mc2papers.nips2012.convergence.read_curves` of one dataset; ``source`` is written
+    into the picture (:func:`mc2papers.report.style.mark_source`).
     """
-    figure = style.new_figure(7.4, 3.4)
-    left, right = figure.subplots(1, 2, sharey=True)
-    hashed = curves[curves["method"] == FASTEX]
+    hashed = {method: rows for method in BY_BITS if len(rows := curves[curves["method"] == method])}
+    figure = style.new_figure(3.7 * (1 + len(hashed)), 3.4)
+    left, *others = figure.subplots(1, 1 + len(hashed), sharey=True)
     _draw_lines(left, {str(method): rows for method, rows in usual(curves).groupby("method", sort=False)})
-    _draw_lines(right, {f"{bits} bits": rows for bits, rows in hashed.groupby("bits")})
-    left.set_title(f"methods ({FASTEX}: {BITS} bits)")
-    right.set_title(f"{FASTEX}, by bits of a signature")
+    left.set_title(f"methods ({', '.join(hashed)}: {BITS} bits)" if hashed else "methods")
+    for ax, (method, rows) in zip(others, hashed.items(), strict=True):
+        _draw_lines(ax, {f"{bits} bits": one for bits, one in rows.groupby("bits")})
+        ax.set_title(f"{method}, by bits of a signature")
     seeds = curves["seed"].nunique()
     left.set_ylabel("VI to the labels (bits; 0 is perfect)" + (f", {seeds} seeds" if seeds > 1 else ""))
     left.set_ylim(bottom=0)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.nips2012.convergence import (
+    BY_BITS,
+    FASTEX,
     JUDGED,
     SOONER,
     compare,
@@ -28,7 +30,9 @@ def figure_claims(curves: pd.DataFrame) -> list[Claim]:
     """What NIPS12 says of its figure 1, held against the curves of one dataset."""
     fits, dataset = compare(curves), curves["dataset"].iloc[0]
     judged = [one for method in JUDGED for one in judge_method(usual(fits), dataset, method, SOONER)]
-    return [*judged, judge_bits(fits, dataset), *judge_longer(curves, dataset)]
+    for method in [one for one in BY_BITS if one == FASTEX or (curves["method"] == one).any()]:
+        judged += [judge_bits(fits, dataset, method), *judge_longer(curves, dataset, method)]
+    return judged
 
 
 # -- the contract --------------------------------------------------------------------------------------------------
@@ -64,9 +68,10 @@ def _caption(options: Options) -> str:
         "others the baseline does not leave its random start. Ours: FastEx with the balanced projection (128 bits) "
         "and proposals from the clusters of a document's nearest documents (its first point includes the search for "
         "them; all clusters are scored in sweep 5). Beside them exact scores of every cluster (collapsed Gibbs). "
-        "Right: FastEx as printed by length of signature. Fits run side by "
-        "side, one core each. Paper: NIPS 2012, figure 1: as good as the baseline an order of magnitude sooner, and no "
-        "gain past 64 to 128 bits."
+        "Middle: FastEx as printed by length of signature. Right: the same with the paper's projection and estimates "
+        "as they are, not their bound, and word prior 0.01. Fits run side by side, one core each. Paper: NIPS 2012, "
+        "figure 1: as good as the baseline an order of magnitude sooner, no gain past 64 to 128 bits, and more bits "
+        "converge sooner and accept more."
     )
 
 

@@ -20,10 +20,10 @@ NOTES = (
     "to baseline's VI: seconds until VI is at most 1% above the baseline's last one; speed-up: the baseline's seconds "
     "to it by the method's. Empty where the method does not get there, or where the baseline's last VI is no better "
     "than that after its first sweep.",
-    "FastEx: as printed, with 32 bits and proposals from the upper bound (eq. 15). FastEx, balanced (ours): our "
-    "projection, plain estimates. FastEx, neighbours (ours): clusters of a document's nearest documents are proposed, "
-    "and every cluster is scored in sweep 5; its start includes the search for neighbours. exact (collapsed Gibbs): "
-    "every cluster scored in every sweep.",
+    "FastEx: as printed, with 32 bits and proposals from the upper bound (eq. 15). FastEx, plain estimates: the same "
+    "projection without the bound. FastEx, balanced (ours): our projection, without it too. FastEx, neighbours (ours): "
+    "clusters of a document's nearest documents are proposed, and every cluster is scored in sweep 5; its start "
+    "includes the search for neighbours. exact (collapsed Gibbs): every cluster scored in every sweep.",
     "baseline: the paper's, which draws all parameters. It has the model of FastEx, with word prior a = 1; all "
     "others have a = 0.01. With 0.01 the baseline does not leave its random start, since a "
     "document's rare words hold it in its cluster. On W1000, with one or two articles a cluster, no prior serves: up "
