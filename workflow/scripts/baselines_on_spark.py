@@ -1,26 +1,23 @@
-"""Fit the baselines that Spark runs, all in one session of it."""
+"""Fit the baselines that Spark runs, all in one process of it."""
 
 from mc2core.base.logs import job
-from mc2core.compute import spark
 from mc2core.corpus import Corpus
 from mc2papers.baselines.files import fit_baseline
 
 
 def main(snakemake):
     with job(snakemake.log[0], snakemake.threads):
-        masters = {f"local[{fit['settings']['partitions']}]" for fit in snakemake.params.fits}
         files = zip(snakemake.input.corpora, snakemake.output.fits, snakemake.output.provenance, strict=True)
-        with spark.session({"spark.master": masters.pop()} if len(masters) == 1 else {}):
-            for fit, (corpus, output, provenance) in zip(snakemake.params.fits, files, strict=True):
-                fit_baseline(
-                    Corpus.load(f"{corpus}/train"),
-                    engine=fit["engine"],
-                    settings=fit["settings"],
-                    contexts=[],
-                    seed=0,
-                    output=output,
-                    provenance=provenance,
-                )
+        for fit, (corpus, output, provenance) in zip(snakemake.params.fits, files, strict=True):
+            fit_baseline(
+                Corpus.load(f"{corpus}/train"),
+                engine=fit["engine"],
+                settings=fit["settings"],
+                contexts=[],
+                seed=0,
+                output=output,
+                provenance=provenance,
+            )
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -108,10 +108,8 @@ def stop() -> None:
 def folder() -> Path:
     """The folder of FOLDER; where it is not given, a temporary one of this machine, which other machines do not see."""
     there = context().getConf().get(FOLDER)
-    return Path(there).absolute() if there else _scratch_folder()
-
-
-def _scratch_folder() -> Path:
+    if there:
+        return Path(there).absolute()
     if not _scratch:
         _scratch.append(tempfile.mkdtemp(prefix="mc2core-spark-"))
     return Path(_scratch[0])
