@@ -3,6 +3,7 @@
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -104,6 +105,23 @@ def test_shards_hold_the_documents_in_their_order(tmp_path):
     assert write_shards(corpus, tmp_path, 7).digests == made.digests
     assert (made.folder / "00003" / "corpus.json").stat().st_mtime_ns == stamp  # they are there already
     assert write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
+
+
+def test_shards_hold_nothing_that_engines_do_not_look_at(tmp_path):
+    plain = corpus_of()
+    names, titles = [f"word{i}" for i in range(40)], pd.DataFrame({"title": [f"title {i}" for i in range(120)]})
+    tags = {"tag": list("abcdef")}
+    full = Corpus(plain.content, names, plain.contexts, np.arange(120) % 3, titles, context_names=tags)
+    assert full.digest == plain.digest
+    of_full, of_plain = (write_shards(one, tmp_path / name, 2) for one, name in ((full, "full"), (plain, "plain")))
+    assert files(of_full.folder) == files(of_plain.folder)
+    assert full.vocabulary == names
+    assert full.labels[4] == 1
+    assert full.documents["title"][7] == "title 7"
+
+
+def files(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def damaged(made, how):
