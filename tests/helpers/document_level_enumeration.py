@@ -1,4 +1,4 @@
-"""The exact posterior where documents have proportions of their own, by listing partitions and tables of documents.
+"""The exact posterior of MC2 with a document level, by listing partitions and tables of documents.
 
     p(l | z) = sum_t prod_j G(omega) / G(omega + N_j) prod_m |s(n_jm, t_jm)| omega**t_jm  p(t | z)
 
@@ -15,7 +15,7 @@ import numpy as np
 from helpers.gibbs_enumeration import log_clusters, log_topics, log_words, partitions, stirling
 
 
-def log_own_topics(n_jm: np.ndarray, z: tuple[int, ...], omega: float, v: float, eta: float) -> float:
+def log_document_level_topics(n_jm: np.ndarray, z: tuple[int, ...], omega: float, v: float, eta: float) -> float:
     """ln p(l | z) of the counts (J, M), theta, tau and epsilon summed out."""
     cells = [(j, m) for j, m in zip(*np.nonzero(n_jm), strict=True)]
     terms = []
@@ -31,7 +31,7 @@ def log_own_topics(n_jm: np.ndarray, z: tuple[int, ...], omega: float, v: float,
     return result + sum(math.lgamma(omega) - math.lgamma(omega + n) for n in n_jm.sum(axis=1))
 
 
-def posterior_of_own(
+def document_level_posterior(
     documents: list[list[int]],
     n_words: int,
     concentrations: tuple[float, float, float, float],
@@ -54,7 +54,7 @@ def posterior_of_own(
             np.add.at(n_jm, (document_of, list(topics)), 1)
             key = z, n_jm.tobytes()
             if key not in cached:
-                cached[key] = log_own_topics(n_jm, z, omega, v, eta)
+                cached[key] = log_document_level_topics(n_jm, z, omega, v, eta)
             logs[z, topics] = log_z + log_words(topics, words, n_words, s) + cached[key]
     top = max(logs.values())
     total = sum(math.exp(value - top) for value in logs.values())

@@ -7,8 +7,7 @@ from scipy.special import gammaln, logsumexp
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES
 from mc2core.corpus import Corpus
-from mc2core.inference.gibbs.cells import word_cells
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, word_cells
 
 CONCENTRATIONS = Concentrations(group=1.3, table=4.0, topic=2.5)
 PRIOR = 0.05

@@ -14,7 +14,7 @@ from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import SVI, Gibbs
-from mc2core.inference.gibbs.blocked import measures
+from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.engine import KERNELS
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -106,8 +106,8 @@ def test_predictive_of_a_bag_under_a_large_prior():
 @pytest.mark.parametrize("concentration", [1.0, 1e3, 1e4, 1e10])
 def test_atoms_stay_few_at_any_concentration(concentration):
     # 1 + Poisson(9000) at most: beyond 10,000 with probability 1e-24
-    smallest = measures.smallest_atom(1e-4, concentration)
-    weights, rest = measures.split_rest(1.0, concentration, smallest, np.random.default_rng(0))
+    smallest = blocked.smallest_atom(1e-4, concentration)
+    weights, rest = blocked.split_rest(1.0, concentration, smallest, np.random.default_rng(0))
     assert len(weights) <= 10_000
     assert rest < smallest or concentration == 1e10
     assert weights.sum() + rest == pytest.approx(1.0)

@@ -11,7 +11,7 @@ from mc2core import fit
 from mc2core.compute import variates
 from mc2core.families import NormalGamma
 from mc2core.inference import SVI, Gibbs
-from mc2core.inference.gibbs.blocked import measures
+from mc2core.inference.gibbs import blocked
 
 CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
 TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"
@@ -46,13 +46,13 @@ def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
     corpus = small_corpus(1)
     engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
     state = engine.init(corpus, 0)
-    draw_psi = measures.draw_psi
+    draw_psi = blocked.draw_psi
 
     def spoilt(*arguments):
         draw_psi(*arguments)
         arguments[-2][0, 0] = mass
 
-    monkeypatch.setattr(measures, "draw_psi", spoilt)
+    monkeypatch.setattr(blocked, "draw_psi", spoilt)
     with pytest.raises(ValueError, match=TOPICS):
         engine.step(corpus, state, 0, 1)
 

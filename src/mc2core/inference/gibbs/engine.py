@@ -32,19 +32,22 @@ from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State, context_families
-from mc2core.inference.gibbs.blocked.move import move_blocked
-from mc2core.inference.gibbs.cells import WordCells, word_cells
-from mc2core.inference.gibbs.document_level.documents import OwnDocuments
-from mc2core.inference.gibbs.document_level.start import SETTLING, SORTING, log_clustering, scatter
-from mc2core.inference.gibbs.documents import sweep_clusters
+from mc2core.inference.gibbs.blocked import move_blocked
+from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
+from mc2core.inference.gibbs.document_level.state import SETTLING, SORTING, OwnDocuments, log_clustering, scatter
 from mc2core.inference.gibbs.joint import log_joint
 from mc2core.inference.gibbs.limits import check_token_contexts, refuse_too_much
-from mc2core.inference.gibbs.start import document_start, start_assignments
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import (
+    Assignments,
+    Concentrations,
+    WordCells,
+    document_start,
+    start_assignments,
+    word_cells,
+    words_of_topics,
+)
 from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
-from mc2core.inference.gibbs.tokens import sweep_topics
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
-from mc2core.inference.gibbs.words import words_of_topics
 from mc2core.models.hyperparameters import ROLES, WORDS, concentration_priors_of, learnt_roles, omega_of
 from mc2core.posterior import Sample, SparseRows
 

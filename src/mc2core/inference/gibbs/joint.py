@@ -6,11 +6,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.cells import WordCells
-from mc2core.inference.gibbs.document_level.documents import OwnDocuments
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.document_level.state import OwnDocuments
+from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, log_words
 from mc2core.inference.gibbs.token_contexts import TokenTimes
-from mc2core.inference.gibbs.words import log_words
 
 
 def log_joint(
@@ -20,7 +18,7 @@ def log_joint(
     concentrations: Concentrations,
     topic_prior: float,
     n_words: int,
-    own: OwnDocuments | None,
+    level: OwnDocuments | None,
     times: TokenTimes | None,
     *,
     clusters_are_fixed: bool,
@@ -33,8 +31,8 @@ def log_joint(
         result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
         result += gammaln(alpha) - gammaln(alpha + n_documents)
     n_km = assignments.n_km
-    if own is not None:
-        result += own.log_joint(assignments)
+    if level is not None:
+        result += level.log_joint(assignments)
     else:
         prior = v * assignments.topic_weights
         clusters, topics = np.nonzero(n_km)

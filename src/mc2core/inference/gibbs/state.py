@@ -1,15 +1,90 @@
-"""What a Gibbs chain carries from move to move: assignments, instantiated weights, concentrations, counts."""
+"""What a Gibbs chain carries from move to move: the corpus word by word, assignments, concentrations; its start."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
 from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log_gamma
+from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.seeding import cluster_documents
 
 
+# -- the corpus word by word ----------------------------------------------------------------------------------
+class WordCells(NamedTuple):
+    """The corpus seen word by word: cell = one (document, word) pair with a positive count.
+
+    Cells of word w are ``start[w]:start[w + 1]``, in ascending order of documents.
+    """
+
+    start: np.ndarray  # (V + 1,) int64
+    document: np.ndarray  # (cells,) int32
+    token: np.ndarray  # (cells,) int64: its first token in CSR order
+    counts: np.ndarray  # (cells,) int32: its tokens, which follow each other
+    largest: int  # tokens of the most frequent word
+    widest: int  # documents of the most widespread word
+
+
+@kernel
+def _transpose(indptr, indices, counts, start, document, token, count):
+    n_tokens = 0
+    for j in range(indptr.size - 1):
+        for cell in range(indptr[j], indptr[j + 1]):
+            place = start[indices[cell]]
+            start[indices[cell]] += 1
+            document[place] = j
+            token[place] = n_tokens
+            count[place] = counts[cell]
+            n_tokens += counts[cell]
+
+
+def word_cells(indptr: np.ndarray, indices: np.ndarray, counts: np.ndarray, n_words: int) -> WordCells:
+    """Transpose a canonical CSR matrix of counts (J, V) into cells grouped by word."""
+    documents_of = np.bincount(indices, minlength=n_words)
+    tokens_of = np.bincount(indices, weights=counts, minlength=n_words)
+    start = np.concatenate([[0], np.cumsum(documents_of, dtype=np.int64)])
+    cells = len(indices)
+    document, count = np.empty(cells, np.int32), np.empty(cells, np.int32)
+    token = np.empty(cells, np.int64)
+    _transpose(indptr, indices, counts, start[:-1].copy(), document, token, count)
+    largest, widest = int(tokens_of.max(initial=0)), int(documents_of.max(initial=0))
+    return WordCells(start, document, token, count, largest, widest)
+
+
+@kernel
+def order_by_cluster(document, cluster, work_count, work_order):
+    """Stable counting sort of a word's cells by their documents' clusters, at least 0: ``work_order`` gets the order.
+
+    ``work_count`` (largest cluster + 2,) int64 zeros, left as zeros.
+    """
+    cells = document.size
+    in_order = True
+    highest = 0
+    for c in range(cells):
+        k = cluster[document[c]]
+        if c > 0 and k < cluster[document[c - 1]]:
+            in_order = False
+        highest = max(highest, k)
+        work_order[c] = c
+    if in_order:
+        return
+    for c in range(cells):
+        work_count[cluster[document[c]] + 1] += 1
+    for k in range(1, highest + 1):
+        work_count[k] += work_count[k - 1]
+    for c in range(cells):
+        k = cluster[document[c]]
+        work_order[work_count[k]] = c
+        work_count[k] += 1
+    for k in range(highest + 2):
+        work_count[k] = 0
+
+
+# -- the state ------------------------------------------------------------------------------------------------
 @dataclass
 class Concentrations:
     """alpha, v and eta of ICML14, in this order (all > 0)."""
@@ -89,7 +164,7 @@ class Assignments:
 
     @property
     def n_topics(self) -> int:
-        """M, topics that carry a weight of their own (after :meth:`compact`: those in use)."""
+        """M, topics that carry a weight (after :meth:`compact`: those in use)."""
         return len(self.topic_weights)
 
     def document_of(self, token: int) -> int:
@@ -126,3 +201,61 @@ class Assignments:
             self.topic_weights = self.topic_weights[topics]
             self.n_km = np.ascontiguousarray(self.n_km[:, topics])
         return clusters
+
+
+# -- the starting state ---------------------------------------------------------------------------------------
+def document_start(corpus: Corpus) -> np.ndarray:
+    """(J + 1,) int64: where each document's tokens begin."""
+    return np.concatenate([[0], np.cumsum(corpus.document_lengths, dtype=np.int64)])
+
+
+def start_assignments(
+    corpus: Corpus, contexts: StackedContexts, n_clusters: int | None, n_topics: int, rng: np.random.Generator
+) -> Assignments:
+    """Clusters by :func:`cluster_documents` (None: one for each document); topics at random."""
+    if n_clusters is None:
+        cluster = np.arange(corpus.n_documents, dtype=np.int32)
+    else:
+        cluster = cluster_documents(corpus, contexts, n_clusters, rng).astype(np.int32)
+    topic = rng.integers(0, n_topics, corpus.n_tokens, dtype=np.int32)
+    weights = np.full(n_topics, 1.0 / (n_topics + 1))
+    assignments = Assignments(cluster, topic, document_start(corpus), weights, 1.0 / (n_topics + 1))
+    assignments.count()
+    assignments.compact()
+    return assignments
+
+
+# -- words in topics ------------------------------------------------------------------------------------------
+@kernel(error_model="numpy")
+def count_words(cells, topic, table):
+    """Add the tokens of every topic and word to ``table`` (M, V)."""
+    start, token, count = cells.start, cells.token, cells.counts
+    for w in range(start.size - 1):
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                table[topic[i], w] += 1
+
+
+def words_of_topics(cells: WordCells, topic: np.ndarray, n_topics: int) -> np.ndarray:
+    """(M, V) int32 tokens of each word in each topic."""
+    table = np.zeros((n_topics, len(cells.start) - 1), np.int32)
+    count_words(cells, topic, table)
+    return table
+
+
+@kernel(error_model="numpy")
+def log_words(cells, topic, n_topics, s):
+    """Sum over topics and words of ln G(n_mw + s) - ln G(s)."""
+    start, token, count = cells.start, cells.token, cells.counts
+    n_w = np.zeros(n_topics, np.int64)
+    result = 0.0
+    at_zero = log_gamma(s)
+    for w in range(start.size - 1):
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                n_w[topic[i]] += 1
+        for m in range(n_topics):
+            if n_w[m] > 0:
+                result += log_gamma(n_w[m] + s) - at_zero
+                n_w[m] = 0
+    return result

@@ -5,10 +5,10 @@
 
 f_m is the predictive of topic m's Normal-Gamma, Student's t; a missing x_j has the factor 1.
 
-**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.tokens` goes word by word: all
-tokens of a document have one x_j, so that while it is visited f_m depends only on how many of its tokens topic m has.
-Factors of all topics are computed once for the document, and of a topic whose tokens move for 16 counts at a time. The
-price is a table of the words' counts, (V, M).
+**Order.** Tokens are visited document by document, where :mod:`mc2core.inference.gibbs.collapsed` goes word by word:
+all tokens of a document have one x_j, so that while it is visited f_m depends only on how many of its tokens topic m
+has. Factors of all topics are computed once for the document, and of a topic whose tokens move for 16 counts at a
+time. The price is a table of the words' counts, (V, M).
 
 **Range.** Factors are taken relative to the largest one, and those with which no token of the document could have a
 share of 1e-9 of its weights are 0: subnormal products would cost a hundred cycles each. Where moves have carried the
@@ -32,8 +32,8 @@ from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.families.kernels import LAST_DIGIT
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.collapsed import find_block, find_topic, grown, open_topic, weigh
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
-from mc2core.inference.gibbs.tokens import find_block, find_topic, grown, open_topic, weigh
 
 _DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
@@ -63,7 +63,7 @@ class TimedTopics(NamedTuple):
     sums: np.ndarray  # (4, columns) float64: T(x), summed over the topic's tokens, not those of the document at hand
 
 
-class Constants(NamedTuple):
+class TimedConstants(NamedTuple):
     """What a sweep does not change."""
 
     v: float  # table concentration
@@ -72,7 +72,7 @@ class Constants(NamedTuple):
     time_prior: np.ndarray  # (4,) float64: natural parameters
 
 
-class Weights(NamedTuple):
+class TimedWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
     s: np.ndarray  # (columns,) float32: prior of a topic's words
@@ -334,13 +334,13 @@ def _count_words(documents, topic, n_wm):
             n_wm[word[cell], topic[i]] += 1
 
 
-def _weights(topics: TimedTopics, s: float, v: float) -> Weights:
+def _weights(topics: TimedTopics, s: float, v: float) -> TimedWeights:
     columns = len(topics.n_m)
     prior = (v * topics.eps).astype(np.float32)
     scale, h, p = np.zeros((3, columns), np.float32)
     steps, first = np.zeros((columns, _STEPS), np.float32), np.zeros(columns, np.int64)
     s_of, block = np.full(columns, s, np.float32), np.zeros(columns // LANES)
-    return Weights(s_of, prior, scale, steps, first, h, p, block, np.zeros(columns), np.zeros(2))
+    return TimedWeights(s_of, prior, scale, steps, first, h, p, block, np.zeros(columns), np.zeros(2))
 
 
 def sweep_timed_topics(
@@ -367,7 +367,7 @@ def sweep_timed_topics(
     sums = grown(times.sums(assignments), capacity)
     topics = TimedTopics(n_km, n_wm, n_km.sum(axis=0, dtype=np.int64), eps, rest, sums)
     v = float(concentrations.table)
-    constants = Constants(v, float(concentrations.topic), topic_prior * corpus.n_words, times.family.prior(4))
+    constants = TimedConstants(v, float(concentrations.topic), topic_prior * corpus.n_words, times.family.prior(4))
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
     stopped = _FULL

@@ -22,13 +22,10 @@ from helpers.gibbs_twin import (
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.blocked import documents as blocked_documents
-from mc2core.inference.gibbs.blocked import measures
-from mc2core.inference.gibbs.blocked import tokens as blocked_tokens
-from mc2core.inference.gibbs.documents import sweep_clusters
+from mc2core.inference.gibbs import blocked
+from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Assignments, Concentrations
-from mc2core.inference.gibbs.tokens import sweep_topics
 
 
 # -- tokens --------------------------------------------------------------------------------------------------------
@@ -112,7 +109,7 @@ def cut(column, label):
     small = np.flatnonzero(column < 0)
     place = np.zeros(len(column), np.int32)
     place[small] = np.arange(len(small))
-    return measures.CutTopics(np.zeros(len(column)), 0.0, np.array(label, np.int32), column, small, place)
+    return blocked.CutTopics(np.zeros(len(column)), 0.0, np.array(label, np.int32), column, small, place)
 
 
 def test_blocked_kernels_equal_their_plain_twins():
@@ -129,26 +126,26 @@ def test_blocked_kernels_equal_their_plain_twins():
     is_big = np.array([0, -1, 2], np.int32)
     log_prior, log_context = np.log(rng.dirichlet(np.ones(4))), rng.normal(size=(corpus.n_documents, 4))
     log_mass = np.empty((corpus.n_words, 4), np.float32)
-    blocked_documents.centred_log(psi @ tau.T, log_mass)
+    blocked.centred_log(psi @ tau.T, log_mass)
     mass = np.log(psi.astype(float) @ tau.T.astype(float))
     np.testing.assert_allclose(log_mass, mass - mass.max(axis=1, keepdims=True), atol=2e-6)
 
     key = streams.key(0, "test")
     expected = plain_cluster_draw(assignments, corpus, key, topics, log_prior, log_context, log_small, mass, is_big)
     counts = content.indptr, content.indices, content.data
-    documents = blocked_documents.Documents(*counts, assignments.document_start, assignments.topic)
-    factors = blocked_documents.LogFactors(log_prior, log_small, log_mass)
+    documents = blocked.BlockedDocuments(*counts, assignments.document_start, assignments.topic)
+    factors = blocked.LogFactors(log_prior, log_small, log_mass)
     cluster = assignments.cluster.copy()
     for first, last in ((0, 5), (5, corpus.n_documents)):
         context = log_context[first:last]
-        blocked_documents.draw_clusters(key, first, last, documents, topics, factors, context, is_big, cluster)
+        blocked.draw_clusters(key, first, last, documents, topics, factors, context, is_big, cluster)
     np.testing.assert_array_equal(cluster, expected)
 
     row_of = np.where(is_big[assignments.cluster] >= 0, cluster + 1, 0).astype(np.int32)
     expected = plain_topic_draw(assignments, corpus, key, topics, row_of, tau, psi)
     topic = assignments.topic.copy()
     for first, last in ((0, 4), (4, corpus.n_words)):
-        blocked_tokens.draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic)
+        blocked.draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic)
     np.testing.assert_array_equal(topic, expected)
 
 
@@ -165,7 +162,7 @@ def test_psi_has_the_moments_of_its_dirichlet():
     for i in range(len(draws)):
         psi, sums = np.zeros((corpus.n_words, 16), np.float32), np.zeros(16)
         key = streams.key(i, "test")
-        measures.draw_psi(key, 0, corpus.n_words, cells, topics, assignments.topic, PRIOR, psi, sums)
+        blocked.draw_psi(key, 0, corpus.n_words, cells, topics, assignments.topic, PRIOR, psi, sums)
         np.testing.assert_allclose(sums[:3], psi[:, :3].sum(axis=0, dtype=float), rtol=1e-6)
         draws[i] = psi[:, :3]
     assert np.abs((draws.mean(axis=0) - counts) / np.sqrt(counts / len(draws))).max() < 6

@@ -15,8 +15,8 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.gibbs_chains import corpus_of, events
 from helpers.gibbs_enumeration import canonical, log_tables, posterior
-from inference.gibbs.test_exact import corpus_of, events
 
 from mc2core.inference.gibbs.engine import Gibbs
 

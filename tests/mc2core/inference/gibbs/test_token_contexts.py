@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 import pytest
+from helpers import gibbs_transitions as transitions
+from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed
 from helpers.gibbs_enumeration import log_words, posterior
 from helpers.gibbs_twin import (
     CONCENTRATIONS,
@@ -18,15 +20,13 @@ from helpers.gibbs_twin import (
     small_corpus,
     tokens_of,
 )
-from inference.gibbs import test_transitions as transitions
-from inference.gibbs.test_exact import DOCUMENTS, assert_chain_follows, corpus_of, fixed
 from scipy.special import gammaln
 
 from mc2core import Corpus, fit
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference import Gibbs
-from mc2core.inference.gibbs import token_contexts, tokens
+from mc2core.inference.gibbs import collapsed, token_contexts
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
 from mc2core.inference.registry import make_engine
@@ -138,13 +138,13 @@ def test_sweep_leaves_its_posterior_invariant(years, v, s, precision, tolerances
     kernels = ["_sweep"]
     if precision == "float64":
         kernels += ["_scale_all", "_compute_steps", "_move_document", "_weigh_word", "_weigh_topic", "log_student"]
-        for module in (tokens, token_contexts):
+        for module in (collapsed, token_contexts):
             monkeypatch.setattr(module, "np", transitions.InFloat64())
             monkeypatch.setattr(module, "weigh_counts", plain_weigh_counts)
-        monkeypatch.setattr(token_contexts, "weigh", tokens.weigh.py_func)
-    monkeypatch.setattr(tokens, "find_lane", transitions.take_lane)
+        monkeypatch.setattr(token_contexts, "weigh", collapsed.weigh.py_func)
+    monkeypatch.setattr(collapsed, "find_lane", transitions.take_lane)
     for name in ("find_block", "find_topic"):
-        monkeypatch.setattr(token_contexts, name, getattr(tokens, name).py_func)
+        monkeypatch.setattr(token_contexts, name, getattr(collapsed, name).py_func)
     anew, scale_all = [], token_contexts._scale_all
     states = list(itertools.product(range(3), repeat=4))
     log_pi = np.array(

@@ -1,1 +1,1 @@
-"""Documents with topic proportions of their own, theta_j ~ DP(omega, tau_k): a level below MC2's clusters."""
+"""The document level, a DP at each document below MC2's clusters: theta_j ~ DP(omega, tau_k)."""

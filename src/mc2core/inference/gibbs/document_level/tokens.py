@@ -1,11 +1,11 @@
-"""Sweep over tokens whose documents have proportions of their own (docs/model.md, section 2), theta summed out.
+"""Sweep over tokens at the document level (docs/model.md, section 2), theta summed out.
 
     P(l_ji = m)         prop. to (n_jm + omega tau_km) (n_mw + s) / (n_m + V s)     (counts without the token)
     P(l_ji = new topic) prop. to omega tau_k,new / V,    k = z_j
 
 tau is given, so documents of a cluster share nothing that moves. Tokens are visited document by document: the scale
 (n_jm + omega tau_km) / (n_m + V s) of all topics is kept while a document is visited, and the weights of a word are its
-row of the table of counts (V, M) times that scale, as :mod:`mc2core.inference.gibbs.tokens` draws from them.
+row of the table of counts (V, M) times that scale, as :mod:`mc2core.inference.gibbs.collapsed` draws from them.
 
 **New topics.** A new topic is an atom of tau_k's rest, picked with the weight it has there: in the token's cluster it
 breaks Beta(v eps_m + 1, v eps_new) off the rest, the 1 being this pick, and Beta(v eps_m, v eps_new) in every other,
@@ -25,17 +25,17 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import LANES, prefetch
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.collapsed import find_block, find_topic, grown, weigh
+from mc2core.inference.gibbs.document_level.sweep import LEAST
 from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
-from mc2core.inference.gibbs.tokens import find_block, find_topic, grown, weigh
 
 _DOCUMENT, _TOKEN, _TOPICS = 0, 1, 2
 _DONE, _FULL, _FAILED = 0, 1, 2
 _F32_ONE = np.float32(1.0)
-_LEAST_SHAPE = 1e-300
 _LINE = 16  # float32 in a cache line
 
 
-class Documents(NamedTuple):
+class DocumentCells(NamedTuple):
     """The corpus document by document: cells are its (document, word) pairs, tokens of a cell follow each other."""
 
     indptr: np.ndarray  # (J + 1,) first cell of each document
@@ -45,7 +45,7 @@ class Documents(NamedTuple):
     cluster: np.ndarray  # (J,) int32
 
 
-class Topics(NamedTuple):
+class DocumentLevelTopics(NamedTuple):
     """Counts and weights of the topics, a column for each; columns from the number of topics on are spare."""
 
     n_wm: np.ndarray  # (V, columns) int32
@@ -56,17 +56,17 @@ class Topics(NamedTuple):
     tau_rest: np.ndarray  # (K,) float64
 
 
-class Constants(NamedTuple):
-    """What a sweep does not change."""
+class TopicConstants(NamedTuple):
+    """What a sweep over tokens, or moves of topics, do not change."""
 
     omega: float  # document concentration
     v: float  # table concentration
     eta: float  # topic concentration
-    s: np.float32  # prior of a topic's words ...
-    vs: np.float32  # ... and its sum over all words
+    s: float | np.float32  # prior of a topic's words (float32 in a sweep) ...
+    vs: float | np.float32  # ... and its sum over all words
 
 
-class Weights(NamedTuple):
+class DocumentWeights(NamedTuple):
     """What the weights of topics are made of, for the document and word at hand; a column for each topic."""
 
     s: np.ndarray  # (columns,) float32: prior of a topic's words
@@ -78,12 +78,12 @@ class Weights(NamedTuple):
     block: np.ndarray  # (columns / 16,) float64: sums of 16 weights
 
 
-def _weights(topics: Topics, constants: Constants) -> Weights:
+def _weights(topics: DocumentLevelTopics, constants: TopicConstants) -> DocumentWeights:
     columns = len(topics.n_m)
     inverse = (1.0 / (topics.n_m + np.float64(constants.vs))).astype(np.float32)
     prior, scale, p = np.zeros((3, columns), np.float32)
     s = np.full(columns, constants.s, np.float32)
-    return Weights(s, inverse, prior, np.zeros(columns, np.int32), scale, p, np.zeros(columns // LANES))
+    return DocumentWeights(s, inverse, prior, np.zeros(columns, np.int32), scale, p, np.zeros(columns // LANES))
 
 
 @kernel
@@ -100,8 +100,8 @@ def count_words(documents, topic, n_wm):
 @kernel(error_model="numpy")
 def _break_off(stream, shape, rest_shape):
     """ln of a Beta(shape, rest_shape) variate and of 1 less it."""
-    log_x = log_gamma_variate(stream, max(shape, _LEAST_SHAPE))
-    log_y = log_gamma_variate(stream, max(rest_shape, _LEAST_SHAPE))
+    log_x = log_gamma_variate(stream, max(shape, LEAST))
+    log_y = log_gamma_variate(stream, max(rest_shape, LEAST))
     larger = max(log_x, log_y)
     log_sum = larger + math.log(math.exp(log_x - larger) + math.exp(log_y - larger))
     return log_x - log_sum, log_y - log_sum
@@ -234,7 +234,7 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
     return _DONE
 
 
-def sweep_own_topics(
+def sweep_document_topics(
     assignments: Assignments,
     corpus: Corpus,
     tau: np.ndarray,
@@ -260,18 +260,18 @@ def sweep_own_topics(
     """
     content, n_topics = corpus.content, assignments.n_topics
     columns = LANES * (n_topics // LANES + 1)
-    documents = Documents(
+    documents = DocumentCells(
         content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
     )
     n_wm = np.zeros((corpus.n_words, columns), np.int32)
     count_words(documents, assignments.topic, n_wm)
     n_m = n_wm.sum(axis=0, dtype=np.int64)
-    topics = Topics(
+    topics = DocumentLevelTopics(
         n_wm, n_m, grown(assignments.topic_weights, columns), np.array([assignments.rest]),
         grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
     )  # fmt: skip
     s, vs = np.float32(topic_prior), np.float32(topic_prior * corpus.n_words)
-    constants = Constants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
+    constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), s, vs)
     position = np.array([0, 0, n_topics], np.int64)
     stream = np.zeros(2, np.uint64)
     stopped = _FULL
@@ -280,9 +280,9 @@ def sweep_own_topics(
         stopped = _sweep(key, stream, position, documents, assignments.topic, topics, constants, weights)
         if stopped == _FULL:
             columns += LANES
-            n_wm, n_m, eps, rest, own, own_rest = topics
-            n_wm, n_m, eps, own = (grown(array, columns) for array in (n_wm, n_m, eps, own))
-            topics = Topics(n_wm, n_m, eps, rest, own, own_rest)
+            n_wm, n_m, eps, rest, tau, tau_rest = topics
+            n_wm, n_m, eps, tau = (grown(array, columns) for array in (n_wm, n_m, eps, tau))
+            topics = DocumentLevelTopics(n_wm, n_m, eps, rest, tau, tau_rest)
     if stopped == _FAILED:
         raise no_topic(assignments.document_of(int(position[_TOKEN])), concentrations, topic_prior)
     n_topics = int(position[_TOPICS])

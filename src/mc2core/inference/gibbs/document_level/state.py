@@ -1,31 +1,49 @@
-"""What a chain carries where documents have proportions of their own, and the moves of an iteration."""
+"""What a chain carries at the document level, the moves of an iteration, and the clusters of the starting state.
+
+**Start.** Topics settle while all documents are in one cluster; then, with topics held, clusters are found from that
+one and from some at random, and the likelier of both are where the chain begins. From one alone, hundreds of topics
+leave one or two clusters, since no single split of them pays; from many, those of short documents stay in pieces.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammaln
 
 from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level.concentration import draw_omega, log_documents
-from mc2core.inference.gibbs.document_level.counts import count_topics
-from mc2core.inference.gibbs.document_level.members import sweep_members
-from mc2core.inference.gibbs.document_level.split_merge import split_and_merge
-from mc2core.inference.gibbs.document_level.tables import draw_document_tables, draw_proportions
-from mc2core.inference.gibbs.document_level.tokens import sweep_own_topics
+from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
+from mc2core.inference.gibbs.document_level.cluster_moves import (
+    ClusterConstants,
+    SplitWork,
+    evaluate,
+    split_and_merge_clusters,
+)
+from mc2core.inference.gibbs.document_level.sweep import (
+    LEAST,
+    count_topics,
+    draw_document_tables,
+    draw_omega,
+    draw_proportions,
+    log_documents,
+    sweep_members,
+)
+from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
-from mc2core.inference.gibbs.documents import sweep_clusters
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 
 #: omega of the starting state where it is learnt
-START = 10.0
+START_OMEGA = 10.0
 #: proposals to split or merge topics, an iteration
 TOPIC_PROPOSALS = 100
 _DESCRIBED = {
@@ -62,7 +80,7 @@ class OwnDocuments:
     @classmethod
     def start(cls, assignments: Assignments, document_concentration: float | str) -> OwnDocuments:
         """Every cluster at epsilon: the first call of :meth:`move_all_but_tokens` draws from it."""
-        omega = START if document_concentration == "learn" else float(document_concentration)
+        omega = START_OMEGA if document_concentration == "learn" else float(document_concentration)
         epsilon = np.append(assignments.topic_weights, assignments.rest)
         return cls(np.tile(epsilon, (assignments.n_clusters, 1)), np.zeros_like(assignments.n_km), omega)
 
@@ -98,7 +116,7 @@ class OwnDocuments:
     ) -> None:
         """One sweep over all tokens, then splits and merges of topics, in place."""
         key, topic_key = streams.key(seed, "topics", iteration), streams.key(seed, "topic_moves", iteration)
-        self.proportions = sweep_own_topics(
+        self.proportions = sweep_document_topics(
             assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
         )
         self.proportions, _ = split_and_merge_topics(
@@ -139,7 +157,7 @@ class OwnDocuments:
         if documents_move:
             key = streams.key(seed, "split_merge", iteration)
             n_proposals = cluster_proposals(len(assignments.cluster))
-            self.proportions, _ = split_and_merge(
+            self.proportions, _ = split_and_merge_clusters(
                 assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals
             )
         prior = self.omega * self.proportions[:, :-1]
@@ -158,3 +176,66 @@ class OwnDocuments:
         """ln p(l | z, tau, omega), theta summed out."""
         lengths, counts = np.diff(assignments.document_start), count_topics(assignments)
         return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega)
+
+
+# -- the starting state ---------------------------------------------------------------------------------------
+#: sweeps in which documents stay in one cluster ...
+SETTLING = 20
+#: ... and those after them, in which tokens stay with their topics
+SORTING = 40
+
+
+def scatter(
+    assignments: Assignments, level: OwnDocuments, n_clusters: int, rng: np.random.Generator
+) -> tuple[Assignments, OwnDocuments]:
+    """Every document in one of these many clusters at random, all with the proportions of one; topics are shared."""
+    _, cluster = np.unique(rng.integers(n_clusters, size=len(assignments.cluster)), return_inverse=True)
+    scattered = replace(assignments, cluster=cluster.astype(np.int32), topic_weights=assignments.topic_weights.copy())
+    scattered.count()
+    proportions = np.tile(level.proportions[:1], (scattered.n_clusters, 1))
+    return scattered, OwnDocuments(proportions, scattered.n_km.copy(), level.omega)
+
+
+@kernel(error_model="numpy")
+def _evaluate_all(cluster, n_clusters, counts, constants, contexts, work):
+    result = 0.0
+    for k in range(n_clusters):
+        n = 0
+        for j in range(cluster.size):
+            if cluster[j] == k:
+                work.members[n], work.side[n] = j, 0
+                n += 1
+        result += evaluate(work.members, n, work.side, 0, counts, constants, contexts, work, 0)[1]
+    return result
+
+
+def log_clustering(
+    assignments: Assignments,
+    level: OwnDocuments,
+    concentrations: Concentrations,
+    priors: Mapping[str, GammaPrior | None],
+    contexts: StackedContexts,
+) -> float:
+    """ln p(z, x, epsilon, concentrations, l), theta and tau summed out, up to what l alone decides.
+
+    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.document_level.cluster_moves`, within a few nats
+    a cluster. ``priors`` are those of "group", "table", "topic" and "document", None where that one is not learnt.
+    """
+    counts, omega = count_topics(assignments), level.omega
+    n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
+    alpha, v, eta = concentrations.group, concentrations.table, concentrations.topic
+    topics = v * np.append(assignments.topic_weights, assignments.rest)
+    constants, stacked = ClusterConstants(alpha, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
+    g, shape, tau, base = np.empty((4, 3, len(topics)))
+    work = SplitWork(
+        np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, tau, base, np.empty(len(topics)),
+        np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(1),
+    )  # fmt: skip
+    result = _evaluate_all(assignments.cluster, assignments.n_clusters, counts, constants, stacked, work)
+    result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
+    result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
+    result += (eta - 1.0) * math.log(max(assignments.rest, LEAST))
+    for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
+        if (prior := priors[role]) is not None:
+            result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
+    return float(result)

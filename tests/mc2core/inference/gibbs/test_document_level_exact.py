@@ -1,12 +1,12 @@
-"""Documents with proportions of their own: the chain against the enumerated posterior of tiny corpora.
+"""MC2 with a document level: the chain against the enumerated posterior of tiny corpora.
 
 As in test_exact.py: at most 80 events a test, 6 standard errors, a false alarm with probability near 2e-5; fixed seeds.
 """
 
 import numpy as np
 import pytest
-from helpers.document_level_enumeration import log_own_topics, posterior_of_own
-from inference.gibbs.test_exact import (
+from helpers.document_level_enumeration import document_level_posterior, log_document_level_topics
+from helpers.gibbs_chains import (
     DOCUMENTS,
     FAMILIES,
     assert_chain_follows,
@@ -22,10 +22,10 @@ from mc2core.families import NormalGamma
 SWEEPS = 2500
 
 
-def own_exact_of(engine, documents, n_words, corpus):
+def document_level_exact_of(engine, documents, n_words, corpus):
     names = "group", "table", "topic", "document"
     concentrations = tuple(getattr(engine, f"{name}_concentration") for name in names)
-    return posterior_of_own(
+    return document_level_posterior(
         documents, n_words, concentrations, engine.topic_prior, log_context_of(engine, corpus),
         engine.one_cluster_per_document,
     )  # fmt: skip
@@ -39,7 +39,7 @@ def test_the_enumeration_sums_to_one_over_partitions():
     for topics in partitions(5):
         n_jm = np.zeros((3, max(topics) + 1), int)
         np.add.at(n_jm, ([0, 0, 1, 1, 2], list(topics)), 1)
-        total += np.exp(log_own_topics(n_jm, (0, 0, 1), 0.7, 1.5, 0.9))
+        total += np.exp(log_document_level_topics(n_jm, (0, 0, 1), 0.7, 1.5, 0.9))
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
@@ -49,7 +49,7 @@ def test_posterior_with_contexts(family, omega):
     contexts, families = FAMILIES[family]
     corpus = corpus_of(DOCUMENTS, 3, contexts)
     engine = fixed(document_concentration=omega, contexts=families)
-    assert_chain_follows(engine, corpus, own_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
+    assert_chain_follows(engine, corpus, document_level_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
 
 
 def test_posterior_with_many_topics_and_clusters():
@@ -60,7 +60,7 @@ def test_posterior_with_many_topics_and_clusters():
         document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
         topic_prior=0.02,
     )  # fmt: skip
-    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
+    assert_chain_follows(engine, corpus, document_level_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
 
 
 def test_posterior_with_small_concentrations():
@@ -74,13 +74,13 @@ def test_posterior_with_small_concentrations():
         topic_prior=0.05,
         kernel="collapsed",
     )
-    assert_chain_follows(engine, corpus, own_exact_of(engine, documents, 2, corpus), SWEEPS)
+    assert_chain_follows(engine, corpus, document_level_exact_of(engine, documents, 2, corpus), SWEEPS)
 
 
 def test_posterior_of_the_hdp_of_three_levels():
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed(document_concentration=0.8, one_cluster_per_document=True)
-    assert_chain_follows(engine, corpus, own_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
+    assert_chain_follows(engine, corpus, document_level_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
 
 
 def test_posterior_without_content_is_that_of_a_mixture():

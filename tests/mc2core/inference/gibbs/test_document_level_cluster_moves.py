@@ -1,4 +1,4 @@
-"""Moves of clusters and of omega where documents have proportions of their own, each by itself.
+"""Moves of clusters and of omega at the document level, each by itself.
 
 Exact transition matrices where weights are listed; else frequencies against exact probabilities in 50 batches, 6
 standard errors, at most 20 events a test: a false alarm with probability near 5e-6 (Student's t with 49 degrees of
@@ -13,52 +13,30 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.gibbs_enumeration import canonical, log_clusters, partitions, stirling
+from helpers.document_level_states import (
+    EPS,
+    assignments_at,
+    corpus_and_state,
+    log_contexts,
+    log_topics_of_cluster,
+)
+from helpers.gibbs_enumeration import canonical, log_clusters, partitions
+from helpers.gibbs_transitions import FAMILIES, ClusterDraw, assert_invariant, paths
 from helpers.gibbs_twin import assignments_of, small_corpus, tokens_of
-from inference.gibbs.test_exact import corpus_of
-from inference.gibbs.test_transitions import CONTEXTS, FAMILIES, ClusterDraw, assert_invariant, paths
 from scipy.integrate import quad
 from scipy.special import gammaln
 
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level import members, sides
-from mc2core.inference.gibbs.document_level.concentration import draw_omega, log_documents
-from mc2core.inference.gibbs.document_level.counts import count_topics
-from mc2core.inference.gibbs.document_level.members import sweep_members
-from mc2core.inference.gibbs.document_level.sides import Constants, Work
-from mc2core.inference.gibbs.document_level.split_merge import split_and_merge
-from mc2core.inference.gibbs.documents import contexts_of
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.document_level import cluster_moves, sweep
+from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, split_and_merge_clusters
+from mc2core.inference.gibbs.document_level.sweep import count_topics, draw_omega, log_documents, sweep_members
+from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 
 BATCHES = 50
-DOCUMENTS = [[0, 0, 1, 1], [1, 1], [], [0, 2, 2]]
-TOPIC = np.array([0, 0, 0, 1, 1, 1, 0, 2, 2], np.int32)
-EPS = np.array([0.4, 0.3, 0.1])
-
-
-def corpus_and_state(families):
-    corpus = corpus_of(DOCUMENTS, 3, CONTEXTS)
-    start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
-    n_jm = np.zeros((4, 3), int)
-    np.add.at(n_jm, (np.repeat(np.arange(4), corpus.document_lengths), TOPIC), 1)
-    return StackedContexts(corpus, families), start, n_jm
-
-
-def assignments_at(z, start):
-    found = Assignments(np.array(z, np.int32), TOPIC.copy(), start, EPS.copy(), 1.0 - EPS.sum())
-    found.count()
-    return found
-
-
-def log_contexts(contexts, z):
-    total = 0.0
-    for k in range(max(z) + 1):
-        statistics = np.asarray(contexts.statistics[np.flatnonzero(np.array(z) == k)].sum(axis=0)).ravel()
-        total += float(contexts.log_marginal(contexts.prior + statistics))
-    return total
 
 
 # -- counts --------------------------------------------------------------------------------------------------------
@@ -94,7 +72,7 @@ def test_sweep_given_tau_leaves_its_posterior_invariant(omega, families, monkeyp
             sweep_members(assignments, count_topics(assignments), omega * tau, contexts, np.uint64(0), None)
             return tuple(assignments.cluster.tolist())
 
-        for probability, result in paths(run, members, ("_choose",), monkeypatch, ClusterDraw):
+        for probability, result in paths(run, sweep, ("_choose",), monkeypatch, ClusterDraw):
             matrix[i, states.index(result)] += probability
     assert (matrix.diagonal() < 1).any()
     assert_invariant(matrix, log_pi, 1e-10, 1e-8)  # at omega = 1e5 log-gammas agree to 11 digits
@@ -113,19 +91,6 @@ def test_sweep_given_tau_does_not_depend_on_threads():
 
 
 # -- splits and merges ---------------------------------------------------------------------------------------------
-def log_topics_of_cluster(n_jm, eps, v, omega):
-    """ln of the integral over tau of prod_j prod_m G(omega tau_m + n_jm) / G(omega tau_m), by the sum over tables."""
-    cells = [(j, m) for j, m in zip(*np.nonzero(n_jm), strict=True)]
-    total = 0.0
-    for tables in itertools.product(*(range(1, n_jm[cell] + 1) for cell in cells)):
-        t = np.zeros(len(eps))
-        weight = 1.0
-        for (j, m), number in zip(cells, tables, strict=True):
-            t[m] += number
-            weight *= stirling(int(n_jm[j, m]), number) * omega**number
-        law = gammaln(v) - gammaln(v + t.sum()) + (gammaln(v * eps + t) - gammaln(v * eps)).sum()
-        total += weight * math.exp(law)
-    return math.log(total)
 
 
 @pytest.mark.parametrize("slack", [30.0, 0.0])
@@ -146,7 +111,7 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack):
     visits, made, calls = np.zeros((BATCHES, 15)), np.zeros(2, np.int64), 10000
     for i in range(calls):
         key = streams.key(i, "test")
-        tau, done = split_and_merge(assignments, counts, tau, contexts, concentrations, omega, key, 4, slack)
+        tau, done = split_and_merge_clusters(assignments, counts, tau, contexts, concentrations, omega, key, 4, slack)
         made += done
         visits[i * BATCHES // calls, states.index(canonical(assignments.cluster))] += 1
     shares = visits / visits.sum(axis=1, keepdims=True)
@@ -165,12 +130,12 @@ def test_what_a_side_weighs_equals_its_plain_twin():
     counts = count_topics(assignments_at((0, 0, 0, 0), start))
     v, omega, alpha = 2.0, 2.5, 1.3
     topics = v * np.append(EPS, 1.0 - EPS.sum())
-    constants, stacked = Constants(alpha, v, omega, topics, 30.0), contexts_of(contexts)
-    work = Work(
+    constants, stacked = ClusterConstants(alpha, v, omega, topics, 30.0), contexts_of(contexts)
+    work = SplitWork(
         np.arange(4), np.array([1, 0, 1, 1], np.int8), *np.zeros((4, 3, 4)), np.zeros(4),
         np.zeros((2, len(stacked.natural))), np.zeros((2, 3)), np.zeros(4),
     )  # fmt: skip
-    fixed, hint = sides.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work, 2)
+    fixed, hint = cluster_moves.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work, 2)
     mine, g, e = n_jm[work.side == 1], work.g[2], work.shape[2]
     u = sum(omega * g[m] / (omega * g[m] + i) for m in range(3) for n in mine[:, m] for i in range(n))
     assert u == pytest.approx(work.u.sum(), rel=0.05)
@@ -190,7 +155,7 @@ def test_what_a_side_weighs_equals_its_plain_twin():
         return log_p + float(contexts.log_marginal(contexts.prior + statistics)) - log_q
 
     for tau in np.random.default_rng(1).dirichlet(np.ones(4), 3):
-        found = fixed + sides.log_at(
+        found = fixed + cluster_moves.log_at(
             work.members, 4, work.side, 1, counts, constants, work.g[2], work.shape[2], tau, work.base[2]
         )
         assert found == pytest.approx(log_weight(tau), abs=1e-9)

@@ -1,15 +1,14 @@
-"""The start of a chain whose documents have proportions of their own, and how little is left of it."""
+"""The start of a chain with a document level, and how little is left of it."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.document_level_states import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
 from helpers.gibbs_enumeration import log_clusters, partitions
-from inference.gibbs.test_own_moves import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
-from inference.gibbs.test_transitions import FAMILIES
+from helpers.gibbs_transitions import FAMILIES
 
 from mc2core import Corpus, fit
-from mc2core.inference.gibbs.document_level.documents import OwnDocuments
-from mc2core.inference.gibbs.document_level.start import log_clustering
+from mc2core.inference.gibbs.document_level.state import OwnDocuments, log_clustering
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
@@ -67,9 +66,9 @@ def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():
         eps = assignments.topic_weights
         exact = log_clusters(z, alpha) + log_contexts(contexts, z)
         exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
-        own = OwnDocuments(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
-        found = log_clustering(assignments, own, Concentrations(alpha, v, eta), nothing, contexts)
+        level = OwnDocuments(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
+        found = log_clustering(assignments, level, Concentrations(alpha, v, eta), nothing, contexts)
         differences.append(found - exact)
-        more = log_clustering(assignments, own, Concentrations(alpha, v, eta), priors, contexts) - found
+        more = log_clustering(assignments, level, Concentrations(alpha, v, eta), priors, contexts) - found
         assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
     assert np.ptp(differences) < 1.0

@@ -1,4 +1,4 @@
-"""Splits and merges of topics where documents have proportions of their own, by themselves.
+"""Splits and merges of topics at the document level, by themselves.
 
 Frequencies against enumerated probabilities in 50 batches, 6 standard errors, at most 30 events a test: a false alarm
 with probability near 8e-6 (Student's t with 49 degrees of freedom). Seeds are fixed.
@@ -10,17 +10,25 @@ import math
 
 import numpy as np
 import pytest
-from helpers.document_level_enumeration import log_own_topics
+from helpers.document_level_enumeration import log_document_level_topics
+from helpers.gibbs_chains import corpus_of
 from helpers.gibbs_enumeration import canonical, log_words, partitions
-from inference.gibbs.test_exact import corpus_of
 from scipy.special import gammaln
 from scipy.stats import beta
 
 from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level.documents import OwnDocuments
-from mc2core.inference.gibbs.document_level.topic_moves import _estimate, _log_ratio, split_and_merge_topics
-from mc2core.inference.gibbs.document_level.topic_sides import Constants, Sides, Tokens, count_sides, draw_shares
+from mc2core.inference.gibbs.document_level.state import OwnDocuments
+from mc2core.inference.gibbs.document_level.topic_moves import (
+    Sides,
+    Tokens,
+    TopicConstants,
+    _estimate,
+    _log_ratio,
+    count_sides,
+    draw_shares,
+    split_and_merge_topics,
+)
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors
 
@@ -38,7 +46,7 @@ def exact_of(v, eta, omega, s):
     for topics in partitions(len(words)):
         n_jm = np.zeros((len(DOCUMENTS), max(topics) + 1), int)
         np.add.at(n_jm, (document, list(topics)), 1)
-        logs[topics] = log_own_topics(n_jm, tuple(CLUSTER), omega, v, eta) + log_words(topics, words, 3, s)
+        logs[topics] = log_document_level_topics(n_jm, tuple(CLUSTER), omega, v, eta) + log_words(topics, words, 3, s)
     total = np.logaddexp.reduce(list(logs.values()))
     return {topics: math.exp(value - total) for topics, value in logs.items()}
 
@@ -49,18 +57,18 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s):
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
     state.count()
-    own, concentrations = OwnDocuments(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
+    level, concentrations = OwnDocuments(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
     contexts = StackedContexts(corpus, {})
     seen = [topics for topics, probability in exact.items() if probability > 0.008]
     made, visits = np.zeros(2, int), np.zeros((BATCHES, len(seen)))
     for i in range(CALLS):
         key = streams.key(i, "test")
-        own.proportions, done = split_and_merge_topics(
-            state, corpus, own.proportions, omega, concentrations, s, key, 10
+        level.proportions, done = split_and_merge_topics(
+            state, corpus, level.proportions, omega, concentrations, s, key, 10
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
-        own.move_all_but_tokens(
+        level.move_all_but_tokens(
             state, contexts, concentrations, ConcentrationPriors(), None, 0, i, None, documents_move=False,
             clusters_are_fixed=False,
         )  # fmt: skip
@@ -111,7 +119,7 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
         np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64), tau[:, 0].copy(),
         *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
     )  # fmt: skip
-    constants, stream = Constants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
+    constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
     n_words = count_sides(6, sides)
     _estimate(6, eps[0], tokens, constants, sides)
     assert sides.eps_share.sum() == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""Kernels of documents with proportions of their own, against plain twins and closed forms; what is refused."""
+"""Kernels of the document level, against plain twins and closed forms; what is refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.compute.variates import log_gamma_variate
-from mc2core.inference.gibbs.document_level.concentration import log_documents
-from mc2core.inference.gibbs.document_level.counts import count_topics
-from mc2core.inference.gibbs.document_level.tables import draw_document_tables, draw_proportions
-from mc2core.inference.gibbs.document_level.tokens import sweep_own_topics
+from mc2core.inference.gibbs.document_level.sweep import (
+    count_topics,
+    draw_document_tables,
+    draw_proportions,
+    log_documents,
+)
+from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
@@ -26,7 +29,7 @@ def proportions_of(assignments, seed=0):
     return rng.dirichlet(np.full(assignments.n_topics + 1, 0.7), assignments.n_clusters)
 
 
-def plain_own_sweep(assignments, corpus, tau, omega, concentrations, key):
+def plain_document_level_sweep(assignments, corpus, tau, omega, concentrations, key):
     """Tokens in order of documents; float64; weights from scratch for every token."""
     document, word = tokens_of(corpus)
     topic, cluster = assignments.topic.astype(int), assignments.cluster
@@ -76,9 +79,9 @@ def test_token_sweep_equals_its_plain_twin(seed, omega):
     corpus = small_corpus(seed)
     assignments = assignments_of(corpus, seed=seed)
     tau, key = proportions_of(assignments, seed), streams.key(seed, "test")
-    topic, used, eps, rest, expected = plain_own_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, key)
+    topic, used, eps, rest, expected = plain_document_level_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, key)
     assert omega < 1 or len(eps) > 5  # topics are born
-    found = sweep_own_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
+    found = sweep_document_topics(assignments, corpus, tau, omega, CONCENTRATIONS, PRIOR, key)
     np.testing.assert_array_equal(assignments.topic, np.searchsorted(used, topic))
     np.testing.assert_allclose(assignments.topic_weights, eps[used], rtol=1e-12)
     assert assignments.rest == pytest.approx(rest + eps.sum() - eps[used].sum(), rel=1e-9)
@@ -100,8 +103,8 @@ def test_token_sweep_goes_on_at_the_same_token_when_topics_outgrow_their_arrays(
     twin.topic_weights = np.concatenate([twin.topic_weights, np.full(402, 1e-300)])
     twin.count()
     padded = np.column_stack([tau[:, :-1], np.zeros((3, 402)), tau[:, -1]])
-    found = sweep_own_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
-    other = sweep_own_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
+    found = sweep_document_topics(assignments, corpus, tau, 400.0, many, PRIOR, key)
+    other = sweep_document_topics(twin, corpus, padded, 400.0, many, PRIOR, key)
     assert assignments.n_topics > 32
     np.testing.assert_array_equal(assignments.topic, twin.topic)
     np.testing.assert_allclose(found, other, rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Joint distribution test (Geweke 2004) of documents with proportions of their own, all four concentrations learnt.
+"""Joint distribution test (Geweke 2004) of MC2 with a document level, all four concentrations learnt.
 
 As in test_geweke.py: 40 batches, ten statistics of which log omega is one, 5.5 standard errors, a false alarm with a
 chance of about 4e-5 (Student's t with 39 degrees of freedom); seeds are fixed.
@@ -6,15 +6,15 @@ chance of about 4e-5 (Student's t with 39 degrees of freedom); seeds are fixed.
 
 import numpy as np
 import pytest
-from inference.gibbs.test_geweke import (
+from helpers.gibbs_forward import (
     BATCHES,
     FAMILIES,
     FORWARD,
     LENGTHS,
-    LIMIT,
     PRIORS,
     SWEEPS,
     TOPIC_PRIOR,
+    assert_agree,
     crp,
     draw_data,
     statistics,
@@ -22,7 +22,7 @@ from inference.gibbs.test_geweke import (
 
 from mc2core.inference.gibbs.engine import Gibbs
 
-OWN_PRIORS = PRIORS | {"document": (3.0, 2.0)}
+FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
 
 
 def seat(menu, concentration, dish_of_new, rng):
@@ -35,7 +35,7 @@ def seat(menu, concentration, dish_of_new, rng):
     return menu[t][1]
 
 
-def draw_own_assignments(concentrations, rng):
+def draw_document_level_assignments(concentrations, rng):
     """z by a Chinese restaurant process, l by restaurants of three levels: documents, clusters, all."""
     alpha, v, eta, omega = concentrations
     cluster, topic, clusters, dishes = crp(len(LENGTHS), alpha, rng), [], {}, []
@@ -49,12 +49,12 @@ def draw_own_assignments(concentrations, rng):
         return m
 
     for j, length in enumerate(LENGTHS):
-        own, above = [], clusters.setdefault(cluster[j], [])
-        topic += [seat(own, omega, lambda above=above: seat(above, v, dish, rng), rng) for _ in range(length)]
+        menu, above = [], clusters.setdefault(cluster[j], [])
+        topic += [seat(menu, omega, lambda above=above: seat(above, v, dish, rng), rng) for _ in range(length)]
     return cluster, np.array(topic, dtype=np.int32)
 
 
-def own_statistics(concentrations, cluster, topic, corpus):
+def document_level_statistics(concentrations, cluster, topic, corpus):
     found = statistics(concentrations[:3], cluster, topic, corpus)
     first, second = topic[: LENGTHS[0]], topic[LENGTHS[0] : LENGTHS[0] + LENGTHS[1]]
     found[5] = np.log(concentrations[3])
@@ -63,7 +63,7 @@ def own_statistics(concentrations, cluster, topic, corpus):
 
 
 def draw_prior(rng):
-    return [rng.gamma(shape, 1 / rate) for shape, rate in OWN_PRIORS.values()]
+    return [rng.gamma(shape, 1 / rate) for shape, rate in FOUR_PRIORS.values()]
 
 
 @pytest.mark.slow
@@ -71,14 +71,14 @@ def test_forward_draws_and_the_chain_agree():
     rng, rows = np.random.default_rng(29), []
     for _ in range(FORWARD):
         concentrations = draw_prior(rng)
-        cluster, topic = draw_own_assignments(concentrations, rng)
+        cluster, topic = draw_document_level_assignments(concentrations, rng)
         corpus, topic = draw_data(cluster, topic, rng)
-        rows.append(own_statistics(concentrations, cluster, topic, corpus))
+        rows.append(document_level_statistics(concentrations, cluster, topic, corpus))
     forward = np.array(rows)
 
     rng = np.random.default_rng(30)
     engine = Gibbs(
-        document_concentration="learn", contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=OWN_PRIORS,
+        document_concentration="learn", contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=FOUR_PRIORS,
         start_topics=2, start_clusters=2,
     )  # fmt: skip
     state = engine.init(corpus, 0)
@@ -90,10 +90,7 @@ def test_forward_draws_and_the_chain_agree():
         _, *concentrations, _ = arrays["scalars"].tolist()
         concentrations.append(float(arrays["document_concentration"]))
         state = engine.restore(corpus, arrays)
-        chain.append(own_statistics(concentrations, state.cluster, topic, corpus))
+        chain.append(document_level_statistics(concentrations, state.cluster, topic, corpus))
     chain = np.array(chain[SWEEPS % BATCHES :])
 
-    batches = chain.reshape(BATCHES, -1, chain.shape[1]).mean(axis=1)
-    error = np.hypot(batches.std(axis=0, ddof=1) / np.sqrt(BATCHES), forward.std(axis=0) / np.sqrt(FORWARD))
-    scores = (batches.mean(axis=0) - forward.mean(axis=0)) / error
-    assert np.abs(scores).max() < LIMIT, dict(enumerate(np.round(scores, 1)))
+    assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))

@@ -1,4 +1,4 @@
-"""Split and merge moves of document clusters where documents have proportions of their own (docs/model.md, section 2).
+"""Split and merge moves of document clusters at the document level (docs/model.md, section 2).
 
 The state is (z, tau) given l, epsilon, v, alpha and omega, with theta summed out; tables are drawn after these moves:
 
@@ -31,30 +31,174 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
+from mc2core.compute.variates import log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level.counts import TopicCounts
-from mc2core.inference.gibbs.document_level.sides import (
-    LEAST,
-    ROUGH,
-    Constants,
-    Work,
-    copy,
-    draw_tau,
-    estimate,
-    evaluate,
-    log_at,
-    log_document,
-    log_gammas,
-)
-from mc2core.inference.gibbs.documents import contexts_of
+from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.document_level.sweep import LEAST, TopicCounts
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
+# -- one side of a split or merge: an estimate of its tau, a proposal around it, and what it weighs -----------
+ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratios
+
+
+class ClusterConstants(NamedTuple):
+    """What the moves do not change."""
+
+    alpha: float
+    v: float
+    omega: float
+    topics: np.ndarray  # (M + 1,) float64: v eps_m, the rest last
+    slack: float  # of the first decision
+
+
+class SplitWork(NamedTuple):
+    """Two sides of a split, and the union."""
+
+    members: np.ndarray  # (J,) int64
+    side: np.ndarray  # (J,) int8, of each member
+    g: np.ndarray  # (3, M + 1) float64
+    shape: np.ndarray  # (3, M + 1) float64: e
+    tau: np.ndarray  # (3, M + 1) float64
+    base: np.ndarray  # (3, M + 1) float64: ln G(omega tau)
+    u: np.ndarray  # (M + 1,) float64: expected tables
+    natural: np.ndarray  # (2, D) float64
+    totals: np.ndarray  # (2, C) float64
+    weights: np.ndarray  # (slots,) float64, of the clusters to merge with
+
+
+@numba.njit(inline="always")
+def copy(source, target):
+    """Copy one array into another."""
+    # a loop: an assignment of arrays makes numba compile the text of its error, which takes seconds
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def log_gammas(x, scale, out):
+    """out = ln G(scale x); arguments below LEAST count as that."""
+    for m in range(out.size):
+        out[m] = log_gamma(max(scale * x[m], LEAST))
+
+
+@kernel(error_model="numpy")
+def estimate(members, n, side, which, counts, constants, n_passes, g, u):
+    """Estimate tau of one side from epsilon on, in place: g = (v eps + u) / (v + u.), u tables expected at omega g."""
+    start, topic, count = counts
+    v, omega, topics = constants.v, constants.omega, constants.topics
+    for m in range(g.size):
+        g[m] = max(topics[m] / v, LEAST)
+    for _ in range(n_passes):
+        u[:] = 0.0
+        for i in range(n):
+            if side[i] != which:
+                continue
+            for c in range(start[members[i]], start[members[i] + 1]):
+                m, n_jm = topic[c], count[c]
+                u[m] += 1.0
+                if n_jm > 1:
+                    a = omega * g[m]
+                    u[m] += a * log((a + n_jm - 0.5) / (a + 0.5))
+        total = v
+        for m in range(g.size):
+            total += u[m]
+        for m in range(g.size):
+            g[m] = max((topics[m] + u[m]) / total, LEAST)
+
+
+@numba.njit(inline="always")
+def log_document(j, counts, omega, g, base):
+    """sum over topics of ln G(omega g_m + n_jm) / G(omega g_m), the last from ``base``."""
+    start, topic, count = counts
+    result = 0.0
+    for c in range(start[j], start[j + 1]):
+        m = topic[c]
+        a = max(omega * g[m], LEAST)
+        result += log(a) if count[c] == 1 else log_gamma(a + count[c]) - base[m]
+    return result
+
+
+@kernel(error_model="numpy")
+def _find_shapes(members, n, side, which, counts, constants, g, shape):
+    """e of one side, in place: v eps_m + sum over its documents of (expected - variance of tables)."""
+    start, topic, count = counts
+    copy(constants.topics, shape)
+    for i in range(n):
+        if side[i] == which:
+            for c in range(start[members[i]], start[members[i] + 1]):
+                m, n_jm = topic[c], count[c]
+                shape[m] += 1.0
+                if n_jm > 1:
+                    a = constants.omega * g[m]
+                    shape[m] += a * a * (1.0 / (a + 0.5) - 1.0 / (a + n_jm - 0.5))
+
+
+@kernel(error_model="numpy")
+def log_at(members, n, side, which, counts, constants, g, shape, tau, base):
+    """What of ln R_k depends on tau: prior over proposal density, and the documents of one side."""
+    topics, total, scaled, result = constants.topics, 0.0, 0.0, 0.0
+    for m in range(tau.size):
+        total += shape[m]
+        scaled += shape[m] / g[m] * tau[m]
+        if shape[m] != topics[m]:
+            result += (topics[m] - shape[m]) * log(tau[m])
+    result += total * log(scaled)
+    log_gammas(tau, constants.omega, base)
+    for i in range(n):
+        if side[i] == which:
+            result += log_document(members[i], counts, constants.omega, tau, base)
+    return result
+
+
+@kernel(error_model="numpy")
+def evaluate(members, n, side, which, counts, constants, contexts, work, row):
+    """(what of ln R_k does not depend on tau, ln R_k at g) of one side; leaves g and e in ``row`` of the work."""
+    indptr, indices, values, offsets, codes, prior, prior_totals = contexts
+    g, shape, topics = work.g[row], work.shape[row], constants.topics
+    estimate(members, n, side, which, counts, constants, FINE, g, work.u)
+    _find_shapes(members, n, side, which, counts, constants, g, shape)
+    natural, totals = work.natural[0], work.totals[0]
+    copy(prior, natural)
+    copy(prior_totals, totals)
+    size, result = 0, log(constants.alpha)
+    for i in range(n):
+        if side[i] == which:
+            size += 1
+            if codes.size > 0:
+                result += log_predictive(indptr, indices, values, members[i], natural, totals, offsets, codes)
+                add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
+    result += log_gamma(np.float64(size)) + log_gamma(constants.v)
+    total = 0.0
+    for m in range(g.size):
+        total += shape[m]
+        result -= shape[m] * log(shape[m] / g[m])
+        if shape[m] != topics[m]:
+            result += log_gamma(shape[m]) - log_gamma(topics[m])
+    result -= log_gamma(total)
+    return result, result + log_at(members, n, side, which, counts, constants, g, shape, g, work.base[row])
+
+
+@kernel(error_model="numpy")
+def draw_tau(stream, g, shape, tau):
+    """Gammas of these shapes and means over their sum, in place."""
+    top, total = -np.inf, 0.0
+    for m in range(tau.size):
+        tau[m] = log_gamma_variate(stream, max(shape[m], LEAST)) + math.log(g[m] / shape[m])
+        top = max(top, tau[m])
+    for m in range(tau.size):
+        tau[m] = math.exp(tau[m] - top)
+        total += tau[m]
+    for m in range(tau.size):
+        tau[m] = max(tau[m] / total, LEAST)
+
+
+# -- the moves ------------------------------------------------------------------------------------------------
 _SCANS = 3
 _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g, which errs by a few
 
 
-class Clusters(NamedTuple):
+class ClusterSlots(NamedTuple):
     """What is kept of the clusters, a slot for each; those from the number of clusters on are spare."""
 
     n_k: np.ndarray  # (slots,) int64, documents
@@ -178,7 +322,7 @@ def _gather(i, r, other_cluster, cluster, members):
 
 
 @kernel(error_model="numpy")
-def _know(k, cluster, clusters, counts, constants, contexts, work):
+def _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work):
     """Fill in what is kept of cluster k."""
     if clusters.is_known[k]:
         return
@@ -235,9 +379,9 @@ def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, cont
         now[which] += _renew(stream, n, which, counts, constants, work, which)
     # the pair: one of n - 1 for the split, one of sizes[1] in the partner drawn for the merge
     log_sum = _weigh_partners(members[0], k, n_clusters, clusters, counts, constants.omega, work.weights)
-    own = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
-    log_sum = max(log_sum, own) + math.log1p(math.exp(-abs(log_sum - own)))
-    share = _partner_share(sizes[1], cluster.size - sizes[0], own, log_sum)
+    log_weight = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
+    log_sum = max(log_sum, log_weight) + math.log1p(math.exp(-abs(log_sum - log_weight)))
+    share = _partner_share(sizes[1], cluster.size - sizes[0], log_weight, log_sum)
     pair = math.log(share / sizes[1] * (n - 1.0))
     if not _accepts(stream, now[0] + now[1] - clusters.now[k] - log_q + pair, hint, constants.slack):
         return False
@@ -255,8 +399,8 @@ def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, conte
     members, side = work.members, work.side
     a, b = cluster[members[0]], cluster[members[1]]
     side[:n] = 2
-    now, own_hint = evaluate(members, n, side, 2, counts, constants, contexts, work, 2)
-    hint = own_hint - clusters.hint[a] - clusters.hint[b]
+    now, merged_hint = evaluate(members, n, side, 2, counts, constants, contexts, work, 2)
+    hint = merged_hint - clusters.hint[a] - clusters.hint[b]
     log_u = math.log(streams.uniform(stream))
     if log_u >= constants.slack + hint:
         return False  # the probability of the split can only make it less
@@ -275,7 +419,7 @@ def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, conte
         return False
     for i in range(n):
         cluster[members[i]] = a
-    _keep(a, 2, clusters, n, now, own_hint, work)
+    _keep(a, 2, clusters, n, now, merged_hint, work)
     clusters.n_k[b] = 0
     return True
 
@@ -299,8 +443,8 @@ def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, co
         if candidates == 0 or splits != (other == k):
             continue
         r = min(np.int64(streams.uniform(stream) * candidates), candidates - 1)
-        _know(k, cluster, clusters, counts, constants, contexts, work)
-        _know(other, cluster, clusters, counts, constants, contexts, work)
+        _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work)
+        _evaluate_kept(other, cluster, clusters, counts, constants, contexts, work)
         n = _gather(i, r, other, cluster, work.members)
         if splits:
             if _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
@@ -311,7 +455,7 @@ def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, co
     return n_clusters, made
 
 
-def split_and_merge(
+def split_and_merge_clusters(
     assignments: Assignments,
     counts: TopicCounts,
     tau: np.ndarray,
@@ -343,13 +487,13 @@ def split_and_merge(
     n_clusters, columns = tau.shape
     slots, n_documents = n_clusters + n_proposals, len(assignments.cluster)
     v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
-    constants = Constants(float(concentrations.group), v, float(omega), np.maximum(v * topics, LEAST), slack)
+    constants = ClusterConstants(float(concentrations.group), v, float(omega), np.maximum(v * topics, LEAST), slack)
     all_tau, n_k = np.empty((slots, columns)), np.zeros(slots, np.int64)
     all_tau[:n_clusters], n_k[:n_clusters] = np.maximum(tau, LEAST), assignments.n_k
-    clusters = Clusters(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))
+    clusters = ClusterSlots(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))
     stacked = contexts_of(contexts)
     g, shape, sides_tau, base = np.empty((4, 3, columns))
-    work = Work(
+    work = SplitWork(
         np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, sides_tau, base,
         np.empty(columns), np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(slots),
     )  # fmt: skip

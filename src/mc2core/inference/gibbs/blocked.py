@@ -1,0 +1,640 @@
+"""Blocked move: all (z_j, l_j) at once given the random measures, drawn from their conditionals first.
+
+Given z, l and epsilon, the measures that the collapsed sampler integrates out are drawn: G_0 (weights epsilon, topics
+psi), pi, each cluster's tau_k and phi_k. Then documents are independent, and z_j is drawn with its tokens' topics
+summed out:
+
+    P(z_j = k | measures) prop. to pi_k f(x_j | phi_k) prod_i sum_m tau_km psi_m,w_ji,      l_ji ~ tau_{z_j} psi_.,w_ji.
+
+**Births, exactly and without slice variables.** G_0 has infinitely many atoms. Its atoms not in use are split off
+``rest`` by GEM(eta) until less than ``SMALLEST_TOPIC`` remains, so every atom above that weight (a *big* one) is known;
+likewise every cluster with pi_k above that of ``SMALLEST_CLUSTER`` documents. A token in a small topic stays there
+(it enters its document's weight as a factor tau_k,l), a document in a small cluster stays as it is, and everything
+else moves among the big atoms. Big and small are properties of the measures, not of z and l, and what moves stays
+among the big, so the move is a Gibbs step on the whole model. Collapsed sweeps and the next draw of epsilon move the
+rest.
+
+**Threads.** Words, then documents, then words again are cut into fixed blocks; streams of random numbers belong to
+words and documents, and sums over blocks are taken in their order, so bits do not depend on the number of threads.
+
+**Zeros.** psi and tau are float32. Gammas of psi below 1e-18 become 0, and so do entries of tau below 1e-38 of their
+topic's sum: they carry less than rounding, and subnormal products would cost a hundred cycles each. A token's own
+topic always has psi and tau of a Gamma with shape above 1, so the present state never becomes impossible. All Gammas of
+a topic or cluster not in use may underflow, if the prior of its words or v is small; they are then drawn in logarithms.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mc2core.compute import streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import LANES, count_passed, weigh_products
+from mc2core.compute.special import exp, log
+from mc2core.compute.threads import in_blocks
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_cluster, no_topic, order_by_cluster
+
+# -- the measures ---------------------------------------------------------------------------------------------
+SMALLEST_TOPIC = 1e-3
+SMALLEST_CLUSTER = 1.0  # in documents; at most 0.05 of pi
+#: words that one thread takes at a time
+WORD_BLOCK = 512
+_MEAN_ATOMS = 9_000  # at most
+_TINY = np.float32(1e-18)  # of psi
+_TAU_UNIT = 2.0**60  # tau is stored in units that keep its product with psi a normal float32 ...
+_TINY_TAU = np.float32(1e-20)  # ... where tau is not 0
+_SAFE_PRIOR = 5.0  # the sum of V Gamma(s) is below 1e-30 with probability near 1e-30**(V s)
+
+
+class CutTopics(NamedTuple):
+    """G_0's atoms above a weight (*big* topics, a column each), and the small ones that are in use."""
+
+    weights: np.ndarray  # (M',) float64: of the M topics in use, then of new ones
+    rest: float  # the weight of all others
+    label: np.ndarray  # (columns,) int32: topic of each column; those in use come first
+    column: np.ndarray  # (M,) int32: column of each topic in use, -1 for a small one
+    small: np.ndarray  # (small topics,) int64: those in use
+    place: np.ndarray  # (M,) int32: place of a small topic among them, 0 for a big one
+
+
+@dataclass(frozen=True)
+class Measures:
+    """The random measures, as far as the blocked move needs them.
+
+    Attributes
+    ----------
+    topics : CutTopics
+    n_clusters : int
+        K', clusters in use and new ones.
+    big : (B,) int64
+        The big ones among them; all where clusters are fixed.
+    pi : (B,) float64
+        Their weights; empty where clusters are fixed.
+    psi : (V, width) float32
+        Gammas, a column for each big topic and zeros up to whole vectors; topics are columns over their sums.
+    tau : (B, width) float32
+        Weights of big topics in big clusters over the sum of the topic's Gammas, in units of 2**-60.
+    tau_small : (B, small topics) float64
+    """
+
+    topics: CutTopics
+    n_clusters: int
+    big: np.ndarray
+    pi: np.ndarray
+    psi: np.ndarray
+    tau: np.ndarray
+    tau_small: np.ndarray
+
+
+def smallest_atom(usual: float, concentration: float) -> float:
+    """The weight above which atoms are big: ``usual``, or more where this would split off too many atoms.
+
+    Until less than w remains of a measure, GEM(c) splits off 1 + Poisson(c ln(1/w)) atoms. Where c is so large, nearly
+    all of them are small at any w.
+    """
+    return max(usual, math.exp(-_MEAN_ATOMS / concentration))
+
+
+def split_rest(
+    rest: float, concentration: float, smallest: float, rng: np.random.Generator
+) -> tuple[np.ndarray, float]:
+    """Split the mass ``rest`` by GEM(concentration) until less than ``smallest`` remains.
+
+    Returns the weights of the new atoms and the remaining mass.
+    """
+    weights = []
+    while rest > smallest:
+        weights.append(rest * rng.beta(1.0, concentration))
+        rest -= weights[-1]
+    return np.array(weights), rest
+
+
+def draw_sparse_dirichlet(n_words: int, n_columns: int, s: float, rng: np.random.Generator) -> np.ndarray:
+    """(V, n_columns): columns are draws of Dir(s, ..., s) that stay finite where all Gamma(s) would underflow."""
+    logs = variates.log_gammas(np.full((n_words, n_columns), s), rng)
+    psi = np.exp(logs - logs.max(axis=0))
+    psi /= psi.sum(axis=0)
+    return np.where(psi < _TINY, 0.0, psi)
+
+
+@kernel(error_model="numpy")
+def draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums):
+    """Gamma(n_mw + s) for words first..last-1 and the big topics; psi_m is their column over its sum.
+
+    ``psi`` (V, width) float32 is filled, ``sums`` (width,) float64 gets the columns' sums over these words.
+    """
+    start, token, count, column, n_columns = cells.start, cells.token, cells.counts, topics.column, topics.label.size
+    stream = np.zeros(2, np.uint64)
+    n_w = np.zeros(n_columns, np.int64)
+    work = np.zeros(n_columns, np.float64)
+    for w in range(first, last):
+        streams.seek(stream, key, w)
+        n_w[:] = 0
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                c = column[topic[i]]
+                if c >= 0:
+                    n_w[c] += 1
+        row = psi[w]
+        variates.fill_gamma(stream, topic_prior, work, row[:n_columns])
+        for c in range(n_columns):
+            if row[c] < _TINY:
+                row[c] = np.float32(0.0)
+            if n_w[c] > 0:
+                row[c] = variates.gamma_variate(stream, n_w[c] + topic_prior)
+            sums[c] += np.float64(row[c])
+
+
+def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -> CutTopics:
+    """Split new topics off the rest until less than ``SMALLEST_TOPIC`` remains."""
+    smallest = smallest_atom(SMALLEST_TOPIC, eta)
+    new, rest = split_rest(assignments.rest, eta, smallest, rng)
+    weights = np.concatenate([assignments.topic_weights, new])
+    label = np.flatnonzero(weights > smallest).astype(np.int32)
+    n_used = assignments.n_topics
+    column, place = np.full(n_used, -1, np.int32), np.zeros(n_used, np.int32)
+    used = label[label < n_used]
+    column[used] = np.arange(len(used), dtype=np.int32)
+    small = np.flatnonzero(column < 0)
+    place[small] = np.arange(len(small), dtype=np.int32)
+    return CutTopics(weights, rest, label, column, small, place)
+
+
+def cut_clusters(n_k: np.ndarray, alpha: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are big."""
+    pi = variates.dirichlet(np.append(n_k, alpha), rng)
+    smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), alpha)
+    new, _ = split_rest(pi[-1], alpha, smallest, rng)
+    pi = np.concatenate([pi[:-1], new])
+    return pi, np.flatnonzero(pi > smallest)
+
+
+def draw_topic_words(
+    topic: np.ndarray,
+    cells: WordCells,
+    topics: CutTopics,
+    topic_prior: float,
+    key: np.uint64,
+    rng: np.random.Generator,
+    pool: Executor | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """psi of the big topics, as Gammas (V, width) float32 and their sums (width,)."""
+    n_words, n_columns = len(cells.start) - 1, len(topics.label)
+    width = max(LANES, -(-n_columns // LANES) * LANES)
+    psi = np.zeros((n_words, width), np.float32)
+
+    def fill(first: int, last: int) -> np.ndarray:
+        sums = np.zeros(width)
+        draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums)
+        return sums
+
+    sums: np.ndarray = np.sum(in_blocks(pool, fill, n_words, WORD_BLOCK), axis=0)
+    if topic_prior * n_words < _SAFE_PRIOR:
+        empty = slice(int((topics.label < len(topics.column)).sum()), n_columns)
+        psi[:, empty] = draw_sparse_dirichlet(n_words, n_columns - empty.start, topic_prior, rng)
+        sums[empty] = 1.0
+    return psi, sums
+
+
+def draw_tau(
+    n_km: np.ndarray, topics: CutTopics, sums: np.ndarray, v: float, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """tau of clusters with counts ``n_km`` (B, M): of the big topics, over ``sums``, and of the small ones in use."""
+    label, small, n_columns = topics.label, topics.small, len(topics.label)
+    used = label[label < len(topics.column)]
+    # big topics, small topics in use, and one entry for all that is left
+    shapes = np.empty((len(n_km), n_columns + len(small) + 1))
+    prior = v * topics.weights
+    shapes[:, :n_columns] = prior[label]
+    shapes[:, : len(used)] += n_km[:, used]
+    shapes[:, n_columns:-1] = prior[small] + n_km[:, small]
+    left = np.setdiff1d(np.arange(len(topics.column), len(topics.weights)), label)
+    shapes[:, -1] = v * (topics.rest + topics.weights[left].sum())
+    drawn = variates.dirichlet(shapes, rng)
+    tau = np.zeros((len(n_km), len(sums)), np.float32)
+    # the sum of a topic's Gammas goes here instead of into every entry of psi
+    tau[:, :n_columns] = drawn[:, :n_columns] / sums[:n_columns] * _TAU_UNIT
+    tau[tau < _TINY_TAU] = 0.0
+    return tau, drawn[:, n_columns:-1]
+
+
+def draw_measures(
+    assignments: Assignments,
+    cells: WordCells,
+    concentrations: Concentrations,
+    topic_prior: float,
+    key: np.uint64,
+    rng: np.random.Generator,
+    pool: Executor | None,
+    *,
+    clusters_are_fixed: bool,
+) -> Measures:
+    """Draw G_0, pi and tau given the assignments; ``key`` names psi's streams, one for each word."""
+    topics = cut_topics(assignments, concentrations.topic, rng)
+    n_km, n_clusters = assignments.n_km, assignments.n_clusters
+    pi = np.zeros(0)
+    big = np.arange(n_clusters)
+    if not clusters_are_fixed:
+        pi, big = cut_clusters(assignments.n_k, concentrations.group, rng)
+        n_clusters, pi = len(pi), pi[big]
+        n_km = np.zeros((len(big), assignments.n_topics), np.int32)
+        in_use = big < assignments.n_clusters
+        n_km[in_use] = assignments.n_km[big[in_use]]
+    psi, sums = draw_topic_words(assignments.topic, cells, topics, topic_prior, key, rng, pool)
+    tau, tau_small = draw_tau(n_km, topics, sums, concentrations.table, rng)
+    return Measures(topics, n_clusters, big, pi, psi, tau, tau_small)
+
+
+# -- clusters of documents given the measures -----------------------------------------------------------------
+_FLOOR = np.float32(1e-37)  # of a word's mass under a cluster
+_HOPELESS = 45.0  # nats
+_WORDS_AT_ONCE = 16
+
+
+class BlockedDocuments(NamedTuple):
+    """The corpus document by document."""
+
+    indptr: np.ndarray  # (J + 1,) integers
+    words: np.ndarray  # (cells,) integers
+    counts: np.ndarray  # (cells,) integers
+    start: np.ndarray  # (J + 1,) int64: first token of each document
+    topic: np.ndarray  # (n_tokens,) int32
+
+
+class LogFactors(NamedTuple):
+    """Factors of a document's weights that do not depend on its contexts, a column for each big cluster."""
+
+    pi: np.ndarray  # (K,) float64
+    small: np.ndarray  # (small topics, K) float64: ln tau
+    words: np.ndarray  # (V, K) float32: of a token of the word in big topics, at most 0
+
+
+class DocumentWork(NamedTuple):
+    """The document at hand and its weights."""
+
+    weight: np.ndarray  # (K,) float64
+    active: np.ndarray  # (K,) int64: columns that are not left out, as many as there are
+    moving: np.ndarray  # (widest,) float64: tokens in big topics of each of its words
+    still: np.ndarray  # (longest + 1,) int64: its tokens in small topics
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def centred_log(mass, log_mass):
+    """log_mass (words, K) float32 = ln mass - max_k ln mass: what is common to all clusters of a word cancels."""
+    n_clusters = mass.shape[1]
+    work = np.zeros(n_clusters, np.float64)
+    for w in range(mass.shape[0]):
+        row, out = mass[w], log_mass[w]
+        for k in range(n_clusters):
+            work[k] = log(np.float64(max(row[k], _FLOOR)))
+        top = work[0]
+        for k in range(1, n_clusters):
+            top = max(top, work[k])
+        for k in range(n_clusters):
+            out[k] = np.float32(work[k] - top)
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _add_row(row, factor, weight):
+    # in a function of its own this vectorises
+    for k in range(weight.size):
+        weight[k] += factor * np.float64(row[k])
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _document_work(first, last, documents, n_clusters):
+    """Scratch memory for documents first..last-1."""
+    widest, longest = 0, 0
+    for j in range(first, last):
+        widest = max(widest, documents.indptr[j + 1] - documents.indptr[j])
+        longest = max(longest, documents.start[j + 1] - documents.start[j])
+    weight, active = np.zeros(n_clusters, np.float64), np.zeros(n_clusters, np.int64)
+    return DocumentWork(weight, active, np.zeros(widest, np.float64), np.zeros(longest + 1, np.int64))
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _weigh_small(j, documents, topics, log_small, work):
+    """Add ln tau of document j's tokens in small topics to its weights, and count those in big ones: work.moving."""
+    indptr, counts, topic = documents.indptr, documents.counts, documents.topic
+    column, place = topics.column, topics.place
+    weight, moving, still = work.weight, work.moving, work.still
+    begin, end = documents.start[j], documents.start[j + 1]
+    # tokens in small topics are few: they are listed in a loop without branches, and taken from their words' counts
+    n_still = 0
+    for i in range(begin, end):
+        still[n_still] = i
+        if column[topic[i]] < 0:
+            n_still += 1
+    for i in range(n_still):
+        for k in range(weight.size):
+            weight[k] += log_small[place[topic[still[i]]], k]
+    still[n_still] = end
+    past = begin
+    i = 0
+    for c in range(indptr[j + 1] - indptr[j]):
+        moving[c] = counts[indptr[j] + c]
+        past += counts[indptr[j] + c]
+        while still[i] < past:
+            moving[c] -= 1.0
+            i += 1
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _weigh_words(words, log_mass, here, work):
+    """Add the document's words to its weights; returns the number of columns that are not hopeless.
+
+    Every column starts from ln pi + ln f(x_j) and only falls as words are added, because ``log_mass`` is at most 0.
+    So a column that has fallen ``_HOPELESS`` below the document's present cluster, ``here``, is left out from there on:
+    its probability is below 1e-19, less than the rounding of the sum.
+    """
+    weight, active, moving = work.weight, work.active, work.moving
+    n_words, n_clusters = words.size, weight.size
+    least = weight[here] - _HOPELESS
+    for c in range(n_words):
+        least += moving[c] * np.float64(log_mass[words[c], here])
+    n_active = 0
+    for k in range(n_clusters):
+        if not weight[k] < least:  # no number stays, for the sum to show it
+            active[n_active] = k
+            n_active += 1
+    c = 0
+    while c < n_words:
+        stop = min(c + _WORDS_AT_ONCE, n_words)
+        if n_active > n_clusters // 4:
+            while c < stop:
+                _add_row(log_mass[words[c]], moving[c], weight)
+                c += 1
+        else:
+            while c < stop:
+                for a in range(n_active):
+                    weight[active[a]] += moving[c] * np.float64(log_mass[words[c], active[a]])
+                c += 1
+        kept = 0
+        for a in range(n_active):
+            if not weight[active[a]] < least:
+                active[kept] = active[a]
+                kept += 1
+        n_active = kept
+    return n_active
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _exponentiate(weight, active, n_active):
+    """weight = exp(weight - max) of the active columns, in place; returns the sum."""
+    top = -np.inf
+    for a in range(n_active):
+        top = max(top, weight[active[a]])
+    total = 0.0
+    for a in range(n_active):
+        weight[active[a]] = exp(weight[active[a]] - top)
+        total += weight[active[a]]
+    return total
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def draw_clusters(key, first, last, documents, topics, factors, log_context, is_big, cluster):
+    """z_j of documents first..last-1 in big clusters: ``cluster`` gets the column drawn, in place.
+
+    Returns the first document whose weights have no finite sum above 0, or -1.
+
+    Parameters
+    ----------
+    documents : BlockedDocuments; topics : CutTopics; factors : LogFactors
+    log_context : (last - first, K), or (0, K) without contexts; is_big : (K',) int32, column of each cluster, or -1
+    """
+    stream = np.zeros(2, np.uint64)
+    work = _document_work(first, last, documents, factors.pi.size)
+    weight, active = work.weight, work.active
+    for j in range(first, last):
+        here = is_big[cluster[j]]
+        if here < 0:
+            continue
+        # loops: an assignment of arrays makes numba compile the text of its error, which takes seconds
+        for k in range(weight.size):
+            weight[k] = factors.pi[k]
+        if log_context.shape[0] > 0:
+            for k in range(weight.size):
+                weight[k] += log_context[j - first, k]
+        _weigh_small(j, documents, topics, factors.small, work)
+        words = documents.words[documents.indptr[j] : documents.indptr[j + 1]]
+        n_active = _weigh_words(words, factors.words, here, work)
+        total = _exponentiate(weight, active, n_active)
+        if not 0.0 < total < np.inf:
+            return j
+        streams.seek(stream, key, j)
+        u = streams.uniform(stream) * total
+        chosen = here
+        for a in range(n_active):
+            if weight[active[a]] > 0.0:
+                chosen = active[a]
+                if u < weight[active[a]]:
+                    break
+                u -= weight[active[a]]
+        cluster[j] = chosen
+    return -1
+
+
+# -- topics of tokens given the measures and the clusters -----------------------------------------------------
+class WordWork(NamedTuple):
+    """Tokens of the word at hand that move, cluster by cluster: a run of tokens for each cluster that has some."""
+
+    token: np.ndarray  # (largest + 1,) int64
+    run_row: np.ndarray  # (widest,) int64: row of tau
+    run_end: np.ndarray  # (widest,) int64: the run's last token is the one before
+    sorting: np.ndarray  # (K + 2,) int64 zeros, for order_by_cluster
+    order: np.ndarray  # (widest,) int64, likewise
+
+
+@kernel(error_model="numpy")
+def _word_work(first, last, cells, n_rows):
+    """Scratch memory for words first..last-1."""
+    start, count = cells.start, cells.counts
+    largest, widest = 0, 0
+    for w in range(first, last):
+        n_tokens = 0
+        for cell in range(start[w], start[w + 1]):
+            n_tokens += count[cell]
+        largest, widest = max(largest, n_tokens), max(widest, start[w + 1] - start[w])
+    return WordWork(
+        np.zeros(largest + 1, np.int64),
+        np.zeros(widest, np.int64),
+        np.zeros(widest, np.int64),
+        np.zeros(n_rows + 2, np.int64),
+        np.zeros(widest, np.int64),
+    )
+
+
+@kernel(error_model="numpy")
+def _collect_moving(w, cells, column, row_of, topic, work):
+    """Fill ``work`` with the tokens of word w that move; returns the number of runs."""
+    document, token, count = cells.document, cells.token, cells.counts
+    moving, run_row, run_end, order = work.token, work.run_row, work.run_end, work.order
+    begin, end = cells.start[w], cells.start[w + 1]
+    order_by_cluster(document[begin:end], row_of, work.sorting, order)
+    n_moving, n_runs, previous = 0, 0, 0
+    for c in range(end - begin):
+        cell = begin + order[c]
+        row = row_of[document[cell]]
+        if row > 0:
+            if row != previous:
+                run_row[n_runs] = row - 1
+                n_runs += 1
+                previous = row
+            for i in range(token[cell], token[cell] + count[cell]):
+                moving[n_moving] = i
+                if column[topic[i]] >= 0:
+                    n_moving += 1
+            run_end[n_runs - 1] = n_moving
+    return n_runs
+
+
+@kernel(error_model="numpy")
+def draw_topics(key, first, last, cells, topics, row_of, tau, psi, topic):
+    """l_ji of all tokens in big topics of words first..last-1, in place.
+
+    ``row_of`` (J,) int32: 1 + the document's row of ``tau`` (K, width) float32, 0 where the document stays as it is.
+    A word's tokens are drawn cluster by cluster, because those of one cluster share their weights. Returns the first
+    token whose weights sum to infinity or no number, or -1.
+    """
+    column, label = topics.column, topics.label
+    stream = np.zeros(2, np.uint64)
+    width = psi.shape[1]
+    n_blocks = width // LANES
+    within = np.zeros(width)  # running sums of weights within each block of 16 ...
+    upto = np.full(LANES * (n_blocks // LANES + 1), np.inf)  # ... and of the blocks' sums
+    work = _word_work(first, last, cells, tau.shape[0])
+    moving, run_row, run_end = work.token, work.run_row, work.run_end
+    for w in range(first, last):
+        streams.seek(stream, key, w)
+        # all that lies far apart in memory is fetched first, in a loop without surprises: misses then overlap
+        n_runs = _collect_moving(w, cells, column, row_of, topic, work)
+        t = 0
+        for r in range(n_runs):
+            if t == run_end[r]:
+                continue
+            total = 0.0
+            for b in range(n_blocks):
+                total += weigh_products(tau, run_row[r] * width, psi, w * width, within, b * LANES)
+                upto[b] = total
+            if not total < np.inf:
+                return moving[t]
+            while t < run_end[r]:
+                u = streams.uniform(stream) * total
+                block = 0
+                for b in range(0, n_blocks, LANES):
+                    block += count_passed(upto, b, u)
+                # what rounding alone takes past the end stays, and so does a token without any mass
+                if block < n_blocks:
+                    if block > 0:
+                        u -= upto[block - 1]
+                    lane = count_passed(within, block * LANES, u)
+                    if lane < LANES:
+                        topic[moving[t]] = label[block * LANES + lane]
+                t += 1
+    return -1
+
+
+# -- the move -------------------------------------------------------------------------------------------------
+_DOCUMENT_BLOCK = 128
+
+
+def _log_factors(measures: Measures, pool: Executor | None) -> LogFactors:
+    psi, tau = measures.psi, measures.tau
+    log_mass = np.empty((len(psi), len(tau)), np.float32)
+
+    def fill(first: int, last: int) -> None:
+        centred_log(psi[first:last] @ tau.T, log_mass[first:last])
+
+    in_blocks(pool, fill, len(psi), WORD_BLOCK)
+    with np.errstate(divide="ignore"):
+        log_small = np.log(np.ascontiguousarray(measures.tau_small.T))
+    return LogFactors(np.log(measures.pi), log_small, log_mass)
+
+
+def _move_documents(
+    assignments: Assignments,
+    content: Any,
+    contexts: StackedContexts,
+    measures: Measures,
+    key: np.uint64,
+    rng: np.random.Generator,
+    pool: Executor | None,
+) -> tuple[np.ndarray, int]:
+    """Draw the clusters of documents in big ones, in place.
+
+    Returns (J,) int32, 1 + the document's place among the big clusters or 0, and the first document that has no weights
+    to draw from, or -1: then nothing has changed.
+    """
+    big, n_big = measures.big, len(measures.big)
+    is_big = np.full(measures.n_clusters, -1, np.int32)
+    is_big[big] = np.arange(n_big, dtype=np.int32)
+    factors = _log_factors(measures, pool)
+    natural = contexts.natural(assignments.cluster, measures.n_clusters)[big]
+    parameters = contexts.draw_parameters(natural, rng)
+    documents = BlockedDocuments(
+        content.indptr, content.indices, content.data, assignments.document_start, assignments.topic
+    )
+    chosen = assignments.cluster.copy()
+
+    def move(first: int, last: int) -> int:
+        log_context = np.zeros((0, n_big))
+        if contexts.dimension:
+            log_context = np.asarray(contexts.statistics[first:last] @ parameters.T)
+        return draw_clusters(key, first, last, documents, measures.topics, factors, log_context, is_big, chosen)
+
+    failed = max(in_blocks(pool, move, len(chosen), _DOCUMENT_BLOCK))
+    moves = is_big[assignments.cluster] >= 0
+    if failed < 0:
+        cluster = assignments.cluster.copy()
+        cluster[moves] = big[chosen[moves]]  # there may be no big cluster at all
+        assignments.cluster = cluster
+    return np.where(moves, chosen + 1, 0).astype(np.int32), failed
+
+
+def move_blocked(
+    assignments: Assignments,
+    content: Any,
+    cells: WordCells,
+    contexts: StackedContexts,
+    concentrations: Concentrations,
+    topic_prior: float,
+    seed: int,
+    iteration: int,
+    pool: Executor | None = None,
+    *,
+    clusters_are_fixed: bool = False,
+) -> None:
+    """One blocked move, in place; clusters and topics that end empty are dropped.
+
+    ``content``: the corpus's CSR counts; ``pool``: threads to use; ``clusters_are_fixed``: move tokens only.
+    """
+    rng = streams.generator(seed, "measures", iteration)
+    key = streams.key(seed, "psi", iteration)
+    measures = draw_measures(
+        assignments, cells, concentrations, topic_prior, key, rng, pool, clusters_are_fixed=clusters_are_fixed
+    )
+    if clusters_are_fixed:
+        row_of = assignments.cluster + np.int32(1)
+    else:
+        key = streams.key(seed, "blocked clusters", iteration)
+        row_of, failed = _move_documents(assignments, content, contexts, measures, key, rng, pool)
+        if failed >= 0:
+            raise no_cluster(failed, contexts, concentrations)
+    key = streams.key(seed, "blocked topics", iteration)
+    topics, tau, psi = measures.topics, measures.tau, measures.psi
+
+    def move_tokens(first: int, last: int) -> int:
+        return draw_topics(key, first, last, cells, topics, row_of, tau, psi, assignments.topic)
+
+    failed = max(in_blocks(pool, move_tokens, len(psi), WORD_BLOCK))
+    if failed >= 0:
+        raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
+    assignments.topic_weights, assignments.rest = topics.weights, topics.rest
+    assignments.count(measures.n_clusters)
+    assignments.compact()

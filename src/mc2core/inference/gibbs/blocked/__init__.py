@@ -1,1 +1,0 @@
-"""The blocked move: all clusters and topics at once, given the random measures."""

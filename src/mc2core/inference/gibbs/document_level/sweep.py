@@ -1,0 +1,336 @@
+"""Moves at the document level given the topics of tokens: clusters given tau, omega, tables of documents, tau.
+
+theta_j ~ DP(omega, tau_k), k = z_j, is summed out of all of them; all look at n_jm, the tokens of document j in topic
+m, kept as sparse rows.
+
+**Clusters given tau**, beside the move given the tables of documents:
+
+    P(z_j = k) prop. to n_k f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)          (n_k, f_k without j)
+
+over the clusters in use, for documents that are not alone in theirs. Neither clusters are born nor die, so that the
+clusters to choose from are the same before and after. Tables drawn under one cluster hold a document there; this move
+does not know them. Tables must be drawn again after it.
+
+**Tables.** Document j's tokens sit at tables whose topics are drawn from tau_k. Given t_jm, the number of its tables
+with topic m, the tables of a cluster's documents are to tau_k what tokens are in MC2, so z, v, epsilon, eta and alpha
+are moved as there, with tables in place of tokens and tau summed out.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numpy as np
+
+from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
+from mc2core.compute import streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp, log, log_gamma
+from mc2core.compute.threads import in_blocks
+from mc2core.families.kernels import add_statistics, log_predictive
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.weights import GammaPrior
+
+#: arguments of log-gammas and of logarithms below it count as it
+LEAST = 1e-300
+
+
+# -- tokens of every document in each topic, n_jm -------------------------------------------------------------
+class TopicCounts(NamedTuple):
+    """Row j holds the topics of document j in ascending order and its tokens in each."""
+
+    start: np.ndarray  # (J + 1,) int64
+    topic: np.ndarray  # int32
+    n: np.ndarray  # int32, at least 1
+
+
+@kernel
+def _count_topics(start, topic, n_topics, rows, row_topic, row_count):
+    n_j, place = np.zeros(n_topics, np.int32), 0
+    for j in range(start.size - 1):
+        for i in range(start[j], start[j + 1]):
+            n_j[topic[i]] += 1
+        rows[j] = place
+        if start[j + 1] > start[j]:
+            for m in range(n_topics):
+                if n_j[m] > 0:
+                    row_topic[place], row_count[place] = m, n_j[m]
+                    n_j[m] = 0
+                    place += 1
+    rows[start.size - 1] = place
+
+
+def count_topics(assignments: Assignments) -> TopicCounts:
+    """n_jm of the assignments."""
+    start, n_documents = assignments.document_start, len(assignments.cluster)
+    most = int(np.minimum(np.diff(start), assignments.n_topics).sum())
+    rows = np.empty(n_documents + 1, np.int64)
+    topic, count = np.empty((2, most), np.int32)
+    _count_topics(start, assignments.topic, assignments.n_topics, rows, topic, count)
+    return TopicCounts(rows, topic[: rows[-1]], count[: rows[-1]])
+
+
+# -- omega ----------------------------------------------------------------------------------------------------
+_FEW_TOKENS = 16  # tokens up to which a ratio of gamma functions is a product: exact for any omega
+_SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
+_MOST_STEPS = 200
+
+
+@kernel(error_model="numpy")
+def log_rising_factorial(a, n):
+    """ln of a (a + 1) ... (a + n - 1)."""
+    if n > _FEW_TOKENS:
+        return log_gamma(a + n) - log_gamma(a)
+    result = 0.0
+    for i in range(n):
+        result += log(a + i)
+    return result
+
+
+@kernel(error_model="numpy")
+def _log_documents(lengths, cluster, start, topic, count, tau, omega):
+    result = 0.0
+    for j in range(cluster.size):
+        result -= log_rising_factorial(omega, lengths[j])
+        for c in range(start[j], start[j + 1]):
+            result += log_rising_factorial(max(omega * tau[cluster[j], topic[c]], LEAST), count[c])
+    return result
+
+
+def log_documents(
+    lengths: np.ndarray, cluster: np.ndarray, counts: TopicCounts, tau: np.ndarray, omega: float
+) -> float:
+    """ln p(l | z, tau, omega), theta summed out: a Dirichlet-multinomial for each document, in the sequence form.
+
+    Parameters
+    ----------
+    lengths : (J,) int64, tokens
+    cluster : (J,) int32
+    counts : n_jm
+    tau : (K, M + 1) float64
+    """
+    return float(_log_documents(lengths, cluster, *counts, tau, omega))
+
+
+def draw_omega(
+    lengths: np.ndarray,
+    cluster: np.ndarray,
+    counts: TopicCounts,
+    tau: np.ndarray,
+    omega: float,
+    prior: GammaPrior,
+    rng: np.random.Generator,
+) -> float:
+    """One step of a slice sampler (Neal 2003) in ln omega; tables would hold omega where it is.
+
+    Returns the nearest value that settings may hold.
+    """
+
+    def log_density(x: float) -> float:
+        value = math.exp(x)
+        return prior.shape * x - prior.rate * value + log_documents(lengths, cluster, counts, tau, value)
+
+    x = math.log(omega)
+    level = log_density(x) + math.log1p(-rng.random())
+    low = x - _SLICE_WIDTH * rng.random()
+    high = low + _SLICE_WIDTH
+    # steps to the left and to the right share a budget, so that no density makes them endless
+    left = int(rng.random() * _MOST_STEPS)
+    right = _MOST_STEPS - 1 - left
+    while left > 0 and log_density(low) > level:
+        low, left = low - _SLICE_WIDTH, left - 1
+    while right > 0 and log_density(high) > level:
+        high, right = high + _SLICE_WIDTH, right - 1
+    while True:
+        new = low + (high - low) * rng.random()
+        if log_density(new) > level or new == x:
+            return min(max(math.exp(new), LEAST_PRIOR), MOST_PRIOR)
+        low, high = (new, high) if new < x else (low, new)
+
+
+# -- clusters given tau ---------------------------------------------------------------------------------------
+_SCORING_BLOCK = 64  # documents that a thread takes at a time
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _log_gammas(prior, out):
+    for m in range(prior.shape[0]):
+        for k in range(prior.shape[1]):
+            out[m, k] = log_gamma(prior[m, k])
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _add_topic(prior, n, kept, scores):
+    """scores[k] += ln G(prior[k] + n) - kept[k]."""
+    if n == 1:
+        for k in range(scores.size):
+            scores[k] += log(prior[k])
+        return
+    for k in range(scores.size):
+        scores[k] += log_gamma(prior[k] + n) - kept[k]
+
+
+@kernel
+def _score(first, last, start, topic, count, prior, kept, scores):
+    for j in range(first, last):
+        for c in range(start[j], start[j + 1]):
+            _add_topic(prior[topic[c]], count[c], kept[topic[c]], scores[j])
+
+
+@kernel(error_model="numpy")
+def _choose(key, scores, contexts, natural, totals, n_k, cluster):
+    indptr, indices, values, offsets, codes, _, _ = contexts
+    stream, weight = np.zeros(2, np.uint64), np.empty(n_k.size)
+    for j in range(cluster.size):
+        old = cluster[j]
+        if n_k[old] == 1:
+            continue
+        streams.seek(stream, key, j)
+        n_k[old] -= 1
+        if codes.size > 0:
+            add_statistics(indptr, indices, values, j, -1.0, natural[old], totals[old], offsets)
+        top = -np.inf
+        for k in range(n_k.size):
+            weight[k] = scores[j, k] + log(np.float64(n_k[k]))
+            if codes.size > 0:
+                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+            top = max(top, weight[k])
+        total = 0.0
+        for k in range(n_k.size):
+            weight[k] = exp(weight[k] - top)
+            total += weight[k]
+        u, new = streams.uniform(stream) * total, old
+        for k in range(n_k.size):
+            if weight[k] > 0.0:
+                new = k
+                if u < weight[k]:
+                    break
+                u -= weight[k]
+        cluster[j] = new
+        n_k[new] += 1
+        if codes.size > 0:
+            add_statistics(indptr, indices, values, j, 1.0, natural[new], totals[new], offsets)
+
+
+def sweep_members(
+    assignments: Assignments,
+    counts: TopicCounts,
+    prior: np.ndarray,
+    contexts: StackedContexts,
+    key: np.uint64,
+    pool: Executor | None,
+) -> None:
+    """One sweep over all documents, in place.
+
+    Parameters
+    ----------
+    counts : n_jm
+    prior : (K, M) float64
+        omega tau_km.
+    key : one stream for each document
+    pool : threads, which change no bit
+    """
+    n_documents, n_clusters = len(assignments.cluster), assignments.n_clusters
+    if n_clusters == 1:
+        return
+    by_topic = np.maximum(np.ascontiguousarray(prior.T), LEAST)
+    kept, scores = np.empty(by_topic.shape), np.zeros((n_documents, n_clusters))
+    _log_gammas(by_topic, kept)
+
+    def score(first: int, last: int) -> None:
+        _score(first, last, *counts, by_topic, kept, scores)
+
+    in_blocks(pool, score, n_documents, _SCORING_BLOCK)
+    natural = contexts.natural(assignments.cluster, n_clusters)
+    _choose(key, scores, contexts_of(contexts), natural, contexts.totals(natural), assignments.n_k, assignments.cluster)
+    assignments.count(n_clusters)
+
+
+# -- tables of documents, and tau given these -----------------------------------------------------------------
+_SEATING_BLOCK = 256  # documents that a thread takes at a time
+
+
+@kernel(error_model="numpy")
+def _seat(key, first, last, cluster, topic, start, prior, n_j, tables, n_tables):
+    """Topics of the tables of documents first..last, from each one's first token on, and how many it has."""
+    stream = np.zeros(2, np.uint64)
+    n_topics = prior.shape[1]
+    for j in range(first, last):
+        streams.seek(stream, key, j)
+        n_j[:] = 0
+        for i in range(start[j], start[j + 1]):
+            n_j[topic[i]] += 1
+        place = start[j]
+        for m in range(n_topics):
+            if n_j[m] == 0:
+                continue
+            a = prior[cluster[j], m]
+            tables[place] = m
+            place += 1
+            # token i opens a table with probability a / (a + i)
+            for i in range(1, n_j[m]):
+                if streams.uniform(stream) * (a + i) < a:
+                    tables[place] = m
+                    place += 1
+        n_tables[j] = place - start[j]
+
+
+@kernel
+def _close_up(start, n_tables, tables, closed):
+    """Copy the tables of all documents one after the other."""
+    place = 0
+    for j in range(n_tables.size):
+        for t in range(start[j], start[j] + n_tables[j]):
+            closed[place] = tables[t]
+            place += 1
+
+
+def draw_document_tables(
+    assignments: Assignments, prior: np.ndarray, key: np.uint64, pool: Executor | None
+) -> Assignments:
+    """Draw t_jm given l: documents whose "tokens" are their tables, a topic t_jm times over.
+
+    t_jm = sum over i < n_jm of Bernoulli(omega tau_km / (omega tau_km + i)), the first being 1 (Antoniak's law).
+
+    Parameters
+    ----------
+    prior : (K, M) float64
+        omega tau_km.
+    key : one stream for each document
+    pool : threads, which change no bit
+
+    Returns
+    -------
+    Assignments
+        Clusters (copied) and topic weights of ``assignments``, tables for tokens, counted.
+    """
+    start, topic, n_documents = assignments.document_start, assignments.topic, len(assignments.cluster)
+    tables, n_tables = np.empty(len(topic), np.int32), np.zeros(n_documents, np.int64)
+
+    def seat(first: int, last: int) -> None:
+        n_j = np.zeros(assignments.n_topics, np.int64)
+        _seat(key, first, last, assignments.cluster, topic, start, prior, n_j, tables, n_tables)
+
+    in_blocks(pool, seat, n_documents, _SEATING_BLOCK)
+    table_start = np.concatenate([[0], np.cumsum(n_tables)])
+    closed = np.empty(table_start[-1], np.int32)
+    _close_up(start, n_tables, tables, closed)
+    seated = Assignments(
+        assignments.cluster.copy(), closed, table_start, assignments.topic_weights, assignments.rest
+    )  # fmt: skip
+    seated.count(assignments.n_clusters)
+    return seated
+
+
+def draw_proportions(
+    tables: np.ndarray, assignments: Assignments, concentrations: Concentrations, rng: np.random.Generator
+) -> np.ndarray:
+    """(K, M + 1) float64: tau_k ~ Dir(v epsilon + t_k), the rest in the last column, given (K, M) ``tables``."""
+    prior = concentrations.table * np.append(assignments.topic_weights, assignments.rest)
+    shape = np.tile(prior, (len(tables), 1))
+    shape[:, :-1] += tables
+    return variates.dirichlet(shape, rng)

@@ -1,0 +1,113 @@
+"""Tiny corpora, and a chain held against the exact posterior over them."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+from helpers.gibbs_enumeration import canonical, posterior
+
+from mc2core.corpus import Corpus
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.inference.gibbs.engine import Gibbs
+
+# words of each document in the order of CSR, which is that of state.topic
+DOCUMENTS = [[0, 0, 1], [1, 2], [0]]
+BATCHES = 50
+
+
+def corpus_of(documents, n_words, contexts=None):
+    # the chain has the tokens of a document by word, and the enumeration takes them as they are
+    assert all(words == sorted(words) for words in documents)
+    content = np.zeros((len(documents), n_words), int)
+    for j, words in enumerate(documents):
+        np.add.at(content[j], words, 1)
+    return Corpus(sp.csr_matrix(content), contexts=contexts)
+
+
+def log_context_of(engine, corpus):
+    """Log marginal of the contexts of a set of documents, by the families' closed forms."""
+
+    def log_context(members):
+        result = 0.0
+        for name, family in engine.contexts.items():
+            context = corpus.contexts[name]
+            statistics = np.asarray(family.statistics(context)[members].sum(axis=0)).ravel()
+            result += float(family.log_marginal(family.prior(family.dimension(context)) + statistics))
+        return result
+
+    return log_context
+
+
+def events(exact, n_documents, n_tokens):
+    """Functions of a state, as a matrix over the exact states: rows are events."""
+    states = list(exact)
+    rows = []
+    for i in range(1, n_documents + 1):
+        rows.append([max(z) + 1 == i for z, _ in states])
+    for i in range(1, n_tokens + 1):
+        rows.append([max(topics, default=-1) + 1 == i for _, topics in states])
+    for a in range(n_documents):
+        for b in range(a):
+            rows.append([z[a] == z[b] for z, _ in states])
+    for a in range(n_tokens):
+        for b in range(a):
+            rows.append([topics[a] == topics[b] for _, topics in states])
+    for state in sorted(exact, key=exact.__getitem__)[-20:]:
+        rows.append([other == state for other in states])
+    table = np.array(rows, dtype=float)
+    probability = table @ np.array(list(exact.values()))
+    informative = (probability > 0.04) & (probability < 0.96)
+    return table[informative], probability[informative]
+
+
+def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
+    states = {state: i for i, state in enumerate(exact)}
+    table, probability = events(exact, corpus.n_documents, corpus.n_tokens)
+    state = engine.init(corpus, seed)
+    visits = np.zeros((BATCHES, len(exact)))
+    for iteration in range(1, sweeps + 1):
+        engine.step(corpus, state, seed, iteration)
+        here = canonical(state.cluster), canonical(state.topic)
+        visits[(iteration - 1) * BATCHES // sweeps, states[here]] += 1
+    means = visits @ table.T / (sweeps / BATCHES)
+    independent = np.sqrt(probability * (1 - probability) / sweeps)
+    error = np.maximum(means.std(axis=0, ddof=1) / np.sqrt(BATCHES), independent)
+    score = (means.mean(axis=0) - probability) / error
+    worst = int(np.argmax(np.abs(score)))
+    assert np.abs(score).max() < 6, (
+        f"event {worst}: {means[:, worst].mean():.4f} against {probability[worst]:.4f} ({score[worst]:.1f} errors)"
+    )
+    assert len(score) > 10 or corpus.n_tokens == 0
+
+
+def fixed(**settings):
+    defaults = {
+        "group_concentration": 1.2,
+        "table_concentration": 1.5,
+        "topic_concentration": 0.9,
+        "topic_prior": 0.4,
+        "learn_concentrations": False,
+        "start_topics": 2,
+        "start_clusters": 2,
+    }
+    return Gibbs(**(defaults | settings))
+
+
+def exact_of(engine, documents, n_words, corpus):
+    return posterior(
+        documents, n_words, engine.group_concentration, engine.table_concentration, engine.topic_concentration,
+        engine.topic_prior, log_context_of(engine, corpus), engine.one_cluster_per_document,
+    )  # fmt: skip
+
+
+FAMILIES = {
+    "none": ({}, {}),
+    "all, some missing": (
+        {
+            "visits": np.array([3.0, 0.0, np.nan]),
+            "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1]])),
+            "year": np.array([0.3, np.nan, -1.0]),
+        },
+        {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)},
+    ),
+}
