@@ -158,7 +158,7 @@ class Mixture:
             with np.errstate(divide="ignore"):  # every document has a cluster of its own where the weight is 1
                 known_clusters = np.log1p(-sample.new_cluster_weight)
             self.log_weights = np.append(self.log_weights + known_clusters, new)
-            new_row = self._new_cluster(seed)
+            new_row = self._new_cluster(seed)[None, :]  # vstack of SciPy 1.13 takes no vector
             self.tau = (
                 sp.csr_matrix(sp.vstack([self.tau, new_row]))
                 if sp.issparse(self.tau)

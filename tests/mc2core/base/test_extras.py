@@ -1,11 +1,15 @@
 """Without the package that an extra brings, what needs it says in one sentence how to install it."""
 
+import os
 import re
+import subprocess
 import sys
 import tomllib
+from importlib import metadata
 
 import pytest
 from helpers.paths import ROOT
+from packaging.requirements import Requirement
 
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage, lacking, require
@@ -55,3 +59,66 @@ def test_every_extra_that_a_message_names_brings_its_package():
         assert package == f"mc2core[{extra}]"
         names = {re.split(r"[\[<>=~! ]", one)[0] for one in extras[extra]}
         assert {"sklearn": "scikit-learn"}.get(module, module) in names, (module, extra)
+
+
+# -- the base installation ---------------------------------------------------------------------------------------------
+HIDING = """from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = classmethod(lambda cls, name, *rest: None if name in {hidden} else find(name, *rest))
+"""
+ALL_MODULES = """
+import pkgutil
+import mc2core
+for module in pkgutil.walk_packages(mc2core.__path__, "mc2core."):
+    if module.name not in {"mc2core.__main__", "mc2core.sklearn"}:  # runs the command; asks for scikit-learn
+        __import__(module.name)
+"""
+
+
+def outside_the_base_installation():
+    """Top-level modules of all that is installed here and that `pip install mc2core` does not bring."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    brought, new = {"mc2core"}, [Requirement(one) for one in project["dependencies"]]
+    while new:
+        one = new.pop()
+        name = one.name.lower().replace("_", "-")
+        if name not in brought and (one.marker is None or one.marker.evaluate({"extra": ""})):
+            brought.add(name)
+            new += map(Requirement, metadata.requires(name) or [])
+    assert len(brought) < 15
+    owners = metadata.packages_distributions().items()
+    return [module for module, names in owners if not brought & {one.lower().replace("_", "-") for one in names}]
+
+
+@pytest.mark.slow
+def test_the_base_installation_imports_fits_and_reads(tmp_path):
+    """All commands on the README's table work, and `mc2 describe` says what it needs, where no extra is installed."""
+    hidden = outside_the_base_installation()
+    assert {"pyarrow", "matplotlib", "yaml", "requests", "sklearn"} <= set(hidden)
+    (tmp_path / "sitecustomize.py").write_text(HIDING.format(hidden=hidden))
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+
+    def run(*arguments):
+        command = [sys.executable, *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("-c", ALL_MODULES) == (0, "", "")
+    columns = ["--text", "text", "--context", "year:number", "--context", "author=authors:bag", "--min-documents", "2"]
+    contexts = ["--context", "year=normal_gamma", "--context", "author=dirichlet"]
+    for command in (
+        ["import", str(ROOT / "config/example.csv"), *columns, "--out", "corpus"],
+        ["fit", "corpus", *contexts, "--set", "start_topics=5", "--iterations", "4", "--out", "fit"],
+        ["topics", "fit/model.npz"],
+        ["clusters", "fit/model.npz", "corpus"],
+        ["evaluate", "fit/model.npz", "corpus"],
+        ["verify", "fit/model.npz", "corpus"],
+    ):
+        code, printed, said = run("-m", "mc2core", *command)
+        assert code == 0, (command, said)
+        assert printed
+    code, _, said = run("-m", "mc2core", "describe", "fit/model.npz", "corpus", "--out", "found")
+    assert (code, said) == (
+        2,
+        "mc2: error: the page needs the package scikit-learn, which is not installed: pip install 'mc2core[explore]'\n",
+    )
