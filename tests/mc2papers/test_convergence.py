@@ -13,7 +13,7 @@ from scipy import stats
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.inference import FastEx
-from mc2core.inference.fastex.hashed.sweep import propose_all
+from mc2core.inference.fastex.hashed import propose_all
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import fit
 from mc2papers.nips2012 import convergence, figure1, table1, table2

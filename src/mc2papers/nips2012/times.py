@@ -12,7 +12,7 @@ import pandas as pd
 
 from mc2core.compute import streams
 from mc2core.inference.fastex.engine import FIT_PROJECTION_AFTER
-from mc2core.inference.fastex.hashed.sweep import propose_all
+from mc2core.inference.fastex.hashed import propose_all
 from mc2core.inference.registry import make_engine
 from mc2core.inference.running.loop import fit
 from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.inference.fastex.neighbours.graph import is_read
-from mc2core.inference.fastex.neighbours.state import Visits, bytes_needed
-from mc2core.inference.fastex.tables import table_bytes
+from mc2core.inference.fastex.exact import table_bytes
+from mc2core.inference.fastex.neighbours import Visits, bytes_needed, is_read
 
 #: all clusters are scored while the tables for that take no more than this, and up to so many clusters:
 MAX_EXACT_BYTES = 2**31

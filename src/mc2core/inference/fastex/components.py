@@ -31,8 +31,11 @@ from scipy.special import gammainc, gammaln
 
 from mc2core.compute import special
 from mc2core.compute.kernels import kernel
+from mc2core.corpus import Corpus
 
 MULTINOMIAL, POISSON, GAUSSIAN, GAUSS_WISHART = 0, 1, 2, 3
+#: log-gammas of counts are summed as whole numbers of this unit's reciprocal
+JOINT_UNIT = 2.0**20
 #: <p, theta> is kept as a whole number of 2**-40
 OVERLAP_UNIT = 2.0**40
 #: entries of Projection.background for each doubling of a cluster's mass, and in all
@@ -60,23 +63,21 @@ class Settings:
     documents_per_round: int
 
 
-class Constants(NamedTuple):
-    """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
+class DocumentCells(NamedTuple):
+    """The corpus as kernels read it, in CSR order."""
 
-    component: int
-    n_words: int
-    shift: np.uint64
-    word_prior: float
-    weight_prior: float
-    rate_prior: float
-    half_length: float
-    norm_unit: float
-    bits: int
-    slack: float
-    flatness: float
-    tries: int
-    log_gamma: np.ndarray
-    theta: np.ndarray
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64: tokens; Gaussian: squared length
+
+
+class ClusterSizes(NamedTuple):
+    """(K,) int64 of the clusters."""
+
+    n_k: np.ndarray  # documents
+    mass: np.ndarray  # of its documents
+    squares: np.ndarray  # sum over words of n_kd**2
 
 
 @numba.njit(inline="always")
@@ -198,6 +199,22 @@ def document_mass(component: int, counts: np.ndarray, indptr: np.ndarray) -> np.
     counts = counts.astype(np.int64)
     sums = np.concatenate([[0], np.cumsum(counts**2 if component == GAUSSIAN else counts)])
     return sums[indptr[1:]] - sums[indptr[:-1]]
+
+
+def document_columns(corpus: Corpus, component: int) -> dict[str, np.ndarray]:
+    """The corpus as kernels read it.
+
+    Returns
+    -------
+    indptr (J + 1,) int64, words and counts (cells,) int32, and mass (J,) int64: tokens; Gaussian: squared length.
+    """
+    content = corpus.content
+    return {
+        "indptr": content.indptr.astype(np.int64),
+        "words": np.ascontiguousarray(content.indices, dtype=np.int32),
+        "counts": np.ascontiguousarray(content.data, dtype=np.int32),
+        "mass": document_mass(component, content.data, content.indptr),
+    }
 
 
 def expected_background(component: int, word_prior: float, totals: np.ndarray, all_mass: int) -> np.ndarray:

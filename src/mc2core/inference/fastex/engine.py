@@ -18,11 +18,12 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families import Family
 from mc2core.inference.base import Engine, State
+from mc2core.inference.fastex import neighbours
 from mc2core.inference.fastex.choice import choose_proposal
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, Settings
-from mc2core.inference.fastex.exact import ExactState
+from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState
 from mc2core.inference.fastex.gauss_wishart import GaussWishartState, clusters_bytes
-from mc2core.inference.fastex.hashed.state import FastExState
+from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.limits import (
     MIN_PRIOR,
     hashed_bytes,
@@ -31,10 +32,7 @@ from mc2core.inference.fastex.limits import (
     refuse_prior_sum,
     refuse_scores,
 )
-from mc2core.inference.fastex.neighbours import state as neighbours
-from mc2core.inference.fastex.neighbours.graph import NOBODY, find_neighbours, refuse_graph
-from mc2core.inference.fastex.neighbours.state import NeighbourState, Visits
-from mc2core.inference.fastex.tables import BYTES_PER_CLUSTER
+from mc2core.inference.fastex.neighbours import NOBODY, NeighbourState, Visits, find_neighbours, refuse_graph
 from mc2core.inference.fastex.uncollapsed import UncollapsedState
 from mc2core.posterior import Sample, SparseRows
 
@@ -55,7 +53,7 @@ _DESCRIBED_FOR = {
     },
     "neighbours": {"neighbours": Stored("i", "J N", least=NOBODY, below="J")},
 }
-AnyState = FastExState | ExactState | GaussWishartState | NeighbourState | UncollapsedState
+AnyState = HashedState | ExactState | GaussWishartState | NeighbourState | UncollapsedState
 #: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
 FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
@@ -90,7 +88,7 @@ class FastEx(Engine):
         Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
         (``docs/notes/fastex.md``); the paper's is 32.
     projection : {"balanced", "paper"}, default "balanced"
-        Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed.moves`).
+        Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed`).
         The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
     component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
         Distribution of the word counts in a cluster (:mod:`mc2core.inference.fastex.components`). Poisson: each
@@ -263,7 +261,7 @@ class FastEx(Engine):
         if sampler == "exact":
             return self._exact_state(corpus, cluster)
         if sampler == "hash":
-            return FastExState(corpus, self._settings, cluster)
+            return HashedState(corpus, self._settings, cluster)
         with thread_budget(self.threads) as pool:
             graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
         return NeighbourState(corpus, self._settings, self._visits, cluster, graph)
@@ -287,7 +285,7 @@ class FastEx(Engine):
                 state.sweep_exactly(corpus, key, moves, pool)
             else:
                 state.sweep(key, moves, pool)
-        if isinstance(state, FastExState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
+        if isinstance(state, HashedState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
             state.fit_projection()
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
         if not math.isfinite(log_joint):
@@ -340,7 +338,7 @@ class FastEx(Engine):
             return self._exact_state(corpus, cluster)
         if sampler == "hash":
             centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
-            return FastExState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
+            return HashedState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
         refuse_graph(arrays["neighbours"])
         return NeighbourState(corpus, settings, self._visits, cluster, arrays["neighbours"])
 

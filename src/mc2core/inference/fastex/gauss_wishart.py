@@ -25,10 +25,10 @@ from scipy.special import multigammaln
 
 from mc2core.compute import special, streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.inference.base import State
-from mc2core.inference.fastex.components import Settings, log_joint_of_weights
-from mc2core.inference.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
+from mc2core.inference.fastex.components import DocumentCells, Settings, document_columns, log_joint_of_weights
 from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
 
 #: downdates of a factor, at most, until it is made anew
@@ -37,7 +37,7 @@ MOST_DOWNDATES = 100
 LEAST_LEFT = 1e-4
 
 
-class Model(NamedTuple):
+class Priors(NamedTuple):
     """Priors: what is the same in a whole run."""
 
     word_prior: float
@@ -45,15 +45,7 @@ class Model(NamedTuple):
     rate_prior: float
 
 
-class Documents(NamedTuple):
-    """The corpus in CSR order."""
-
-    indptr: np.ndarray  # (J + 1,) int64
-    words: np.ndarray  # (cells,) int32
-    counts: np.ndarray  # (cells,) int32
-
-
-class Clusters(NamedTuple):
+class FactoredClusters(NamedTuple):
     """Statistics of the K clusters, and what follows from them."""
 
     n_k: np.ndarray  # (K,) int64, documents
@@ -64,7 +56,7 @@ class Clusters(NamedTuple):
     downdates: np.ndarray  # (K,) int64: of the factor since it was made anew
 
 
-class Work(NamedTuple):
+class DrawScratch(NamedTuple):
     """Scratch memory of a draw."""
 
     x: np.ndarray  # (V,) float64, the document; zeros between draws
@@ -74,7 +66,7 @@ class Work(NamedTuple):
     likely: np.ndarray  # (K,) int64
 
 
-# -- a cluster's factor --------------------------------------------------------------------------------------------
+# -- a cluster's factor ---------------------------------------------------------------------------------------------
 @kernel(error_model="numpy")
 def factorise(n_documents, sums, scatter, x, word_prior, rate_prior, factor):
     """Fill the upper triangle of ``factor`` from a cluster's statistics less those of a document (V,) ``x``, or zeros.
@@ -163,11 +155,11 @@ def refresh_all(model, clusters):
         refresh(model, clusters, zeros, k)
 
 
-# -- a document ----------------------------------------------------------------------------------------------------
+# -- a document -----------------------------------------------------------------------------------------------------
 @kernel
 def add_statistics(documents, clusters, j, k, sign):
     """Add document j to the statistics of cluster k (sign 1) or take it out (-1); its factor does not follow."""
-    indptr, words, counts = documents
+    indptr, words, counts, _ = documents
     sums, scatter = clusters.sums[k], clusters.scatter[k]
     clusters.n_k[k] += sign
     for cell in range(indptr[j], indptr[j + 1]):
@@ -256,7 +248,7 @@ def write_document(documents, j, x):
 def sweep(key, model, documents, clusters, cluster, moves, work):
     """One Gibbs draw for each document in order, in place; then all factors are made anew.
 
-    ``moves`` (2,) int64 as in :func:`.hashed.sweep.sweep`. Returns the number of documents, or -1 - j where document j
+    ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j where document j
     has scores that are not finite.
     """
     stream = np.zeros(2, np.uint64)
@@ -281,24 +273,24 @@ def sweep(key, model, documents, clusters, cluster, moves, work):
     return cluster.size
 
 
-# -- the state -----------------------------------------------------------------------------------------------------
+# -- the state ------------------------------------------------------------------------------------------------------
 def clusters_bytes(n_clusters: int, n_words: int) -> int:
     """Bytes that are kept of clusters."""
     return n_clusters * (16 * n_words**2 + 8 * n_words + 24)
 
 
-def no_clusters(n_clusters: int, n_words: int) -> Clusters:
+def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
     """Clusters without documents, whose factors are still to be made."""
     square = n_clusters, n_words, n_words
-    return Clusters(
+    return FactoredClusters(
         np.zeros(n_clusters, np.int64), np.zeros((n_clusters, n_words), np.int64), np.zeros(square, np.int64),
         np.zeros(square), np.zeros(n_clusters), np.zeros(n_clusters, np.int64),
     )  # fmt: skip
 
 
-def workspace(n_clusters: int, n_words: int) -> Work:
+def workspace(n_clusters: int, n_words: int) -> DrawScratch:
     """Scratch memory."""
-    return Work(
+    return DrawScratch(
         np.zeros(n_words), np.zeros(n_words), np.zeros((n_words, n_words)), np.zeros(n_clusters),
         np.zeros(n_clusters, np.int64),
     )  # fmt: skip
@@ -310,9 +302,9 @@ class GaussWishartState(State):
     Attributes
     ----------
     cluster : (J,) int32
-    model : Model
-    documents : Documents
-    clusters : Clusters
+    model : Priors
+    documents : DocumentCells
+    clusters : FactoredClusters
     """
 
     def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
@@ -320,11 +312,8 @@ class GaussWishartState(State):
         refuse_beyond_memory("exact", clusters_bytes(n_clusters, n_words), n_words, settings)
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.model = Model(settings.word_prior, settings.weight_prior, settings.rate_prior)
-        content = corpus.content
-        self.documents = Documents(
-            content.indptr.astype(np.int64), content.indices.astype(np.int32), content.data.astype(np.int32)
-        )
+        self.model = Priors(settings.word_prior, settings.weight_prior, settings.rate_prior)
+        self.documents = DocumentCells(**document_columns(corpus, settings.component))
         self.clusters = no_clusters(n_clusters, n_words)
         count_documents(self.documents, self.clusters, self.cluster)
         refresh_all(self.model, self.clusters)
@@ -346,7 +335,7 @@ class GaussWishartState(State):
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`.hashed.state.FastExState`."""
+        """As that of :class:`.hashed.HashedState`."""
         n_words = self.clusters.sums.shape[1]
         log_det = 2.0 * np.log(np.diagonal(self.clusters.factor, axis1=1, axis2=2)).sum(axis=1)
         log_p = log_joint_of_weights(self.settings, self.sizes)

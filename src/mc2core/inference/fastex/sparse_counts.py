@@ -6,15 +6,32 @@ non-zero cell once it has grown, whatever V and K are. While it grows, the old a
 
 What the table holds does not depend on the order of additions and removals; where it holds it does, so no result
 may depend on the order of slots.
+
+A document's log evidence in one cluster takes as many probes of the table as the document has words. Arguments of its
+kernels are named tuples: ``documents`` with the fields of :class:`.components.DocumentCells`, ``clusters`` with those
+of :class:`.components.ClusterSizes`, ``constants`` with what :func:`evidence_constants` returns.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba
 import numpy as np
+from scipy.special import gammaln
 
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import prefetch
+from mc2core.corpus import Corpus
+from mc2core.inference.fastex.components import (
+    GAUSSIAN,
+    JOINT_UNIT,
+    Settings,
+    log_evidence,
+    log_gamma_of,
+    word_term,
+)
 
 #: fullest a table gets
 MAX_LOAD = 0.7
@@ -136,3 +153,100 @@ def shrunk(slots: np.ndarray, shift: np.uint64, n_cells: int) -> np.ndarray:
     new = empty_table(n_cells)
     _rehash(slots, shift, new)
     return new
+
+
+# -- documents and cells --------------------------------------------------------------------------------------------
+
+
+@kernel
+def count_documents(documents, shift, n_words, slots, used, cluster, first):
+    """Add documents first, first + 1, ... to the counts of their clusters; returns the first that has no room."""
+    for j in range(first, cluster.size):
+        if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
+            return j
+        for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+            key = np.uint64(cluster[j]) * np.uint64(n_words) + np.uint64(documents.words[cell])
+            add_to(slots, shift, key, np.int64(documents.counts[cell]), used)
+    return cluster.size
+
+
+@numba.njit(inline="always")
+def cell_of(slot, shift, n_words):
+    """(cluster, word, count) of a slot in use."""
+    key = slot >> shift
+    n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
+    k = key // np.uint64(n_words)
+    return np.int64(k), np.int64(key - k * np.uint64(n_words)), n
+
+
+@kernel
+def log_cells(slots, constants):
+    """Sum over cells of ln G(n + a) - ln G(a) in units of 1 / JOINT_UNIT: whole numbers, so the order is free."""
+    table, prior, shift = constants.log_gamma, constants.word_prior, constants.shift
+    total = np.int64(0)
+    if constants.component == GAUSSIAN:
+        return total
+    for slot in slots:
+        if slot:
+            n = np.int64(slot & ((np.uint64(1) << shift) - np.uint64(1)))
+            total += np.int64((log_gamma_of(table, prior, n) - table[0]) * JOINT_UNIT)
+    return total
+
+
+# -- a document's log evidence --------------------------------------------------------------------------------------
+
+#: counts whose logarithms are tabulated; 192 kB stay in the second-level cache
+N_TABULATED = 1 << 14
+
+
+def evidence_constants(corpus: Corpus, settings: Settings) -> dict[str, Any]:
+    """Scalars and a table of a run, by name; ``shift``: count bits of the sparse counts.
+
+    ValueError where a cell of the sparse counts does not fit into 64 bits.
+    """
+    totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
+    return {
+        "component": settings.component,
+        "n_words": corpus.n_words,
+        "shift": np.uint64(count_bits(settings.n_clusters, corpus.n_words, int(totals.max(initial=0)))),
+        "word_prior": settings.word_prior,
+        "weight_prior": settings.weight_prior,
+        "rate_prior": settings.rate_prior,
+        "log_gamma": gammaln(np.arange(N_TABULATED) + settings.word_prior),
+    }
+
+
+@kernel
+def fetch_cells(documents, slots, n_words, j, k):
+    """Ask for document j's cells of cluster k: in a table larger than the caches, waiting for each in turn is slow."""
+    words, first_key = documents.words, np.uint64(k) * np.uint64(n_words)
+    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+        prefetch(slots, preferred_slot(first_key + np.uint64(words[cell]), slots.size))
+
+
+@kernel
+def words_in(documents, slots, constants, j, k, is_inside):
+    """Sum of word terms of document j in cluster k, and its share of the cluster's squares.
+
+    ``is_inside``: 1 where the cluster's counts include the document, which is then taken out; else 0.
+    """
+    words, counts, table, prior = documents.words, documents.counts, constants.log_gamma, constants.word_prior
+    shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
+    component = constants.component
+    total = 0.0
+    squares = np.int64(0)
+    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+        x = np.int64(counts[cell])
+        n = count_at(slots, shift, first_key + np.uint64(words[cell])) - is_inside * x
+        total += word_term(component, table, prior, n, x)
+        squares += x * (2 * n + x)
+    return total, is_inside * squares
+
+
+@kernel
+def log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
+    """Log evidence of document j in cluster k without it; ``is_inside`` as in :func:`words_in`."""
+    words, squares = words_in(documents, slots, constants, j, k, is_inside)
+    mass = documents.mass[j]
+    n_documents, others = clusters.n_k[k] - is_inside, clusters.mass[k] - is_inside * mass
+    return log_evidence(constants, n_documents, others, clusters.squares[k] - squares, words, mass)

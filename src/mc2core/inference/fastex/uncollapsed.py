@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,33 +18,25 @@ from scipy.special import gammaln
 from mc2core.compute import special, streams, variates
 from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
+from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
 from mc2core.inference.base import State
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
     MULTINOMIAL,
     POISSON,
+    DocumentCells,
     Settings,
+    document_columns,
     log_joint_of_sizes,
     precision_rate,
     precision_shape,
 )
-from mc2core.inference.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
-from mc2core.inference.fastex.evidence import document_columns
 from mc2core.inference.fastex.limits import refuse_scores
 
 _WORD_BLOCK = 4096
 _DOCUMENT_BLOCK = 1000
 _MIN_TOTAL = 1e-290  # what has underflowed is far below the rounding error of a larger sum
-
-
-class Documents(NamedTuple):
-    """The corpus as :func:`assign` reads it."""
-
-    indptr: np.ndarray  # (J + 1,) int64
-    words: np.ndarray  # (cells,) int32
-    counts: np.ndarray  # (cells,) int32
-    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
 
 
 @kernel
@@ -169,7 +160,7 @@ class UncollapsedState(State):
     Attributes
     ----------
     cluster : (J,) int32
-    documents : Documents
+    documents : DocumentCells
     parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
@@ -177,7 +168,7 @@ class UncollapsedState(State):
         content = corpus.content
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.documents = Documents(**document_columns(corpus, settings.component))
+        self.documents = DocumentCells(**document_columns(corpus, settings.component))
         self.by_word = sp.csc_matrix(content).T
         self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
 
@@ -239,7 +230,7 @@ class UncollapsedState(State):
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`.hashed.state.FastExState`."""
+        """As that of :class:`.hashed.HashedState`."""
         cells = self._cells()
         of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
         if self.settings.component == GAUSSIAN:

@@ -10,13 +10,13 @@ from scipy.special import gammaln, psi
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS, n_signature_words
+from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.components import (
     BACKGROUND_SIZE,
     BACKGROUND_STEPS,
     GAUSSIAN,
     MULTINOMIAL,
     POISSON,
-    Constants,
     Settings,
     document_mass,
     expected_background,
@@ -25,12 +25,29 @@ from mc2core.inference.fastex.components import (
     theta_of,
     word_term,
 )
-from mc2core.inference.fastex.draw import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
-from mc2core.inference.fastex.exact import ExactState, Model, Terms, bound_scores, cluster_terms, excess, score_clusters
-from mc2core.inference.fastex.hashed.moves import Columns, choose, workspace
-from mc2core.inference.fastex.hashed.proposal import MAX_LOG_WEIGHT_RATIO, draw, padded, proposal_scores, replace, weigh
-from mc2core.inference.fastex.hashed.simd import NO_CLUSTER
-from mc2core.inference.fastex.hashed.state import FastExState
+from mc2core.inference.fastex.exact import (
+    ExactConstants,
+    ExactState,
+    Terms,
+    bound_scores,
+    cluster_terms,
+    excess,
+    score_clusters,
+)
+from mc2core.inference.fastex.hashed import (
+    MAX_LOG_WEIGHT_RATIO,
+    NO_CLUSTER,
+    Columns,
+    HashedConstants,
+    HashedState,
+    choose,
+    draw,
+    padded,
+    proposal_scores,
+    replace,
+    weigh,
+    workspace,
+)
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
 
@@ -38,7 +55,7 @@ COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
 def constants_of(component, n_words):
     small = np.arange(1000)
     theta = small if component == GAUSSIAN else np.log1p(small / A)
-    return Constants(
+    return HashedConstants(
         component,
         n_words,
         np.uint64(8),
@@ -159,7 +176,7 @@ def test_proposal_weights_against_their_twin(bits):
 @pytest.mark.parametrize("flatness", [1.0, 1e-3, 1e-30])
 def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(flatness):
     """They had the least weight, which the last cluster got on top of its own, at a flatness below 0.1."""
-    state = FastExState(
+    state = HashedState(
         Corpus(np.eye(4, dtype=int)), Settings(3, A, G, B, 0, 64, True, None, flatness, 1, 1), np.arange(4) % 3
     )
     state.constants = state.constants._replace(flatness=flatness)
@@ -221,7 +238,7 @@ def test_exact_scores_against_their_twin(component):
 def test_bounds_are_never_below_the_evidence_and_lead_to_it(component):
     constants = constants_of(component, 50)
     for n, mass, squares, words in ((0, 0, 0, 0.0), (3, 90, 130, 5.0), (1000, 90_000, 40_000_000, 300.0)):
-        terms = cluster_terms(Model(component, 50, A, G, B, 40.0), n, mass, squares)
+        terms = cluster_terms(ExactConstants(component, 50, A, G, B, 40.0), n, mass, squares)
         for own_mass in (1, 40, 3000):
             scores = np.array([words])
             bound_scores(component, own_mass, Terms(*(np.array([term]) for term in terms)), scores)

@@ -23,13 +23,11 @@ from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.fastex import choice, exact, tables
+from mc2core.inference.fastex import choice, exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.inference.fastex.engine import FastEx
-from mc2core.inference.fastex.exact import ExactState, Mixture, Terms, fill_terms, sweep_exact
-from mc2core.inference.fastex.hashed.moves import add_or_remove, choose, workspace
-from mc2core.inference.fastex.hashed.state import FastExState
-from mc2core.inference.fastex.hashed.sweep import sweep
+from mc2core.inference.fastex.exact import ExactChain, ExactState, Terms, fill_terms, sweep_exact
+from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, sweep, workspace
 from mc2core.inference.fastex.sparse_counts import add_to, count_at, count_bits, empty_table, grown
 from mc2core.inference.running.loop import fit
 
@@ -50,7 +48,7 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
     scratch, likely = np.empty(n_clusters), np.empty(n_clusters, np.int64)
     place = 3 ** np.arange(cluster.size - 1, -1, -1)
     fill_terms(model, clusters, terms)
-    data = Mixture(model, log_gamma, cells, tables, clusters, terms), cluster, moves, ahead, scratch, likely
+    data = ExactChain(model, log_gamma, cells, tables, clusters, terms), cluster, moves, ahead, scratch, likely
     for t in range(n):
         sweep_exact(seed + np.uint64(t), 0, cluster.size, *data)
         visits[(cluster * place).sum()] += 1
@@ -64,7 +62,7 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
 )
 def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, component, tries):
     settings = settings_of(component, bits, is_balanced, failure, tries=tries)
-    state = FastExState(TINY, settings, np.array([0, 1, 2, 0]))
+    state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
         count_states(1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits)
@@ -74,7 +72,7 @@ def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, c
 @pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
 @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
 def test_exact_chain_has_the_enumerated_posterior(component, clusters_per_document, monkeypatch):
-    monkeypatch.setattr(tables, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
+    monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
     state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
     batches = np.zeros((40, len(STATES)), np.int64)
@@ -95,7 +93,7 @@ def test_proposal_does_not_know_where_the_document_is(is_balanced, component):
         for k in range(5):
             cluster = np.arange(corpus.n_documents) % 4
             cluster[j] = k
-            state = FastExState(corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit)
+            state = HashedState(corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit)
             projection_fit = state.centre, state.scale, state.flatness
             work = workspace(state.clusters)
             stream = np.zeros(2, np.uint64)
@@ -143,7 +141,7 @@ class TestTable:
     def test_sixteen_bytes_a_cell_when_clusters_merge(self):
         """100 clusters that share no cell become one: the table gives its room back, and loses nothing."""
         corpus = Corpus(np.ones((100, 300), int))
-        state = FastExState(corpus, settings_of(n_clusters=100), np.arange(100))
+        state = HashedState(corpus, settings_of(n_clusters=100), np.arange(100))
         assert state.used[0] == 30_000
         for j in range(1, 100):
             move = state.documents, state.clusters, state.projection, state.constants, state.slots, state.used, j
@@ -152,7 +150,7 @@ class TestTable:
             state.cluster[j] = 0
         state.sweep(streams.key(0, "test", 0), np.zeros(2, np.int64))
         assert state.slots.nbytes <= 16 * state.used[0]
-        fresh = FastExState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
+        fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
         assert state.used[0] == fresh.used[0]
         assert state.log_joint == fresh.log_joint
 
@@ -166,12 +164,12 @@ class TestTable:
 def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, component):
     noise = np.random.default_rng(0).poisson(0.1, size=(40, 30))  # no clusters to settle in
     corpus = Corpus(noise)
-    state = FastExState(corpus, settings_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
+    state = HashedState(corpus, settings_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
     moves = np.zeros(2, np.int64)
     for t in range(1500):
         state.sweep(streams.key(0, "test", t), moves)
     assert moves[1] > 1000
-    fresh = FastExState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
+    fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
     for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
         for name in set(kind._fields) - {"columns"}:
             assert np.array_equal(getattr(kind, name), getattr(again, name)), name
@@ -224,7 +222,7 @@ def test_signatures_and_norms_against_their_twin(is_balanced):
     """Rounding to the grid aside, so signs of sums that are nearly 0 may differ: at most one in a hundred."""
     corpus, truth = small_corpus()
     bits = 128
-    state = FastExState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
+    state = HashedState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
     hashed, parameters = hashed_vectors(corpus, truth, state)
     sign = np.array([signs(word, bits) for word in range(corpus.n_words)])
     for vectors, words, norms in (
@@ -247,7 +245,7 @@ def test_upper_bound_fails_no_more_often_than_it_says():
     corpus, truth = small_corpus(300, 60, seed=5)
     failure, bits = 0.2, 64
     slack = np.sqrt(np.log(4 / failure) / (2 * bits))
-    state = FastExState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
+    state = HashedState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
     assert state.constants.slack == pytest.approx(slack)
     hashed, parameters = hashed_vectors(corpus, truth, state)
     apart = (
@@ -264,7 +262,7 @@ def test_upper_bound_fails_no_more_often_than_it_says():
 def test_correction_of_remark_5():
     """128 bits, failure probability 1e-4, 10,000 clusters. The printed 0.38 lacks the 2 below ln(k / d)."""
     corpus, truth = small_corpus(40, 20, seed=5)
-    state = FastExState(corpus, settings_of(bits=128, failure=1e-4, n_clusters=10_000), truth)
+    state = HashedState(corpus, settings_of(bits=128, failure=1e-4, n_clusters=10_000), truth)
     assert state.constants.slack == pytest.approx(0.2682, abs=1e-4)
     assert state.constants.slack * np.sqrt(2) == pytest.approx(0.379, abs=1e-3)
 
@@ -349,8 +347,8 @@ def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
         assert engine.chosen_proposal(once) == "hash"
         assert FastEx(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
         state = engine.init(once, 0)
-        assert isinstance(state, FastExState)
-        assert isinstance(engine.restore(once, state.arrays()), FastExState)
+        assert isinstance(state, HashedState)
+        assert isinstance(engine.restore(once, state.arrays()), HashedState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
     monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 3 * 4 * 3)
     assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"

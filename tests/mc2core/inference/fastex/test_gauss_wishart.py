@@ -11,14 +11,13 @@ from scipy.stats import multivariate_t
 from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, DocumentCells
 from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.gauss_wishart import (
-    Clusters,
-    Documents,
+    FactoredClusters,
     GaussWishartState,
-    Model,
+    Priors,
     add_or_remove,
     change_by_rank_one,
     count_documents,
@@ -121,7 +120,7 @@ def test_prior_predictive_is_the_documented_one():
     """Mean 0 worth a documents; V + 1 degrees of freedom, so each word has df 2 whatever V is, and scale 2 b."""
     for n_words in (1, 3, 8):
         x = np.arange(1.0, n_words + 1)
-        model, clusters = Model(A, 1.0, B), no_clusters(1, n_words)
+        model, clusters = Priors(A, 1.0, B), no_clusters(1, n_words)
         refresh_all(model, clusters)
         found = log_evidence_with(
             model, 0, clusters.sums[0], clusters.factor[0], clusters.head[0], x, np.empty(n_words)
@@ -179,7 +178,7 @@ def test_what_a_sweep_leaves_depends_on_the_assignments_alone():
         state.sweep(streams.key(0, "test", t), moves)
     assert moves[0] > 200
     fresh = state_of(x, state.cluster, n_clusters=6)
-    for name in Clusters._fields:
+    for name in FactoredClusters._fields:
         assert np.array_equal(getattr(state.clusters, name), getattr(fresh.clusters, name)), name
     assert state.log_joint == fresh.log_joint
 
@@ -229,7 +228,7 @@ def test_forward_draws_and_the_chain_agree():
     7 statistics: false-alarm rate below 7 * P(|N| > 4.5) = 5e-5.
     """
     generator, n_documents, none = np.random.default_rng(6), 4, [np.empty((0, 2))] * K
-    model, n = Model(A, G, B), 6000
+    model, n = Priors(A, G, B), 6000
 
     def prior_clusters():
         return generator.choice(K, n_documents, p=generator.dirichlet(np.full(K, G))).astype(np.int32)
@@ -242,7 +241,7 @@ def test_forward_draws_and_the_chain_agree():
     x, chain = draw_documents(generator, cluster, none), []
     indptr, words = 2 * np.arange(n_documents + 1), np.tile(np.arange(2, dtype=np.int32), n_documents)
     for t in range(n):
-        documents = Documents(indptr, words, x.ravel())
+        documents = DocumentCells(indptr, words, x.ravel(), x.sum(axis=1))
         clusters = no_clusters(K, 2)
         clusters = clusters._replace(sums=clusters.sums.astype(float), scatter=clusters.scatter.astype(float))
         count_documents(documents, clusters, cluster)

@@ -25,10 +25,8 @@ from mc2core.inference.fastex import choice
 from mc2core.inference.fastex.components import MULTINOMIAL
 from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.exact import ExactState
-from mc2core.inference.fastex.hashed.state import FastExState
-from mc2core.inference.fastex.neighbours.graph import _build_index, find_neighbours
-from mc2core.inference.fastex.neighbours.state import NeighbourState, Visits
-from mc2core.inference.fastex.neighbours.visits import choose, sweep
+from mc2core.inference.fastex.hashed import HashedState
+from mc2core.inference.fastex.neighbours import NeighbourState, Visits, _build_index, choose, find_neighbours, sweep
 from mc2core.inference.running.loop import fit
 
 #: one document has fewer neighbours than there is room for, one has none, and neighbours are not mutual
@@ -363,7 +361,7 @@ def test_auto_goes_on_as_a_stored_chain_began(monkeypatch):
     corpus, _ = small_corpus()
     monkeypatch.setattr(choice, "MAX_EXACT_CLUSTERS", 1)
     engine = FastEx(n_clusters=5)
-    for proposal, kind in (("exact", ExactState), ("hash", FastExState), ("neighbours", NeighbourState)):
+    for proposal, kind in (("exact", ExactState), ("hash", HashedState), ("neighbours", NeighbourState)):
         arrays = FastEx(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
         assert isinstance(engine.restore(corpus, arrays), kind)
     assert isinstance(engine.init(corpus, 0), NeighbourState)

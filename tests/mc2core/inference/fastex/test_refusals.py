@@ -9,15 +9,12 @@ from helpers.fastex_twin import TINY, settings_of
 from mc2core import Corpus, fit
 from mc2core.base import memory
 from mc2core.compute import streams
+from mc2core.compute.variates import argmax, draw_from_logs, select_likely
 from mc2core.inference import FastEx
 from mc2core.inference.fastex import uncollapsed
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.inference.fastex.draw import argmax, draw_from_logs, select_likely
 from mc2core.inference.fastex.exact import ExactState
-from mc2core.inference.fastex.hashed.moves import choose, workspace
-from mc2core.inference.fastex.hashed.proposal import draw
-from mc2core.inference.fastex.hashed.simd import BLOCK
-from mc2core.inference.fastex.hashed.state import FastExState
+from mc2core.inference.fastex.hashed import BLOCK, HashedState, choose, draw, workspace
 
 SMALL = Corpus(np.random.default_rng(0).poisson(1.0, (5, 4)))
 EXTREME = "the most extreme"
@@ -79,7 +76,7 @@ def test_draws_from_weights_refuse_what_are_no_numbers(bad):
 @pytest.mark.parametrize("name", ["norm", "constant", "slope"])
 def test_hashed_moves_refuse_columns_that_are_no_numbers(component, name):
     """As if the arithmetic had left a NaN in what a cluster is proposed by, or in its exact likelihood."""
-    state = FastExState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
+    state = HashedState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
     getattr(state.clusters.columns, name)[:3] = np.nan
     args = state.documents, state.clusters, state.projection, state.constants, state.slots
     state.clusters.squares[:] = -(2**62)  # no Gaussian has these, nor a mass below 0:

@@ -13,13 +13,12 @@ from scipy.special import gammaln
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
-from mc2core.inference.fastex import exact, tables
+from mc2core.compute.variates import draw_from_logs
+from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.inference.fastex.draw import draw_from_logs
-from mc2core.inference.fastex.evidence import log_evidence_in
 from mc2core.inference.fastex.exact import ExactState, Terms, fill_terms, weigh_document
-from mc2core.inference.fastex.hashed.moves import choose, log_acceptance, workspace
-from mc2core.inference.fastex.hashed.state import FastExState
+from mc2core.inference.fastex.hashed import HashedState, choose, log_acceptance, workspace
+from mc2core.inference.fastex.sparse_counts import log_evidence_in
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
 PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
@@ -77,7 +76,7 @@ def short_gammaln(x):
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_per_document, monkeypatch):
     """Frequent words' terms are float32: with log-gammas that float32 holds, theirs must be as exact as lists are."""
-    monkeypatch.setattr(tables, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
+    monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
     monkeypatch.setattr(exact, "gammaln", short_gammaln)
     log_p = np.array([log_joint(cluster, component) for cluster in STATES])
     if component != GAUSSIAN:
@@ -142,11 +141,11 @@ def moves(state, j, tries):
 
 def hashed_rows(settings):
     """``rows(cluster)`` for :func:`matrices`, all with one and the same projection."""
-    first = FastExState(TINY, settings, np.array([0, 1, 2, 0]))
+    first = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
     projection_fit = first.centre, first.scale, first.flatness
 
     def rows(cluster):
-        state = FastExState(TINY, settings, cluster, projection_fit)
+        state = HashedState(TINY, settings, cluster, projection_fit)
         return [moves(state, j, settings.tries)[cluster[j]] for j in range(TINY.n_documents)]
 
     return rows
@@ -169,14 +168,14 @@ def test_hashed_moves_among_several_blocks_of_clusters(component):
     """66 clusters: a document's kernel given where one other document is, in the first block or in the second."""
     corpus = Corpus(TINY.content.toarray()[[0, 2]])
     settings = settings_of(component, n_clusters=66, tries=2)
-    first = FastExState(corpus, settings, np.array([0, 1]))
+    first = HashedState(corpus, settings, np.array([0, 1]))
     projection_fit = first.centre, first.scale, first.flatness
     together, apart = (log_joint(np.array(c), component, corpus) for c in ([0, 0], [0, 1]))
     for other in (0, 65):
         p = np.ones(66)
         p[other] = np.exp(together - apart)
         p /= p.sum()
-        states = (FastExState(corpus, settings, np.array([k, other]), projection_fit) for k in range(66))
+        states = (HashedState(corpus, settings, np.array([k, other]), projection_fit) for k in range(66))
         kernel = np.array([moves(state, 0, settings.tries)[k] for k, state in enumerate(states)])
         assert_invariant(p, [kernel])
 

@@ -1,0 +1,1019 @@
+"""FastEx's hashed proposals: propose a cluster from signatures, accept exactly (NIPS12 section 3, docs/model.md).
+
+With theta_kd = ln(1 + n_kd / a), the parameter of word d in cluster k relative to that of a word the cluster lacks,
+the log likelihood of a document x is about <x, theta_k> less a scalar of the cluster. The proposal replaces the inner
+product by norms and the angle between signatures (eq. 14). The projection decides what is hashed:
+
+* paper: x and theta_k themselves;
+* balanced: (x - n_x p) g and (theta_k - c) / g, with p the corpus' word frequencies, c the mean and g**4 the ratio of
+  the spread of theta_kd to that of x_d. As sum_d (x_d - n_x p_d) c_d is the same for all clusters, and n_x <p, theta_k>
+  is one exact scalar of the cluster, the product that is approximated is the same; its norms are smaller. Words that
+  tell little about clusters are left out: of them, p and the cluster's size tell what to expect (``background``).
+
+The proposal must not know where the document is now: it is taken out of its cluster's counts, sums, norm and
+signature before a cluster is drawn. Then Metropolis-Hastings (eq. 17) with the collapsed likelihood (eq. 18) leaves the
+posterior invariant, whatever c, g and the hash are, as long as they do not depend on the assignments of this sweep.
+
+Everything cached for a cluster is an integer: coordinates are rounded to a grid before they are summed, so adding and
+removing a document gives back the same bits, in any order, and nothing drifts.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import scipy.sparse as sp
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from mc2core.compute import streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.compute.signatures import WORD_BITS, add_signed, n_signature_words, signature_word
+from mc2core.compute.simd import Arrays, call, constant, spread
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.inference.base import State
+from mc2core.inference.fastex.components import (
+    BACKGROUND_SIZE,
+    GAUSSIAN,
+    JOINT_UNIT,
+    OVERLAP_UNIT,
+    Settings,
+    document_columns,
+    expected_background,
+    linear_terms,
+    log_joint_of_sizes,
+    theta_of,
+)
+from mc2core.inference.fastex.limits import refuse_scores
+from mc2core.inference.fastex.sparse_counts import (
+    MAX_LOAD,
+    N_TABULATED,
+    add_to,
+    cell_of,
+    count_at,
+    count_documents,
+    empty_table,
+    evidence_constants,
+    fetch_cells,
+    grown,
+    log_cells,
+    log_evidence_in,
+    shrunk,
+    words_in,
+)
+
+# -- a block of 64 clusters at a time, as vector instructions -------------------------------------------------------
+# LLVM does not turn loops with sums or maxima into vector code as good as this (it measured 4 times slower), so the
+# operations are spelled out as in mc2core.compute.simd. They are for use inside numba kernels only; indices are not
+# checked: BLOCK entries must follow ``first`` in every array. Multiplications and additions are fused explicitly and no
+# other liberties are taken, so a cluster has the same bits wherever it stands.
+
+#: clusters in one block; arrays over clusters are as long as whole blocks
+BLOCK = 64
+#: the constant of columns that hold no cluster: whatever the score is multiplied by, they get no weight
+NO_CLUSTER = -math.inf
+_FLOATS = ir.VectorType(ir.FloatType(), BLOCK)
+_INTS = ir.VectorType(ir.IntType(32), BLOCK)
+_WORDS = ir.VectorType(ir.IntType(64), BLOCK)
+# sin(pi u) = pi u - (pi u)**3 / 3! + ...: error below 4e-6 for |u| <= 1/2
+_SINE = [(-1) ** i * math.pi ** (2 * i + 1) / math.factorial(2 * i + 1) for i in range(5)]
+# exp(r), |r| <= ln(2) / 2: relative error below 1e-6
+_EXPONENTIAL = [1.0 / math.factorial(i) for i in range(7)]
+_ROUND = 12582912.0  # 1.5 * 2**23: adding it leaves a float32's nearest integer in its low bits
+
+
+def _floats(value):
+    # llvmlite prints the constant in double precision, and LLVM wants one that float32 holds exactly
+    return constant(_FLOATS, float(np.float32(value)))
+
+
+def _fma(builder, a, b, c):
+    return call(builder, f"llvm.fma.v{BLOCK}f32", _FLOATS, [a, b, c])
+
+
+def _polynomial(builder, coefficients, x):
+    value = _floats(coefficients[-1])
+    for coefficient in coefficients[-2::-1]:
+        value = _fma(builder, value, x, _floats(coefficient))
+    return value
+
+
+def _score_block(typingctx, signatures, query, norms, constants, slopes, first, factors, scores):
+    """Scores of columns first..first + 63 into ``scores``; returns the largest.
+
+    score = flatness * (constant + mass * slope) + flatness * norm * norms * cos(pi max(distance * inverse_bits
+    - slack, 0)), distance being the bits in which the column of ``signatures`` (n_parts, columns) uint64 differs from
+    ``query`` (n_parts,) uint64. ``factors``: inverse_bits, slack, norm, mass, flatness. Arrays are contiguous, floats
+    float32.
+    """
+    five = types.UniTuple(types.float32, 5)
+    signature = types.float32(signatures, query, norms, constants, slopes, types.intp, five, scores)
+
+    def generate(context, builder, signature, arguments):
+        arrays = Arrays(context, builder, signature, arguments)
+        first, columns = arguments[5], builder.extract_value(arrays.struct(0).shape, 1)
+        values = cgutils.unpack_tuple(builder, arguments[6], 5)
+        inverse_bits, slack, norm, mass, flatness = (spread(builder, value, _FLOATS) for value in values)
+        apart = cgutils.alloca_once_value(builder, ir.Constant(_INTS, None))
+        with cgutils.for_range(builder, builder.extract_value(arrays.struct(1).shape, 0)) as loop:
+            place = builder.add(builder.mul(loop.index, columns), first)
+            wanted = builder.load(arrays.address(1, loop.index, ir.IntType(64)))
+            different = builder.xor(arrays.load(0, place, _WORDS), spread(builder, wanted, _WORDS))
+            count = builder.trunc(call(builder, f"llvm.ctpop.v{BLOCK}i64", _WORDS, [different]), _INTS)
+            builder.store(builder.add(builder.load(apart), count), apart)
+        distance = builder.sitofp(builder.load(apart), _FLOATS)
+        zeros = _floats(0.0)
+        t = _fma(builder, distance, inverse_bits, builder.fneg(slack))
+        t = builder.select(builder.fcmp_ordered(">", t, zeros), t, zeros)
+        u = builder.fsub(_floats(0.5), t)
+        cosine = builder.fmul(u, _polynomial(builder, _SINE, builder.fmul(u, u)))
+        linear = _fma(builder, mass, arrays.load(4, first, _FLOATS), arrays.load(3, first, _FLOATS))
+        inner = builder.fmul(builder.fmul(norm, arrays.load(2, first, _FLOATS)), cosine)
+        score = builder.fmul(flatness, builder.fadd(linear, inner))
+        arrays.store(score, 7, first)
+        return call(builder, f"llvm.vector.reduce.fmax.v{BLOCK}f32", ir.FloatType(), [score], ("nnan",))
+
+    return signature, generate
+
+
+def _weigh_block(typingctx, scores, first, top, floor):
+    """Turn scores[first:first + 64] into exp(max(score - top, floor)), and into 0 where there is no cluster.
+
+    Returns their sum; the tree of its additions has a fixed shape. float32, -80 < floor < 0.
+    """
+    signature = types.float32(scores, types.intp, types.float32, types.float32)
+
+    def generate(context, builder, signature, arguments):
+        arrays = Arrays(context, builder, signature, arguments)
+        score = arrays.load(0, arguments[1], _FLOATS)
+        floor = spread(builder, arguments[3], _FLOATS)
+        x = builder.fsub(score, spread(builder, arguments[2], _FLOATS))
+        x = builder.select(builder.fcmp_ordered(">", x, floor), x, floor)
+        shifted = _fma(builder, x, _floats(1.0 / math.log(2.0)), _floats(_ROUND))
+        n = builder.fsub(shifted, _floats(_ROUND))
+        p = _polynomial(builder, _EXPONENTIAL, _fma(builder, n, _floats(-math.log(2.0)), x))
+        power = builder.add(builder.fptosi(n, _INTS), constant(_INTS, 127))
+        power = builder.bitcast(builder.shl(power, constant(_INTS, 23)), _FLOATS)
+        is_cluster = builder.fcmp_ordered(">", score, _floats(NO_CLUSTER))
+        weight = builder.select(is_cluster, builder.fmul(p, power), _floats(0.0))
+        arrays.store(weight, 0, arguments[1])
+        start = ir.Constant(ir.FloatType(), -0.0)
+        return call(builder, f"llvm.vector.reduce.fadd.v{BLOCK}f32", ir.FloatType(), [start, weight], ("reassoc",))
+
+    return signature, generate
+
+
+# numba adds the first argument itself, which type checkers cannot know
+score_block: Any = intrinsic(_score_block)
+weigh_block: Any = intrinsic(_weigh_block)
+
+
+# -- scores of all clusters, weights, and a draw (NIPS12 eq. 14 and 15) ---------------------------------------------
+
+#: a cluster's proposal weight is at least exp(-MAX_LOG_WEIGHT_RATIO) of the largest: no state is ever out of reach
+MAX_LOG_WEIGHT_RATIO = 20.0
+_F = np.float32
+
+
+def padded(n_clusters: int) -> int:
+    """Columns of arrays over ``n_clusters`` clusters: whole blocks."""
+    return -(-n_clusters // BLOCK) * BLOCK
+
+
+@kernel
+def proposal_scores(columns, signature, norm, mass, bits, slack, flatness, scores, blocks):
+    """Fill (K',) float32 ``scores`` with flatness * s(x, k): NIPS12 eq. 14, and with slack > 0 its upper bound, eq. 15.
+
+    ``columns``: what proposals read of clusters; ``signature``, ``norm``, ``mass``: the document's. The largest score
+    of each block goes to ``blocks``. The paper misprints - ln n_y; a larger cluster is more likely.
+    """
+    signatures, norms, constants, slopes = columns.signature, columns.norm, columns.constant, columns.slope
+    factors = _F(1.0 / bits), _F(slack), _F(norm), _F(mass), _F(flatness)
+    for b in range(blocks.size):
+        blocks[b] = score_block(signatures, signature, norms, constants, slopes, b * BLOCK, factors, scores)
+
+
+@kernel
+def replace(scores, blocks, k, score):
+    """Give column k another score; ``blocks`` keeps the largest of each block."""
+    scores[k] = score
+    first = k // BLOCK * BLOCK
+    largest = scores[first]
+    for i in range(first + 1, first + BLOCK):
+        largest = max(largest, scores[i])
+    blocks[k // BLOCK] = largest
+
+
+@kernel
+def weigh(scores, blocks):
+    """Turn scores into weights exp(max(score - largest, -MAX_LOG_WEIGHT_RATIO)); ``blocks`` holds the largest of each.
+
+    In place; blocks' sums go to ``blocks``.
+    """
+    top = _F(NO_CLUSTER)
+    for b in range(blocks.size):
+        top = max(top, blocks[b])
+    for b in range(blocks.size):
+        blocks[b] = weigh_block(scores, b * BLOCK, top, _F(-MAX_LOG_WEIGHT_RATIO))
+
+
+@kernel
+def draw(stream, n_clusters, weights, blocks):
+    """Index below ``n_clusters`` drawn in proportion to (K',) float32 ``weights`` with block sums ``blocks``.
+
+    Proportions are those of the weights to float32's rounding of the sums, which a block's last cluster takes up.
+    -1 where the sum of all is no positive number.
+    """
+    total = 0.0
+    for b in range(blocks.size):
+        total += blocks[b]
+    if not 0.0 < total < np.inf:
+        return -1
+    b, u = variates.index_at(blocks, 0, blocks.size - 1, streams.uniform(stream) * total)
+    k, _ = variates.index_at(weights, b * BLOCK, min((b + 1) * BLOCK, n_clusters) - 1, u)
+    return k
+
+
+# -- what a chain holds ---------------------------------------------------------------------------------------------
+
+
+class HashedConstants(NamedTuple):
+    """Scalars and tables of a run; ``log_gamma[n]`` = ln G(n + a), ``theta[n]`` the parameter of a count, small n."""
+
+    component: int
+    n_words: int
+    shift: np.uint64
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    half_length: float
+    norm_unit: float
+    bits: int
+    slack: float
+    flatness: float
+    tries: int
+    log_gamma: np.ndarray
+    theta: np.ndarray
+
+
+_ZERO = _F(0.0)
+#: columns hold smaller numbers, so that no sum or product in a score leaves the range of float32
+MAX_COLUMN_ENTRY = 1e18
+
+
+class HashedDocuments(NamedTuple):
+    """The corpus as kernels read it, with what is hashed of each document."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64, tokens; Gaussian: squared length
+    signature: np.ndarray  # (J, W) uint64
+    norm: np.ndarray  # (J,) float32, of the hashed vector
+
+
+class Columns(NamedTuple):
+    """What proposals read of clusters, a column for each, in whole blocks; no cluster where constant is NO_CLUSTER."""
+
+    signature: np.ndarray  # (W, K') uint64
+    norm: np.ndarray  # (K',) float32: of the hashed parameter, times its factor
+    constant: np.ndarray  # (K',) float32: part of the proposal's score that is the same for all documents
+    slope: np.ndarray  # (K',) float32: part for each unit of the document's mass
+
+
+class HashedClusters(NamedTuple):
+    """Statistics of the K clusters and what is cached of their hashed parameters."""
+
+    n_k: np.ndarray  # (K,) int64, documents
+    mass: np.ndarray  # (K,) int64: of its documents
+    squares: np.ndarray  # (K,) int64: sum over words of n_kd**2
+    sums: np.ndarray  # (K, 64 W) int32: coordinates whose bit is set, see mc2core.compute.signatures
+    total: np.ndarray  # (K,) int64: all coordinates
+    square: np.ndarray  # (K,) int64: squared norm on the grid
+    overlap: np.ndarray  # (K,) int64: <p, theta> over the words hashed, in units of 1 / OVERLAP_UNIT
+    columns: Columns
+
+
+class Projection(NamedTuple):
+    """How word parameters become coordinates: (theta - centre) * grid, rounded."""
+
+    centre: np.ndarray  # (V,) float32
+    grid: np.ndarray  # (V,) float32: grid points for one unit of theta; 0 for words that are left out
+    frequency: np.ndarray  # (V,) float64: p_d * OVERLAP_UNIT; zeros for the paper's projection
+    background: np.ndarray  # float64: <p, theta> to expect of the words left out, see linear_terms
+
+
+class MoveScratch(NamedTuple):
+    """Scratch memory of :func:`choose`, one for each thread."""
+
+    sums: np.ndarray  # (64 W,) int32
+    own: Columns  # a block for the cluster that the document leaves
+    own_score: np.ndarray  # (BLOCK,) float32
+    own_block: np.ndarray  # (1,) float32
+    weights: np.ndarray  # (K',) float32
+    blocks: np.ndarray  # (blocks,) float32
+
+
+# -- a cluster's hashed parameters ----------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def coordinate(theta, centre, grid):
+    """Hashed coordinate of a word whose parameter is ``theta``, on the grid, int64."""
+    return np.int64((theta - centre) * grid)
+
+
+@kernel
+def fill_column(columns, k, constants, background, sums, total, square, sizes, overlap):
+    """Column k from a cluster's sums and its ``sizes`` (documents, mass, squares); whether its numbers can be used."""
+    for part in range(columns.signature.shape[0]):
+        columns.signature[part, k] = signature_word(sums, total, part, constants.bits)
+    constant, slope, factor = linear_terms(constants, background, sizes[0], sizes[1], sizes[2], overlap)
+    norm = factor * _F(math.sqrt(square) * constants.norm_unit)
+    columns.norm[k] = norm
+    columns.constant[k] = constant
+    columns.slope[k] = slope
+    return abs(norm) < MAX_COLUMN_ENTRY and abs(constant) < MAX_COLUMN_ENTRY and abs(slope) < MAX_COLUMN_ENTRY
+
+
+@kernel
+def refresh_column(clusters, projection, constants, k):
+    """Recompute the column of cluster k; whether its numbers can be used."""
+    return fill_column(
+        clusters.columns, k, constants, projection.background, clusters.sums[k], clusters.total[k], clusters.square[k],
+        (clusters.n_k[k], clusters.mass[k], clusters.squares[k]), clusters.overlap[k],
+    )  # fmt: skip
+
+
+@kernel
+def add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign):
+    """Add document j to cluster k (sign 1) or take it out (-1): table, counts and cached sums.
+
+    Returns what :func:`refresh_column` does.
+    """
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
+    shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
+    sums = clusters.sums[k]
+    total = square = overlap = squares = np.int64(0)
+    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+        word = np.int64(words[cell])
+        change = sign * np.int64(counts[cell])
+        n = add_to(slots, shift, first_key + np.uint64(word), change, used)
+        squares += change * (2 * n + change)
+        if grid[word] > _ZERO:
+            theta = theta_of(component, table, prior, n)
+            theta_new = theta_of(component, table, prior, n + change)
+            before = coordinate(theta, centre[word], grid[word])
+            after = coordinate(theta_new, centre[word], grid[word])
+            total += after - before
+            square += after * after - before * before
+            overlap += np.int64(frequency[word] * theta_new) - np.int64(frequency[word] * theta)
+            add_signed(sums, word, np.int32(after - before))
+    clusters.total[k] += total
+    clusters.square[k] += square
+    clusters.overlap[k] += overlap
+    clusters.n_k[k] += sign
+    clusters.mass[k] += sign * documents.mass[j]
+    clusters.squares[k] += squares
+    return refresh_column(clusters, projection, constants, k)
+
+
+# -- a move ---------------------------------------------------------------------------------------------------------
+@kernel
+def _score_without(documents, clusters, projection, constants, slots, j, k, squares, work):
+    """The proposal's score, as :func:`proposal_scores` has it, of cluster k, which document j leaves, in scratch.
+
+    NaN where the cluster's column cannot be used without the document.
+    """
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    centre, grid, frequency, component = projection.centre, projection.grid, projection.frequency, constants.component
+    shift, first_key = constants.shift, np.uint64(k) * np.uint64(constants.n_words)
+    sums = work.sums
+    for b in range(sums.size):
+        sums[b] = clusters.sums[k, b]
+    total, square, overlap = clusters.total[k], clusters.square[k], clusters.overlap[k]
+    for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+        word = np.int64(words[cell])
+        if grid[word] > _ZERO:
+            n = count_at(slots, shift, first_key + np.uint64(word))
+            theta = theta_of(component, table, prior, n)
+            theta_new = theta_of(component, table, prior, n - counts[cell])
+            before = coordinate(theta, centre[word], grid[word])
+            after = coordinate(theta_new, centre[word], grid[word])
+            total += after - before
+            square += after * after - before * before
+            overlap += np.int64(frequency[word] * theta_new) - np.int64(frequency[word] * theta)
+            add_signed(sums, word, np.int32(after - before))
+    mass = documents.mass[j]
+    sizes = clusters.n_k[k] - 1, clusters.mass[k] - mass, clusters.squares[k] - squares
+    if not fill_column(work.own, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
+        return _F(np.nan)
+    proposal_scores(
+        work.own, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
+        work.own_score, work.own_block,
+    )  # fmt: skip
+    return work.own_score[0]
+
+
+@numba.njit(inline="always")
+def log_acceptance(log_now, log_new, weight_now, weight_new):
+    """Logarithm of the ratio that the acceptance of a move is the smaller of 1 and (eq. 17).
+
+    From the log evidence of the document in both clusters, and the weights of both in its proposal.
+    """
+    # of a float32 the logarithm would be one, too, and forth and back would not balance
+    return log_new - log_now + math.log(np.float64(weight_now)) - math.log(np.float64(weight_new))
+
+
+@kernel
+def choose(documents, clusters, projection, constants, slots, j, old, stream, work):
+    """Cluster of document j after ``tries`` Metropolis-Hastings moves from ``old``; changes nothing but ``work``.
+
+    Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    """
+    mass, n_clusters = documents.mass[j], clusters.n_k.size
+    squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
+    if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
+        _, squares = words_in(documents, slots, constants, j, old, inside)
+    own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
+    if math.isnan(own):
+        return -1, 0
+    weights, blocks = work.weights, work.blocks
+    proposal_scores(
+        clusters.columns, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack,
+        constants.flatness, weights, blocks,
+    )  # fmt: skip
+    replace(weights, blocks, old, own)
+    weigh(weights, blocks)
+    # the cluster to start from and all that are proposed are weighed by one and the same exact likelihood
+    now, log_now, is_scored, n_proposed = old, 0.0, False, 0
+    for _ in range(constants.tries):
+        new = draw(stream, n_clusters, weights, blocks)
+        if new == now:
+            continue
+        if new < 0:
+            return -1, n_proposed
+        n_proposed += 1
+        fetch_cells(documents, slots, constants.n_words, j, new)
+        if not is_scored:
+            log_now = log_evidence_in(documents, clusters, slots, constants, j, old, inside)
+            is_scored = True
+        log_new = log_evidence_in(documents, clusters, slots, constants, j, new, int(new == old))
+        log_ratio = log_acceptance(log_now, log_new, weights[now], weights[new])
+        if not abs(log_ratio) < math.inf:
+            return -1, n_proposed
+        if log_ratio >= 0.0 or streams.uniform(stream) < math.exp(log_ratio):
+            now, log_now = new, log_new
+    return now, n_proposed
+
+
+@kernel
+def calibrate(documents, clusters, projection, constants, slots, cluster, step, max_clusters):
+    """Slope of the regression of the exact log evidence on the proposal's score.
+
+    Over every ``step``-th document and at most ``max_clusters`` clusters of each, its own among them, both centred for
+    each document; ``constants`` must have a flatness of 1.
+    """
+    work = workspace(clusters)
+    n_clusters = clusters.n_k.size
+    n = min(max_clusters, n_clusters)
+    exact, score = np.empty(n), np.empty(n)
+    both = square = 0.0
+    for j in range(0, cluster.size, step):
+        own = np.int64(cluster[j])
+        squares = np.int64(0)
+        if constants.component == GAUSSIAN:
+            _, squares = words_in(documents, slots, constants, j, own, np.int64(1))
+        proposal_scores(
+            clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
+            constants.slack, constants.flatness, work.weights, work.blocks,
+        )  # fmt: skip
+        work.weights[own] = _score_without(documents, clusters, projection, constants, slots, j, own, squares, work)
+        for i in range(n):
+            k = (own + i * n_clusters // n) % n_clusters
+            exact[i] = log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
+            score[i] = work.weights[k]
+        sum_exact = sum_score = product = squared = 0.0
+        for i in range(n):
+            sum_exact += exact[i]
+            sum_score += score[i]
+        for i in range(n):
+            from_mean = score[i] - sum_score / n
+            product += (exact[i] - sum_exact / n) * from_mean
+            squared += from_mean * from_mean
+        both += product
+        square += squared
+    return both / square if square > 0.0 else 0.0
+
+
+@kernel
+def workspace(clusters):
+    """Scratch memory for one thread."""
+    n_parts, size = clusters.columns.signature.shape
+    own = Columns(
+        np.zeros((n_parts, BLOCK), np.uint64),
+        np.zeros(BLOCK, np.float32),
+        np.full(BLOCK, np.float32(NO_CLUSTER)),
+        np.zeros(BLOCK, np.float32),
+    )
+    return MoveScratch(
+        np.zeros(n_parts * WORD_BITS, np.int32),
+        own,
+        np.zeros(BLOCK, np.float32),
+        np.zeros(1, np.float32),
+        np.zeros(size, np.float32),
+        np.zeros(size // BLOCK, np.float32),
+    )
+
+
+# -- passes over the table of counts and over all documents, to set up and to project a state -----------------------
+
+#: moments of parameters are summed as whole numbers of this unit's reciprocal
+MOMENT_UNIT = 2.0**20
+
+
+@kernel
+def add_moments(slots, constants, factor, first, second):
+    """Sums over clusters of factor * theta_kd and its square, (V,) int64 each, in units of 1 / MOMENT_UNIT."""
+    component, table, prior = constants.component, constants.theta, constants.word_prior
+    for slot in slots:
+        if slot:
+            k, word, n = cell_of(slot, constants.shift, constants.n_words)
+            theta = factor[k] * np.float64(theta_of(component, table, prior, n))
+            first[word] += np.int64(theta * MOMENT_UNIT)
+            second[word] += np.int64(theta * theta * MOMENT_UNIT)
+
+
+@kernel
+def add_agreement(documents, slots, constants, factor, cluster, agreement):
+    """Add x_jd theta_kd, k the document's cluster without the document, to (V,) float64 ``agreement``."""
+    words, counts, table, prior = documents.words, documents.counts, constants.theta, constants.word_prior
+    component, shift, indptr = constants.component, constants.shift, documents.indptr
+    for j in range(cluster.size):
+        first_key = np.uint64(cluster[j]) * np.uint64(constants.n_words)
+        for cell in range(indptr[j], indptr[j + 1]):
+            n = count_at(slots, shift, first_key + np.uint64(words[cell])) - counts[cell]
+            theta = factor[cluster[j]] * np.float64(theta_of(component, table, prior, n))
+            agreement[words[cell]] += counts[cell] * theta
+
+
+@kernel
+def project_empty(projection, sums):
+    """Sums of a cluster without words; returns (total, square)."""
+    total = 0
+    square = 0
+    centre, grid = projection.centre, projection.grid
+    for word in range(centre.size):
+        value = coordinate(np.float32(0.0), centre[word], grid[word])
+        if value:
+            total += value
+            square += value * value
+            add_signed(sums, word, np.int32(value))
+    return total, square
+
+
+@kernel
+def project_cells(slots, constants, projection, clusters):
+    """Add every cell of the table to its cluster's sums, which start as those of an empty cluster."""
+    centre, grid, frequency = projection.centre, projection.grid, projection.frequency
+    component, table, prior = constants.component, constants.theta, constants.word_prior
+    sums, total, square, overlap = clusters.sums, clusters.total, clusters.square, clusters.overlap
+    for slot in slots:
+        if slot:
+            k, word, n = cell_of(slot, constants.shift, constants.n_words)
+            if grid[word] > 0.0:
+                theta = theta_of(component, table, prior, n)
+                before = coordinate(np.float32(0.0), centre[word], grid[word])
+                after = coordinate(theta, centre[word], grid[word])
+                total[k] += after - before
+                square[k] += after * after - before * before
+                overlap[k] += np.int64(frequency[word] * theta)
+                add_signed(sums[k], word, np.int32(after - before))
+    for k in range(clusters.n_k.size):
+        refresh_column(clusters, projection, constants, k)
+
+
+@kernel
+def add_squares(slots, constants, squares):
+    """Add every cell's squared count to its cluster's (K,) int64 ``squares``."""
+    for slot in slots:
+        if slot:
+            k, _, n = cell_of(slot, constants.shift, constants.n_words)
+            squares[k] += n * n
+
+
+@kernel
+def fill_factors(constants, background, clusters, factor):
+    """Fill (K,) float64 ``factor`` with the third of every cluster's linear terms."""
+    for k in range(factor.size):
+        sizes = clusters.n_k[k], clusters.mass[k], clusters.squares[k]
+        factor[k] = linear_terms(constants, background, *sizes, 0)[2]
+
+
+@kernel
+def project_documents(documents, scale, unit, frequency, bits):
+    """Signatures and norms of x - mass_j p times ``scale``; ``frequency`` (V,) float64 is p, or zeros."""
+    words, counts, signature = documents.words, documents.counts, documents.signature
+    n_bits = signature.shape[1] * WORD_BITS
+    mean = np.zeros(n_bits)  # <sign, p scale>
+    mean_square = 0.0
+    sums = np.zeros(n_bits, np.int32)
+    for word in range(scale.size):
+        if frequency[word] > 0.0 and scale[word] > 0.0:
+            for b in range(n_bits):
+                sums[b] = 0
+            add_signed(sums, word, np.int32(1))
+            value = frequency[word] * scale[word]
+            mean_square += value * value
+            for b in range(bits):
+                mean[b] += (2 * sums[b] - 1) * value
+    for j in range(documents.mass.size):
+        mass = documents.mass[j]
+        for b in range(n_bits):
+            sums[b] = 0
+        total = np.int64(0)
+        square = mass * mass * mean_square
+        for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+            d = np.int64(words[cell])
+            value = np.int32(counts[cell] * scale[d] * unit)
+            total += value
+            add_signed(sums, d, value)
+            hashed = counts[cell] * np.float64(scale[d])
+            square += hashed * (hashed - 2.0 * mass * frequency[d] * scale[d])
+        documents.norm[j] = math.sqrt(max(square, 0.0))
+        for part in range(signature.shape[1]):
+            signature[j, part] = 0
+        for b in range(bits):
+            if 2 * np.int64(sums[b]) - total > mass * mean[b] * unit:
+                signature[j, b // WORD_BITS] |= np.uint64(1) << np.uint64(b % WORD_BITS)
+
+
+# -- sweeps: in order, or by samplers and an updater (NIPS12 section 5) ---------------------------------------------
+
+
+class HashedChain(NamedTuple):
+    """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
+
+    documents: HashedDocuments
+    clusters: HashedClusters
+    projection: Projection
+    constants: HashedConstants
+
+
+@kernel
+def propose_all(key, documents, clusters, constants, proposed):
+    """Fill (J,) int32 ``proposed`` with a draw from each document's proposal, given the clusters as they are.
+
+    The document stays in its cluster.
+    """
+    work = workspace(clusters)
+    stream = np.zeros(2, np.uint64)
+    for j in range(proposed.size):
+        streams.seek(stream, key, j)
+        proposal_scores(
+            clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
+            constants.slack, constants.flatness, work.weights, work.blocks,
+        )  # fmt: skip
+        weigh(work.weights, work.blocks)
+        proposed[j] = draw(stream, clusters.n_k.size, work.weights, work.blocks)
+
+
+@kernel
+def choose_all(key, first, last, chain, slots, cluster, chosen, moves):
+    """Fill ``chosen[first:last]`` with the moves of these documents given the statistics as they are: a sampler.
+
+    Returns ``last``, or -1 - j where document j has scores that are not finite.
+    """
+    documents, clusters, projection, constants = chain
+    work = workspace(clusters)
+    stream = np.zeros(2, np.uint64)
+    for j in range(first, last):
+        if j + 1 < last:
+            fetch_cells(documents, slots, constants.n_words, j + 1, np.int64(cluster[j + 1]))
+        streams.seek(stream, key, j)
+        chosen[j], proposed = choose(
+            documents, clusters, projection, constants, slots, j, np.int64(cluster[j]), stream, work
+        )
+        moves[0] += proposed
+        if chosen[j] < 0:
+            return -1 - j
+    return last
+
+
+@kernel
+def apply_moves(first, last, chain, slots, used, cluster, chosen, moves):
+    """Carry out the moves of documents first..last - 1: the updater; returns as :func:`sweep`."""
+    documents, clusters, projection, constants = chain
+    for j in range(first, last):
+        old, new = np.int64(cluster[j]), np.int64(chosen[j])
+        if new != old:
+            if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
+                return j
+            moves[1] += 1
+            is_usable = True
+            for k, sign in ((old, -1), (new, 1)):
+                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
+            cluster[j] = new
+            if not is_usable:
+                return -1 - j
+    return last
+
+
+@kernel
+def sweep(key, first, chain, slots, used, cluster, moves):
+    """One move for each document from ``first`` on, in order.
+
+    Returns the number of documents, the document at which the table must grow, or -1 - j where document j or a cluster
+    that it leaves or joins has scores that are not finite.
+    ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
+    """
+    documents, clusters, projection, constants = chain
+    work = workspace(clusters)
+    stream = np.zeros(2, np.uint64)
+    for j in range(first, cluster.size):
+        if used[0] + documents.indptr[j + 1] - documents.indptr[j] > MAX_LOAD * slots.size:
+            return j
+        if j + 1 < cluster.size:
+            fetch_cells(documents, slots, constants.n_words, j + 1, np.int64(cluster[j + 1]))
+        old = np.int64(cluster[j])
+        streams.seek(stream, key, j)
+        new, proposed = choose(documents, clusters, projection, constants, slots, j, old, stream, work)
+        moves[0] += proposed
+        if new < 0:
+            return -1 - j
+        if new != old:
+            moves[1] += 1
+            is_usable = True
+            for k, sign in ((old, -1), (new, 1)):
+                is_usable &= add_or_remove(documents, clusters, projection, constants, slots, used, j, k, sign)
+            cluster[j] = new
+            if not is_usable:
+                return -1 - j
+    return cluster.size
+
+
+# -- the state ------------------------------------------------------------------------------------------------------
+
+
+_SAMPLE_BLOCK = 125  # documents of a round that one thread takes at a time
+_MAX_COORDINATE_SUM = 2.0**29  # no sum of coordinates exceeds this many grid points, so 32 bits hold it
+#: nats by which a document's own cluster must stand out in the words that are hashed
+REQUIRED_SIGNAL = 25.0
+_CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
+#: least power to which the proposal is raised, whatever its scores say of the exact ones
+MIN_FLATNESS = 1e-3
+
+
+class HashedState(State):
+    """Assignments of a FastEx chain and the caches that follow from them and from the projection.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    centre, scale : (V,) float32
+        c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
+    flatness : float
+        Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
+    documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.inference.fastex.hashed.moves`
+    slots, used : the table of counts and its number of non-zero cells, see
+    :mod:`mc2core.inference.fastex.sparse_counts`
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        settings: Settings,
+        cluster: np.ndarray,
+        projection_fit: tuple[np.ndarray, np.ndarray, float] | None = None,
+    ) -> None:
+        content = corpus.content
+        self.settings = settings
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
+        n_parts = n_signature_words(settings.bits)
+        self.documents = HashedDocuments(
+            **document_columns(corpus, settings.component),
+            signature=np.zeros((corpus.n_documents, n_parts), np.uint64),
+            norm=np.zeros(corpus.n_documents, np.float32),
+        )
+        mass, small, slack = self.documents.mass, np.arange(N_TABULATED), 0.0
+        if settings.failure_probability is not None:
+            slack = math.sqrt(math.log(settings.n_clusters / settings.failure_probability) / (2.0 * settings.bits))
+        self.constants = HashedConstants(
+            **evidence_constants(corpus, settings),
+            half_length=0.5 * float(mass.mean()) if settings.is_balanced else 0.0,
+            norm_unit=1.0,
+            bits=settings.bits,
+            slack=slack,
+            flatness=settings.flatness,
+            tries=settings.tries,
+            theta=(small if settings.component == GAUSSIAN else np.log1p(small / settings.word_prior)).astype(
+                np.float32
+            ),
+        )
+        self.flatness = settings.flatness
+        self._count(mass)
+        if projection_fit is not None:
+            self.centre, self.scale, self.flatness = projection_fit
+            self._project()
+            self.constants = self.constants._replace(flatness=self.flatness)
+        elif settings.is_balanced:
+            self.fit_projection()
+        else:
+            self.centre = np.zeros(corpus.n_words, np.float32)
+            self.scale = np.ones(corpus.n_words, np.float32)
+            self._project()
+
+    def _count(self, mass: np.ndarray) -> None:
+        n_clusters, n_parts = self.settings.n_clusters, self.documents.signature.shape[1]
+        size = padded(n_clusters)
+        self.clusters = HashedClusters(
+            n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
+            mass=np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64),
+            squares=np.zeros(n_clusters, np.int64),
+            sums=np.zeros((n_clusters, n_parts * WORD_BITS), np.int32),
+            total=np.zeros(n_clusters, np.int64),
+            square=np.zeros(n_clusters, np.int64),
+            overlap=np.zeros(n_clusters, np.int64),
+            columns=Columns(
+                np.zeros((n_parts, size), np.uint64),
+                np.zeros(size, np.float32),
+                np.full(size, NO_CLUSTER, np.float32),
+                np.zeros(size, np.float32),
+            ),
+        )
+        self.slots = empty_table(0)
+        self.used = np.zeros(1, np.int64)
+        first = 0
+        while True:
+            first = count_documents(
+                self.documents, self.constants.shift, self.constants.n_words, self.slots, self.used, self.cluster, first
+            )
+            if first == len(self.cluster):
+                break
+            self.make_room(first)
+        add_squares(self.slots, self.constants, self.clusters.squares)
+
+    @property
+    def chain(self) -> HashedChain:
+        """What kernels take together."""
+        return HashedChain(self.documents, self.clusters, self.projection, self.constants)
+
+    def make_room(self, j: int) -> None:
+        """Let the table take in document j's words as new cells."""
+        words = int(self.documents.indptr[j + 1] - self.documents.indptr[j])
+        self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One move for each document; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
+
+        ValueError, with the document, where scores are not finite.
+        """
+        if self.settings.documents_per_round == 1:
+            self._sweep_in_order(key, moves)
+        else:
+            self._sweep_in_rounds(key, moves, pool)
+        self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
+
+    def _sweep_in_order(self, key: np.uint64, moves: np.ndarray) -> None:
+        first = 0
+        while True:
+            first = sweep(key, first, self.chain, self.slots, self.used, self.cluster, moves)
+            self._refuse(first)
+            if first == len(self.cluster):
+                return
+            self.make_room(first)
+
+    def _refuse(self, done: int) -> None:
+        """ValueError where a kernel gave up at document -1 - ``done``."""
+        if done < 0:
+            refuse_scores(self.settings, f"document {-1 - done}")
+
+    def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
+        """A sweep by many samplers and one updater (NIPS12 section 5), which is approximate.
+
+        The documents of a round are sampled at once, from the statistics at its start; then the updater carries out
+        their moves, one by one. So documents of a round do not see each other's moves, and the chain's stationary
+        distribution is not the posterior. It depends on the size of a round, but not on the number of threads.
+        """
+        chosen, chain = np.empty_like(self.cluster), self.chain
+
+        def sample(start: int, first: int, last: int) -> np.ndarray:
+            proposed = np.zeros(2, np.int64)
+            blocks = key, start + first, start + last
+            self._refuse(choose_all(*blocks, chain, self.slots, self.cluster, chosen, proposed))
+            return proposed
+
+        round_size = self.settings.documents_per_round
+        for start in range(0, len(self.cluster), round_size):
+            stop = min(start + round_size, len(self.cluster))
+            for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLE_BLOCK):
+                moves += proposed
+            while (start := apply_moves(start, stop, chain, self.slots, self.used, self.cluster, chosen, moves)) < stop:
+                self._refuse(start)
+                self.make_room(start)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return self.clusters.n_k
+
+    def fit_projection(self) -> None:
+        """Fit the balanced projection to the clusters as they are now, and project anew.
+
+        c is the mean of theta over clusters (Gaussian: 0), and g**4 the ratio of its variance to the documents' mean
+        square count. With it the error of the hashed product is in proportion to the sum over words of the product of
+        both standard deviations (the noise), while a word helps by the mean of x_jd (theta_kd - c_d) in the document's
+        own cluster k, without the document (the signal). Words enter in order of signal / noise while
+        (signal - REQUIRED_SIGNAL) / noise, summed over words, rises; the others have scale 0. They
+        still count in the exact acceptance. Then the flatness is fitted: the slope of the exact log likelihood over
+        the proposal's score. Among clusters drawn at random it is nearly 0, and so proposals are nearly uniform; of
+        clusters that stand apart, it is large.
+        """
+        n_words, n_clusters, n_documents = self.constants.n_words, self.settings.n_clusters, len(self.cluster)
+        factor = np.empty(n_clusters)
+        fill_factors(self.constants, np.zeros(BACKGROUND_SIZE), self.clusters, factor)
+        first, second = np.zeros(n_words, np.int64), np.zeros(n_words, np.int64)
+        add_moments(self.slots, self.constants, factor, first, second)
+        mean = first / (MOMENT_UNIT * n_clusters)
+        variance = np.maximum(second / (MOMENT_UNIT * n_clusters) - mean**2, 1e-6)
+        counts = self.documents.counts.astype(np.float64)
+        spread = np.bincount(self.documents.words, weights=counts**2, minlength=n_words) / n_documents
+        agreement = np.zeros(n_words)
+        add_agreement(self.documents, self.slots, self.constants, factor, self.cluster, agreement)
+        seen = np.flatnonzero(self.word_totals)
+        signal = (agreement[seen] - mean[seen] * self.word_totals[seen]) / n_documents
+        noise = np.sqrt(variance[seen] * spread[seen])
+        order = np.argsort(-signal / noise, kind="stable")
+        gain = (np.cumsum(signal[order]) - REQUIRED_SIGNAL) / np.cumsum(noise[order])
+        kept = seen[order[: np.argmax(gain) + 1]]
+        self.centre = np.zeros(n_words, np.float32)
+        self.scale = np.zeros(n_words, np.float32)
+        if self.settings.component != GAUSSIAN:  # whose theta_k share no c: they come with factors of their own
+            self.centre[kept] = mean[kept]
+        self.scale[kept] = (variance[kept] / spread[kept]) ** 0.25
+        self._project()
+        self.constants = self.constants._replace(flatness=1.0)
+        step = -(-n_documents // _CALIBRATION_DOCUMENTS)
+        data = self.documents, self.clusters, self.projection, self.constants, self.slots, self.cluster
+        slope = calibrate(*data, step, _CALIBRATION_CLUSTERS)
+        if not math.isfinite(slope):
+            refuse_scores(self.settings, "a document")
+        self.flatness = float(np.clip(slope, MIN_FLATNESS, self.settings.flatness))
+        self.constants = self.constants._replace(flatness=self.flatness)
+
+    def _project(self) -> None:
+        """Recompute all that is hashed of documents and clusters from ``centre`` and ``scale``."""
+        clusters, documents = self.clusters, self.documents
+        is_used = self.scale > 0
+        gaussian = self.settings.component == GAUSSIAN
+        largest = self.word_totals if gaussian else np.log1p(self.word_totals / self.settings.word_prior)
+        reach = np.maximum(np.abs(self.centre), np.abs(largest - self.centre))
+        inverse = np.divide(1.0, self.scale, out=np.zeros(len(self.scale)), where=is_used)
+        unit = _MAX_COORDINATE_SUM / max(float(reach @ inverse), 1e-300)
+        frequency, background = np.zeros(len(self.scale)), np.zeros(BACKGROUND_SIZE)
+        if self.settings.is_balanced:
+            all_mass = max(int(documents.mass.sum()), 1)
+            frequency = self.word_totals / all_mass
+            left_out = self.word_totals[~is_used & (self.word_totals > 0)]
+            background = expected_background(self.settings.component, self.settings.word_prior, left_out, all_mass)
+        grid = (unit * inverse).astype(np.float32)
+        self.projection = Projection(self.centre, grid, frequency * OVERLAP_UNIT, background)
+        self.constants = self.constants._replace(norm_unit=1.0 / unit)
+        shape = len(self.cluster), len(self.scale)
+        content = sp.csr_matrix((documents.counts, documents.words, documents.indptr), shape=shape)
+        heaviest = float((content @ self.scale.astype(np.float64)).max(initial=0.0))
+        project_documents(
+            documents, self.scale, _MAX_COORDINATE_SUM / max(heaviest, 1e-300), frequency, self.settings.bits
+        )
+        empty = np.zeros(clusters.sums.shape[1], np.int32)
+        clusters.total[:], clusters.square[:] = project_empty(self.projection, empty)
+        clusters.sums[:] = empty
+        clusters.overlap[:] = 0
+        project_cells(self.slots, self.constants, self.projection, clusters)
+        for column in (clusters.columns.norm, clusters.columns.constant, clusters.columns.slope):
+            usable = np.abs(column[: self.settings.n_clusters]) < MAX_COLUMN_ENTRY
+            if not usable.all():
+                refuse_scores(self.settings, f"cluster {np.argmin(usable)}")
+
+    @property
+    def log_joint(self) -> float:
+        """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
+        cells = log_cells(self.slots, self.constants) / JOINT_UNIT
+        sizes = self.clusters.n_k, self.clusters.mass, self.clusters.squares
+        return log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *sizes) + cells
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {
+            "cluster": self.cluster,
+            "centre": self.centre,
+            "scale": self.scale,
+            "flatness": np.array(self.flatness),
+        }

@@ -1,1 +1,0 @@
-"""Hashed proposals inside exact Metropolis-Hastings (NIPS12 section 3)."""

@@ -1,0 +1,653 @@
+"""Neighbour proposals: a document tries clusters that its nearest documents are in (docs/model.md).
+
+The proposal is q(k) = (1 - eps) v_k / N_i + eps / K, with v_k the neighbours now in cluster k, N_i the neighbours that
+the graph has of the document and eps the ``uniform_share``; without neighbours it is uniform. It reads the graph, which
+is fixed, and where the other documents are, never where the document itself is: no document is its own neighbour. So
+each try is a Metropolis-Hastings move that leaves the document's conditional as it is, and so are a fixed number of
+them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base import memory
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import prefetch
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.inference.base import State
+from mc2core.inference.fastex.components import JOINT_UNIT, ClusterSizes, Settings, document_columns, log_joint_of_sizes
+from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState, table_bytes
+from mc2core.inference.fastex.limits import refuse_scores
+from mc2core.inference.fastex.sparse_counts import (
+    MAX_BYTES_PER_CELL,
+    MAX_LOAD,
+    add_to,
+    count_documents,
+    empty_table,
+    evidence_constants,
+    fetch_cells,
+    grown,
+    log_cells,
+    log_evidence_in,
+    shrunk,
+)
+
+# -- the graph ------------------------------------------------------------------------------------------------------
+# Words are read in ascending document frequency, from two documents on, equally frequent ones in a keyed order: whole
+# lists, the first in any case, as long as they fit into the budget together. Each adds log(J / df) to the documents on
+# it; those with the largest sums are the neighbours, the last places among equal sums being drawn by a keyed hash. A
+# first list beyond the budget is read in part: documents stand in a keyed order, and each reads on from its own place,
+# around the end. So no more entries than the budget are read for a document, no pair of documents is stored, and the
+# result depends on corpus, settings and seed alone.
+
+#: stands for a neighbour where fewer were found; these come last
+NOBODY = -1
+_SEARCH_BLOCK = 2000  # documents whose neighbours one thread looks for at a time
+_PARTS = 4  # of the documents, from which threads build the index
+_PREFETCH_LINES = 4  # of the list that is read next
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: the high bits of its multiples are spread evenly
+_PURPOSE = "fastex neighbours"
+
+
+class Index(NamedTuple):
+    """Documents by word. R words are read: those of at least two documents, and not of all."""
+
+    order: np.ndarray  # (J,) int32: the document at each place
+    rank: np.ndarray  # (V,) int32: number of a word in the order of reading, -1 of one that is not read
+    starts: np.ndarray  # (R + 1,) int64: the list of word r is lists[starts[r]:starts[r + 1]]
+    lists: np.ndarray  # (entries,) int32: places of documents, ascending
+    gain: np.ndarray  # (R,) float32: log(J / df)
+
+
+class Sums(NamedTuple):
+    """Sums of gains of the documents on a document's lists: an open hash table of a power of 2 of slots."""
+
+    places: np.ndarray  # (S,) int32, NOBODY in empty slots
+    totals: np.ndarray  # (S,) float32
+    touched: np.ndarray  # (S,) int32: slots in use, in the order of their first entries
+
+
+def index_bytes(content: sp.csr_matrix) -> int:
+    """Bytes of the :class:`Index` of (J, V) ``content``, at most."""
+    return 4 * content.nnz + (24 + 8 * _PARTS) * content.shape[1] + 16 * content.shape[0]
+
+
+def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
+    """(V,) bool: words whose lists tell one document from another, by their document frequency."""
+    return (frequency >= 2) & (frequency < n_documents)
+
+
+def find_neighbours(
+    content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
+) -> np.ndarray:
+    """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`NOBODY` where there are fewer."""
+    index = _build_index(content, seed, pool)
+    indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
+    found = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
+    key = streams.key(seed, _PURPOSE)
+
+    def find(first: int, last: int) -> None:
+        _find(key, first, last, indptr, words, index, list_budget, found)
+
+    in_blocks(pool, find, content.shape[0], _SEARCH_BLOCK)
+    return found
+
+
+def refuse_graph(neighbours: np.ndarray) -> None:
+    """ValueError where a graph that was stored has a document as its own neighbour, or gaps between neighbours."""
+    is_own = (neighbours == np.arange(len(neighbours))[:, None]).any(axis=1)
+    if is_own.any():
+        raise ValueError(f"'neighbours' names document {np.argmax(is_own)} as its own neighbour")
+    has_gap = ((neighbours[:, 1:] >= 0) & (neighbours[:, :-1] < 0)).any(axis=1)
+    if has_gap.any():
+        raise ValueError(f"'neighbours' has gaps in the row of document {np.argmax(has_gap)}")
+
+
+def _build_index(content: sp.csr_matrix, seed: int, pool: Executor | None) -> Index:
+    n_documents, n_words = content.shape
+    indptr, words = content.indptr.astype(np.int64), content.indices
+    rng = streams.generator(seed, _PURPOSE)
+    order = rng.permutation(n_documents).astype(np.int32)
+    part = -(-n_documents // _PARTS)
+    ends = np.zeros((_PARTS, n_words), np.int64)  # where a part's places on a word's list end so far; counts at first
+
+    def count(first: int, last: int) -> None:
+        _count_words(first, last, indptr, words, order, ends[first // part])
+
+    def fill(first: int, last: int) -> None:
+        _fill_lists(first, last, indptr, words, order, ends[first // part], lists)
+
+    in_blocks(pool, count, n_documents, part)
+    frequency = ends.sum(axis=0)
+    keyed = np.empty(n_words, np.int64)
+    keyed[rng.permutation(n_words)] = np.arange(n_words)
+    by_frequency = _in_order(frequency, keyed, n_documents)
+    read = by_frequency[is_read(frequency[by_frequency], n_documents)]
+    rank = np.full(n_words, -1, np.int32)
+    rank[read] = np.arange(len(read))
+    starts = np.concatenate([[0], np.cumsum(frequency[read])])
+    begin = np.zeros(n_words, np.int64)
+    begin[read] = starts[:-1]
+    for of_part in ends:
+        begin += of_part
+        np.subtract(begin, of_part, out=of_part)
+    ends[:, rank < 0] = -1
+    lists = np.empty(starts[-1], np.int32)
+    in_blocks(pool, fill, n_documents, part)
+    return Index(order, rank, starts, lists, np.log(n_documents / frequency[read]).astype(np.float32))
+
+
+@kernel
+def _count_words(first, last, indptr, words, order, counts):
+    """Add the documents at places ``first`` to ``last - 1`` to the ``counts`` (V,) of their words."""
+    for place in range(first, last):
+        j = order[place]
+        for cell in range(indptr[j], indptr[j + 1]):
+            counts[words[cell]] += 1
+
+
+@kernel
+def _in_order(frequency, keyed, n_documents):
+    """Words in ascending frequency, equally frequent ones in the order of ``keyed``: a counting sort."""
+    ends = np.zeros(n_documents + 2, np.int64)
+    for frequency_of_one in frequency:
+        ends[frequency_of_one + 1] += 1
+    ends = ends.cumsum()
+    ordered = np.empty_like(keyed)
+    for word in keyed:
+        ordered[ends[frequency[word]]] = word
+        ends[frequency[word]] += 1
+    return ordered
+
+
+@kernel
+def _fill_lists(first, last, indptr, words, order, ends, lists):
+    """Write the places ``first`` to ``last - 1`` to the lists of their words, from ``ends`` (V,) on; -1: not read."""
+    for place in range(first, last):
+        j = order[place]
+        for cell in range(indptr[j], indptr[j + 1]):
+            entry = ends[words[cell]]
+            if entry >= 0:
+                lists[entry] = place
+                ends[words[cell]] = entry + 1
+
+
+@kernel
+def _find(key, first, last, indptr, words, index, budget, found):
+    """Fill the rows of ``found`` that belong to the documents at places ``first`` to ``last - 1``."""
+    order, rank, starts, lists = index.order, index.rank, index.starts, index.lists
+    n_neighbours, n_slots = found.shape[1], 64
+    while n_slots < 2 * min(budget, order.size):
+        n_slots *= 2
+    # sums by place, in a table that stays in the caches: one of all documents would not
+    sums = Sums(np.full(n_slots, NOBODY, np.int32), np.zeros(n_slots, np.float32), np.empty(n_slots, np.int32))
+    own = np.empty(64, np.int32)
+    best, score, tie = np.empty(n_neighbours, np.int64), np.empty(n_neighbours, np.float32), np.empty(n_neighbours)
+    for place in range(first, last):
+        j = order[place]
+        n_cells = indptr[j + 1] - indptr[j]
+        if n_cells > own.size:
+            own = np.empty(2 * n_cells, np.int32)
+        n_own = 0
+        for cell in range(indptr[j], indptr[j + 1]):
+            r = rank[words[cell]]
+            if r >= 0:
+                own[n_own] = r
+                n_own += 1
+        own[:n_own].sort()
+        n_touched = n_entries = 0
+        for i in range(n_own):
+            length = starts[own[i] + 1] - starts[own[i]]
+            if i > 0 and n_entries + length > budget:
+                break
+            if i + 1 < n_own:
+                for line in range(0, 16 * _PREFETCH_LINES, 16):
+                    prefetch(lists, starts[own[i + 1]] + line)
+            n_entries += length
+            n_touched = _add_list(index, own[i], place, budget, sums, n_touched)
+        n_best = 0
+        for i in range(n_touched):
+            slot = sums.touched[i]
+            other, total = np.int64(sums.places[slot]), sums.totals[slot]
+            sums.places[slot], sums.totals[slot] = NOBODY, 0.0
+            n_best = _keep_best(key, place, other, total, order.size, best, score, tie, n_best)
+        for i in range(n_best):
+            found[j, i] = order[best[i]]
+
+
+@kernel
+def _add_list(index, r, place, budget, sums, n_touched):
+    """Add word r's gain to the places on its list, but for ``place``; returns how many are touched now."""
+    lists, gain, places, totals, touched = index.lists, index.gain[r], sums.places, sums.totals, sums.touched
+    mask = np.uint64(places.size - 1)
+    begin, end = index.starts[r], index.starts[r + 1]
+    entry = begin
+    if end - begin > budget:
+        entry += np.searchsorted(lists[begin:end], place)
+    for _ in range(min(end - begin, budget)):
+        if entry == end:
+            entry = begin
+        other = lists[entry]
+        entry += 1
+        if other == place:
+            continue
+        slot = (np.uint64(other) * _SPREAD >> np.uint64(32)) & mask
+        while places[slot] != other and places[slot] != NOBODY:
+            slot = (slot + np.uint64(1)) & mask
+        if places[slot] == NOBODY:
+            places[slot] = other
+            touched[n_touched] = slot
+            n_touched += 1
+        totals[slot] += gain
+    return n_touched
+
+
+@kernel
+def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
+    """Put ``other`` among the ``best`` if it belongs there; returns how many these are.
+
+    The last of ``best`` is the worst of them once all have been found.
+    """
+    full = n_best == best.size
+    worst = best.size - 1
+    if full and total < score[worst]:
+        return n_best
+    own_tie = np.float64(streams.mix(key + np.uint64(place) * np.uint64(n_documents) + np.uint64(other)))
+    if full and total == score[worst] and own_tie <= tie[worst]:
+        return n_best
+    i = worst if full else n_best
+    while i > 0 and (score[i - 1] < total or (score[i - 1] == total and tie[i - 1] < own_tie)):
+        best[i], score[i], tie[i] = best[i - 1], score[i - 1], tie[i - 1]
+        i -= 1
+    best[i], score[i], tie[i] = other, total, own_tie
+    return n_best + (not full)
+
+
+# -- what a chain holds ---------------------------------------------------------------------------------------------
+
+
+class NeighbourDocuments(NamedTuple):
+    """The corpus as visits read it, and the graph."""
+
+    indptr: np.ndarray  # (J + 1,) int64
+    words: np.ndarray  # (cells,) int32
+    counts: np.ndarray  # (cells,) int32
+    mass: np.ndarray  # (J,) int64: tokens
+    neighbours: np.ndarray  # (J, N) int32, see mc2core.inference.fastex.neighbours.graph
+
+
+class VisitConstants(NamedTuple):
+    """What is the same in a whole run; ``log_gamma[n]`` = ln G(n + a) for small n."""
+
+    component: int
+    n_words: int
+    shift: np.uint64
+    word_prior: float
+    weight_prior: float
+    rate_prior: float
+    log_gamma: np.ndarray
+    tries: int
+    uniform_share: float
+
+
+class NeighbourChain(NamedTuple):
+    """All that sweeps read and change, but for assignments and the table of counts, which is replaced as it grows."""
+
+    documents: NeighbourDocuments
+    clusters: ClusterSizes
+    constants: VisitConstants
+
+
+class Round(NamedTuple):
+    """Choices made for documents ahead of their turn, and what they rest on."""
+
+    chosen: np.ndarray  # (B,) int32
+    proposed: np.ndarray  # (B,) int64: other clusters proposed
+    scored: np.ndarray  # (B, tries + 1) int64: clusters whose counts were read, -1 after the last
+    has_moved: np.ndarray  # (B,) bool: documents that changed cluster in this round
+    changed: np.ndarray  # (K,) int64: last round in which the cluster changed, from 1
+
+
+# -- the proposal ---------------------------------------------------------------------------------------------------
+@kernel
+def count_found(neighbours, j):
+    """N_i: neighbours found of document j."""
+    n = neighbours.shape[1]
+    while n > 0 and neighbours[j, n - 1] < 0:
+        n -= 1
+    return n
+
+
+@kernel
+def propose(stream, neighbours, j, n_found, cluster, n_clusters, uniform_share):
+    """A cluster drawn from q."""
+    if n_found == 0 or streams.uniform(stream) < uniform_share:
+        return np.int64(streams.uniform(stream) * n_clusters)
+    return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_found)]])
+
+
+@kernel
+def density(neighbours, j, n_found, cluster, n_clusters, uniform_share, k):
+    """q(k)."""
+    if n_found == 0:
+        return 1.0 / n_clusters
+    n_inside = 0
+    for i in range(n_found):
+        n_inside += cluster[neighbours[j, i]] == k
+    return (1.0 - uniform_share) * n_inside / n_found + uniform_share / n_clusters
+
+
+# -- a visit --------------------------------------------------------------------------------------------------------
+@kernel
+def _score(chain, slots, j, old, k, scored, logs):
+    """Place in ``logs`` of document j's log evidence in cluster k without it, computed once in a visit."""
+    i = 0
+    while scored[i] != k:
+        if scored[i] < 0:
+            documents, clusters, constants = chain
+            logs[i] = log_evidence_in(documents, clusters, slots, constants, j, k, np.int64(k == old))
+            scored[i] = k
+            break
+        i += 1
+    return i
+
+
+@kernel
+def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
+    """Cluster of document j after all tries; changes nothing but scratch memory.
+
+    ``drawn`` (tries,) int64, ``scored`` and ``logs`` (tries + 1,): the clusters whose evidence was needed, -1 after the
+    last. Returns (cluster, how many other clusters were proposed); cluster -1 where scores are not finite.
+    """
+    documents, clusters, constants = chain
+    neighbours, n_clusters, share = documents.neighbours, clusters.n_k.size, constants.uniform_share
+    n_found = count_found(neighbours, j)
+    old = np.int64(cluster[j])
+    is_other = False
+    for t in range(drawn.size):
+        scored[t] = -1
+        drawn[t] = propose(stream, neighbours, j, n_found, cluster, n_clusters, share)
+        if drawn[t] != old:
+            fetch_cells(documents, slots, constants.n_words, j, drawn[t])
+            is_other = True
+    scored[drawn.size] = -1
+    if not is_other:
+        return old, 0
+    fetch_cells(documents, slots, constants.n_words, j, old)
+    now, n_proposed = old, 0
+    for t in range(drawn.size):
+        new = drawn[t]
+        if new == now:
+            continue
+        n_proposed += 1
+        log_ratio = -logs[_score(chain, slots, j, old, now, scored, logs)]
+        log_ratio += logs[_score(chain, slots, j, old, new, scored, logs)]
+        log_ratio += math.log(density(neighbours, j, n_found, cluster, n_clusters, share, now))
+        log_ratio -= math.log(density(neighbours, j, n_found, cluster, n_clusters, share, new))
+        if not abs(log_ratio) < math.inf:
+            return np.int64(-1), n_proposed
+        if log_ratio >= 0.0 or streams.uniform(stream) < math.exp(log_ratio):
+            now = new
+    return now, n_proposed
+
+
+@kernel
+def move(chain, slots, used, cluster, j, new):
+    """Take document j out of its cluster and put it into ``new``."""
+    documents, clusters, constants = chain
+    words, counts, shift, mass = documents.words, documents.counts, constants.shift, documents.mass[j]
+    old, n_words = np.int64(cluster[j]), np.uint64(constants.n_words)
+    fetch_cells(documents, slots, constants.n_words, j, new)
+    for k, sign in ((old, np.int64(-1)), (np.int64(new), np.int64(1))):
+        first_key = np.uint64(k) * n_words
+        for cell in range(documents.indptr[j], documents.indptr[j + 1]):
+            add_to(slots, shift, first_key + np.uint64(words[cell]), sign * np.int64(counts[cell]), used)
+        clusters.n_k[k] += sign
+        clusters.mass[k] += sign * mass
+    cluster[j] = new
+
+
+# -- sweeps ---------------------------------------------------------------------------------------------------------
+@kernel
+def sweep(key, first, chain, slots, used, cluster, moves):
+    """Visit documents from ``first`` on, in order.
+
+    Returns the number of documents, the document at which the table must grow, or -1 - j where document j has scores
+    that are not finite. ``cluster`` (J,) int32 in place; ``moves`` (2,) int64: other clusters proposed, and documents
+    that moved, are added to it.
+    """
+    documents, _, constants = chain
+    indptr, stream = documents.indptr, np.zeros(2, np.uint64)
+    drawn, scored = np.empty(constants.tries, np.int64), np.empty(constants.tries + 1, np.int64)
+    logs = np.empty(constants.tries + 1)
+    for j in range(first, cluster.size):
+        if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
+            return j
+        streams.seek(stream, key, j)
+        new, proposed = choose(chain, slots, cluster, j, stream, drawn, scored, logs)
+        moves[0] += proposed
+        if new < 0:
+            return -1 - j
+        if new != cluster[j]:
+            moves[1] += 1
+            move(chain, slots, used, cluster, j, new)
+    return cluster.size
+
+
+@kernel
+def choose_ahead(key, start, first, last, chain, slots, cluster, ahead):
+    """Choose for documents ``first`` to ``last - 1`` of the round that begins at ``start``, all as they are now."""
+    drawn, stream = np.empty(chain.constants.tries, np.int64), np.zeros(2, np.uint64)
+    logs = np.empty(chain.constants.tries + 1)
+    for j in range(first, last):
+        streams.seek(stream, key, j)
+        i = j - start
+        ahead.chosen[i], ahead.proposed[i] = choose(chain, slots, cluster, j, stream, drawn, ahead.scored[i], logs)
+        ahead.has_moved[i] = False
+
+
+@kernel
+def carry_out(key, start, first, last, chain, slots, used, cluster, moves, ahead, redone):
+    """Carry out the round's choices in order, and choose anew where what a choice rests on has changed.
+
+    That is where a neighbour of the document, or a cluster that was scored, has changed in this round. So documents go
+    where :func:`sweep` sends them. Returns as that does, and adds to ``redone`` (1,) int64 how many were chosen anew.
+    """
+    documents, _, constants = chain
+    indptr, stream = documents.indptr, np.zeros(2, np.uint64)
+    drawn, logs = np.empty(constants.tries, np.int64), np.empty(constants.tries + 1)
+    chosen, has_moved, changed = ahead.chosen, ahead.has_moved, ahead.changed
+    for j in range(first, last):
+        if used[0] + indptr[j + 1] - indptr[j] > MAX_LOAD * slots.size:
+            return j
+        i = j - start
+        new, proposed = np.int64(chosen[i]), ahead.proposed[i]
+        if not _is_valid(documents.neighbours, j, start, ahead):
+            redone[0] += 1
+            streams.seek(stream, key, j)
+            new, proposed = choose(chain, slots, cluster, j, stream, drawn, ahead.scored[i], logs)
+        moves[0] += proposed
+        if new < 0:
+            return -1 - j
+        if new != cluster[j]:
+            moves[1] += 1
+            has_moved[i] = True
+            changed[cluster[j]] = changed[new] = start + 1
+            move(chain, slots, used, cluster, j, new)
+    return last
+
+
+@kernel
+def _is_valid(neighbours, j, start, ahead):
+    """Whether nothing that document j's choice rests on has changed in the round that begins at ``start``."""
+    scored, has_moved, changed = ahead.scored, ahead.has_moved, ahead.changed
+    for i in range(neighbours.shape[1]):
+        neighbour = neighbours[j, i] - start
+        if 0 <= neighbour < has_moved.size and has_moved[neighbour]:
+            return False
+    for i in range(scored.shape[1]):
+        k = scored[j - start, i]
+        if k < 0:
+            return True
+        if changed[k] == start + 1:
+            return False
+    return True
+
+
+# -- the state ------------------------------------------------------------------------------------------------------
+
+
+_ROUND = 1000  # documents that several threads choose for before their moves are carried out
+_CHOICE_BLOCK = 125  # documents of a round that one thread takes at a time
+
+
+@dataclass(frozen=True)
+class Visits:
+    """Settings of neighbour proposals; see :class:`mc2core.inference.fastex.engine.FastEx`."""
+
+    n_neighbours: int
+    list_budget: int
+    tries: int
+    uniform_share: float
+    exact_sweeps: tuple[int, ...]
+
+
+def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
+    """Most bytes beside the corpus, by what takes them; index, counts and tables of exact sweeps in turn."""
+    content = corpus.content
+    return {
+        "graph": 4 * visits.n_neighbours * corpus.n_documents,
+        "index": index_bytes(content),
+        "counts": MAX_BYTES_PER_CELL * content.nnz + 24 * n_clusters,
+        "exact": table_bytes(corpus, n_clusters) + BYTES_PER_CLUSTER * n_clusters if visits.exact_sweeps else 0,
+    }
+
+
+def refuse_beyond_memory(corpus: Corpus, n_clusters: int, visits: Visits) -> None:
+    """ValueError where there is no memory for a chain of this corpus, with what takes less."""
+    parts = bytes_needed(corpus, n_clusters, visits)
+    largest = max(parts, key=lambda one: parts[one])
+    remedy = {"graph": "use a smaller n_neighbours", "exact": "use exact_sweeps=[] or fewer clusters"}
+    n_bytes = parts.pop("graph") + max(parts.values())
+    what = f"proposal='neighbours' with {corpus.n_documents} documents and {n_clusters} clusters"
+    memory.need(n_bytes, what, remedy.get(largest, "use fewer documents"))
+
+
+class NeighbourState(State):
+    """Assignments, the graph and the counts of words in clusters.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+    chain : NeighbourChain, what kernels read, the graph among it
+    slots, used : the table of counts and its number of non-zero cells, see
+    :mod:`mc2core.inference.fastex.sparse_counts`
+    redone : documents of all sweeps on several threads for which a choice made ahead did not hold
+    """
+
+    def __init__(
+        self, corpus: Corpus, settings: Settings, visits: Visits, cluster: np.ndarray, neighbours: np.ndarray
+    ) -> None:
+        self.settings = settings
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+        documents = NeighbourDocuments(
+            **document_columns(corpus, settings.component),
+            neighbours=np.ascontiguousarray(neighbours, dtype=np.int32),
+        )
+        constants = VisitConstants(
+            **evidence_constants(corpus, settings),
+            tries=visits.tries,
+            uniform_share=visits.uniform_share,
+        )
+        self.chain = NeighbourChain(documents, ClusterSizes(*np.zeros((3, settings.n_clusters), np.int64)), constants)
+        self.redone = np.zeros(1, np.int64)
+        self._count()
+
+    def _count(self) -> None:
+        """Count all documents where they are now."""
+        documents, clusters, constants = self.chain
+        n_clusters = len(clusters.n_k)
+        clusters.n_k[:] = np.bincount(self.cluster, minlength=n_clusters)
+        clusters.mass[:] = np.bincount(self.cluster, weights=documents.mass, minlength=n_clusters)
+        self.slots, self.used = empty_table(len(documents.words)), np.zeros(1, np.int64)
+        count_documents(documents, constants.shift, constants.n_words, self.slots, self.used, self.cluster, 0)
+        self.slots = shrunk(self.slots, constants.shift, int(self.used[0]))
+
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One visit to each document in order, with the same bits on any number of threads.
+
+        ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added to it. ValueError, with the
+        document, where scores are not finite.
+        """
+        if pool is None:
+            self._go_through(len(self.cluster), 0, lambda first: sweep(key, first, *self._data, moves))
+        else:
+            self._sweep_in_rounds(key, moves, pool)
+        self.slots = shrunk(self.slots, self.chain.constants.shift, int(self.used[0]))
+
+    def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor) -> None:
+        """As one thread does it: all choose for a round of documents, and one carries it out, document by document."""
+        n_documents, tries = len(self.cluster), self.chain.constants.tries
+        size = min(_ROUND, n_documents)
+        ahead = Round(
+            np.zeros(size, np.int32), np.zeros(size, np.int64), np.full((size, tries + 1), -1, np.int64),
+            np.zeros(size, np.bool_), np.zeros(self.settings.n_clusters, np.int64),
+        )  # fmt: skip
+        for start in range(0, n_documents, size):
+            stop = min(start + size, n_documents)
+
+            def choose(first: int, last: int, start: int = start) -> None:
+                choose_ahead(key, start, start + first, start + last, self.chain, self.slots, self.cluster, ahead)
+
+            def carry(first: int, start: int = start, stop: int = stop) -> int:
+                return carry_out(key, start, first, stop, *self._data, moves, ahead, self.redone)
+
+            in_blocks(pool, choose, stop - start, _CHOICE_BLOCK)
+            self._go_through(stop, start, carry)
+
+    @property
+    def _data(self) -> tuple[NeighbourChain, np.ndarray, np.ndarray, np.ndarray]:
+        return self.chain, self.slots, self.used, self.cluster
+
+    def _go_through(self, stop: int, first: int, go_on: Callable[[int], int]) -> None:
+        """Call ``go_on`` from document ``first`` on until it comes to ``stop``; where it halts, the table grows."""
+        while (first := go_on(first)) < stop:
+            if first < 0:
+                refuse_scores(self.settings, f"document {-1 - first}")
+            indptr = self.chain.documents.indptr
+            words = int(indptr[first + 1] - indptr[first])
+            self.slots = grown(self.slots, self.chain.constants.shift, int(self.used[0]) + words)
+
+    def sweep_exactly(self, corpus: Corpus, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """One sweep of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
+        self.slots = empty_table(0)
+        exact = ExactState(corpus, self.settings, self.cluster)
+        exact.sweep(key, moves, pool)
+        self.cluster = exact.cluster
+        del exact
+        self._count()
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+        return self.chain.clusters.n_k
+
+    @property
+    def log_joint(self) -> float:
+        """As that of :class:`..hashed.state.FastExState`."""
+        n_words, n_documents = self.chain.constants.n_words, len(self.cluster)
+        of_sizes = log_joint_of_sizes(self.settings, n_words, n_documents, *self.chain.clusters)
+        return of_sizes + log_cells(self.slots, self.chain.constants) / JOINT_UNIT
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster, "neighbours": self.chain.documents.neighbours}

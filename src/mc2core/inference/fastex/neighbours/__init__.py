@@ -1,1 +1,0 @@
-"""Proposals from the clusters of a document's nearest documents, inside exact Metropolis-Hastings."""
