@@ -781,7 +781,7 @@ class HashedState(State):
         c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
     flatness : float
         Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
-    documents, clusters, projection, constants : what kernels read, see :mod:`mc2core.inference.fastex.hashed.moves`
+    documents, clusters, projection, constants : what kernels read, see the named tuples above
     slots, used : the table of counts and its number of non-zero cells, see
     :mod:`mc2core.inference.fastex.sparse_counts`
     """

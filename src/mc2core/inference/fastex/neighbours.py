@@ -283,7 +283,7 @@ class NeighbourDocuments(NamedTuple):
     words: np.ndarray  # (cells,) int32
     counts: np.ndarray  # (cells,) int32
     mass: np.ndarray  # (J,) int64: tokens
-    neighbours: np.ndarray  # (J, N) int32, see mc2core.inference.fastex.neighbours.graph
+    neighbours: np.ndarray  # (J, N) int32, see :func:`find_neighbours`
 
 
 class VisitConstants(NamedTuple):
@@ -644,7 +644,7 @@ class NeighbourState(State):
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`..hashed.state.FastExState`."""
+        """As that of :class:`.hashed.HashedState`."""
         n_words, n_documents = self.chain.constants.n_words, len(self.cluster)
         of_sizes = log_joint_of_sizes(self.settings, n_words, n_documents, *self.chain.clusters)
         return of_sizes + log_cells(self.slots, self.chain.constants) / JOINT_UNIT
