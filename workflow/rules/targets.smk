@@ -81,7 +81,6 @@ for target in targets.registry().values():
             title=target.title,
             options=partial(lambda one, wildcards: one.options(PLAN, one.name), target),
             sources=target.sources(PLAN),
-            notes=target.notes,
             caption=partial(
                 lambda one, wildcards: one.caption(one.options(PLAN, one.name)), target
             ),
