@@ -250,7 +250,7 @@ def _bar_class() -> Any:
         warnings.simplefilter("ignore", tqdm.TqdmExperimentalWarning)
         from tqdm.autonotebook import tqdm as best
 
-    class Bar(best):
+    class Bar(best):  # type: ignore[type-arg]  # generic in its stubs only
         pass
 
     Bar.set_lock(threading.RLock())

@@ -15,7 +15,7 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.corpus import Corpus
     from mc2core.posterior import Model
-    from mc2papers.datasets.simulated.shapes import Truth
+    from mc2papers.datasets.simulated.truth import Truth
     from mc2papers.icml2014 import letters
 
     (folder,) = (Path(path) for path in files["corpora"])
