@@ -52,7 +52,7 @@ def test_the_example_compiles_the_kernels_that_it_needs(checkout):
     for command in commands:
         call = [sys.executable, "-m", "mc2core", *shlex.split(command)[1:]]
         subprocess.run(call, env=environment, check=True, capture_output=True)
-    assert (checkout / "results/own/found/index.html").is_file()
+    assert (checkout / "results/own/description/index.html").is_file()
     stored = [path.name.partition(".")[0] for path in (checkout / "kernels").rglob("*.nbc")]
     assert 20 < len(stored) < 100
     others = {"local", "exact", "visits", "graph", "passes", "uncollapsed"}  # of SVI and FastEx

@@ -45,11 +45,13 @@ def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     said = re.search(r"prints the datasheet: .*", (ROOT / "docs/guide.md").read_text(encoding="utf-8"))[0]
     for number, what in re.findall(r"([\d,]+) (documents|words|tokens)\b(?! a)", said):
         assert f"| {what} | {number} |" in done.stdout or f"- {number} {what}: in fewer" in done.stdout, number
-    page = (tmp_path / "found/index.html").stat().st_size
+    page = (tmp_path / "description/index.html").stat().st_size
     assert 1e6 < page < 6e6
-    documents = pd.read_csv(tmp_path / "found/documents.csv")
+    documents = pd.read_csv(tmp_path / "description/documents.csv")
     assert len(documents) == 7400
     assert documents["label"].nunique() == 23
     merged = pd.read_csv(tmp_path / "merged.csv")
     assert 1 < merged["cluster"].nunique() <= 12
-    assert len(pd.read_csv(tmp_path / "new_found/documents.csv")) == len(pd.read_csv(tmp_path / "new_clusters.csv"))
+    assert len(pd.read_csv(tmp_path / "new_description/documents.csv")) == len(
+        pd.read_csv(tmp_path / "new_clusters.csv")
+    )

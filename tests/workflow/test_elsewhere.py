@@ -214,8 +214,8 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     said = "Datasets: aua; 1 seed; perplexity by marginal and icml14. Each table and figure says which of its data"
     assert said in " ".join(page.split())
     assert "Left out, since their files are not here: labelme." in " ".join(page.split())
-    face = (results / "index.html").read_text(encoding="utf-8")
-    assert 'href="nips2012/nips2012_table1.csv"' in face
+    page = (results / "index.html").read_text(encoding="utf-8")
+    assert 'href="nips2012/nips2012_table1.csv"' in page
 
     # settings that are passed reach the job, and no file is left outside the prefix
     model = "parts/mc2/results/fits/letters/0/model.npz"

@@ -488,11 +488,11 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(run_to_the_end, ch
     page = (results / "report.html").read_text()
     assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)
     assert "icml2014_table1.html" in page
-    face = (results / "index.html").read_text(encoding="utf-8")
-    assert all(f'<section id="{target}">' in face for target in TARGETS)
+    page = (results / "index.html").read_text(encoding="utf-8")
+    assert all(f'<section id="{target}">' in page for target in TARGETS)
     claims = pd.read_csv(results / "claims.csv")
-    assert face.count("<tr data-verdict=") == len(claims) > 10
-    links = re.findall(r'href="([^"#:]+)"', face)
+    assert page.count("<tr data-verdict=") == len(claims) > 10
+    links = re.findall(r'href="([^"#:]+)"', page)
     assert all((results / link).is_file() for link in links)
 
     code, output = snakemake(run_to_the_end, "-n", *TEST_PLAN)

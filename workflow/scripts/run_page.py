@@ -7,7 +7,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.inference.running.summary import sentence_of_all
-from mc2papers.report.face import write_face
+from mc2papers.report.run_page import write_run_page
 
 
 def main(snakemake):
@@ -26,7 +26,7 @@ def main(snakemake):
             for run, folder in snakemake.params.own.items()
         }
         claims = pd.read_csv(snakemake.input.claims)
-        write_face(snakemake.output[0], entries, claims, snakemake.params.about, own)
+        write_run_page(snakemake.output[0], entries, claims, snakemake.params.about, own)
 
 
 def found(paths, path):

@@ -6,7 +6,7 @@ mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
 mc2 evaluate fits/own/model.npz data/new
 mc2 topics fits/own/model.npz
 mc2 clusters fits/own/model.npz data/own
-mc2 describe fits/own/model.npz data/own --out fits/own/found
+mc2 describe fits/own/model.npz data/own --out fits/own/description
 mc2 verify data/own fits/own/model.npz
 """
 

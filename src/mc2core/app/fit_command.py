@@ -146,7 +146,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     )
     if settings.get("one_cluster_per_document"):  # no clusters to describe
         return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]
-    lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'found'}")
+    lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'description'}")
     lines.append(f"or: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
     return lines
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.explore.found import MOST_GROUPS, Found
+from mc2core.explore.description import MOST_GROUPS, Description
 from mc2core.explore.words import often_enough, said, top_of, words_table
 from mc2core.posterior import clustering
 
@@ -20,23 +20,23 @@ N_VALUES = 10
 _BLOCK = 64
 
 
-def cluster_tables(found: Found) -> dict[str, pd.DataFrame]:
+def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
     merges.
 
     ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says. A cluster that is no document's likeliest
     has no row in ``clusters``.
     """
-    words, lines = _words(found)
-    values, numbers = _contexts(found)
+    words, lines = _words(description)
+    values, numbers = _contexts(description)
     tables = {
         "cluster_words": words,
         "cluster_values": values,
         "cluster_numbers": numbers,
-        "cluster_documents": _typical(found),
-        "cluster_labels": _labels(found),
+        "cluster_documents": _typical(description),
+        "cluster_labels": _labels(description),
     }
-    rows = _rows(found, lines)
+    rows = _rows(description, lines)
     for name, table in (("values", values), ("numbers", numbers)):
         if len(table):
             rows = _with_contexts(rows, table, name)
@@ -44,20 +44,20 @@ def cluster_tables(found: Found) -> dict[str, pd.DataFrame]:
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
-    is_union = rows["cluster"] > found.n_clusters
+    is_union = rows["cluster"] > description.n_clusters
     tables["clusters"] = rows[~is_union & (rows["documents"] > 0)].reset_index(drop=True)
-    tables["merges"] = _merges(found, rows[is_union])
+    tables["merges"] = _merges(description, rows[is_union])
     return tables
 
 
-def _rows(found: Found, lines: list[tuple[str, str]]) -> pd.DataFrame:
-    sizes = np.diff(found.documents_of.indptr)
+def _rows(description: Description, lines: list[tuple[str, str]]) -> pd.DataFrame:
+    sizes = np.diff(description.documents_of.indptr)
     return pd.DataFrame(
         {
-            "cluster": np.array(found.nodes) + 1,
+            "cluster": np.array(description.nodes) + 1,
             "documents": sizes,
-            "share": sizes / found.corpus.n_documents,
-            "weight": found.members @ found.model.cluster_weights,
+            "share": sizes / description.corpus.n_documents,
+            "weight": description.members @ description.model.cluster_weights,
             "words": [likely for likely, _ in lines],
             "distinctive_words": [lifted for _, lifted in lines],
         }
@@ -76,15 +76,15 @@ def _with_contexts(rows: pd.DataFrame, table: pd.DataFrame, kind: str) -> pd.Dat
     return rows
 
 
-def _words(found: Found) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
-    vocabulary, parts, lines = found.corpus.vocabulary, [], []
-    tokens = found.documents_of @ found.corpus.document_lengths
-    for start in range(0, len(found.nodes), _BLOCK):
-        rows = np.arange(start, min(start + _BLOCK, len(found.nodes)))
-        for row, probability in zip(rows, found.node_words(rows), strict=True):
-            top = top_of(probability, found.word_share, often_enough(probability * max(tokens[row], 1)))
+def _words(description: Description) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
+    vocabulary, parts, lines = description.corpus.vocabulary, [], []
+    tokens = description.documents_of @ description.corpus.document_lengths
+    for start in range(0, len(description.nodes), _BLOCK):
+        rows = np.arange(start, min(start + _BLOCK, len(description.nodes)))
+        for row, probability in zip(rows, description.node_words(rows), strict=True):
+            top = top_of(probability, description.word_share, often_enough(probability * max(tokens[row], 1)))
             lines.append((said(vocabulary, top, top.by_probability), said(vocabulary, top, top.by_lift)))
-            parts.append((found.nodes[row] + 1, top))
+            parts.append((description.nodes[row] + 1, top))
     return words_table("cluster", parts, vocabulary), lines
 
 
@@ -100,25 +100,25 @@ def own_unit(corpus: Any, name: str) -> np.ndarray:
     return np.asarray(corpus.contexts[name]) * sd + centre
 
 
-def _contexts(found: Found) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _contexts(description: Description) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What the documents of each node have, whether the model looked at it or not."""
     values, numbers = [], []
-    for name, context in sorted(found.corpus.contexts.items()):
+    for name, context in sorted(description.corpus.contexts.items()):
         if sp.issparse(context):
-            values += list(_values(found, name, context))
+            values += list(_values(description, name, context))
         else:
-            numbers += list(_numbers(found, name))
+            numbers += list(_numbers(description, name))
     return (
         pd.DataFrame(values, columns=["cluster", "context", "value", "count", "share", "lift", "by_share", "by_lift"]),
         pd.DataFrame(numbers, columns=["cluster", "context", "documents", "mean", "sd", "least", "most"]),
     )
 
 
-def _values(found: Found, name: str, context: Any) -> Iterator[tuple[Any, ...]]:
-    counts = sp.csr_matrix(found.documents_of @ sp.csr_matrix(context, dtype=np.float64))
+def _values(description: Description, name: str, context: Any) -> Iterator[tuple[Any, ...]]:
+    counts = sp.csr_matrix(description.documents_of @ sp.csr_matrix(context, dtype=np.float64))
     base = np.asarray(context.sum(axis=0), dtype=np.float64).ravel()
-    base, names = base / max(base.sum(), 1.0), context_names(found.corpus, name)
-    for row, node in enumerate(found.nodes):
+    base, names = base / max(base.sum(), 1.0), context_names(description.corpus, name)
+    for row, node in enumerate(description.nodes):
         part = counts[[row]].toarray().ravel()
         if part.any():
             top = top_of(part / part.sum(), np.where(base > 0, base, 1.0), part > 0, N_VALUES)
@@ -127,18 +127,18 @@ def _values(found: Found, name: str, context: Any) -> Iterator[tuple[Any, ...]]:
                 yield (node + 1, name, names[column], part[column], top.probability[i], top.lift[i], *places)
 
 
-def _numbers(found: Found, name: str) -> Iterator[tuple[Any, ...]]:
-    values = own_unit(found.corpus, name)
-    for row, node in enumerate(found.nodes):
-        met = values[documents(found, row)]
+def _numbers(description: Description, name: str) -> Iterator[tuple[Any, ...]]:
+    values = own_unit(description.corpus, name)
+    for row, node in enumerate(description.nodes):
+        met = values[documents(description, row)]
         met = met[~np.isnan(met)]
         if len(met):
             yield node + 1, name, len(met), met.mean(), met.std(), met.min(), met.max()
 
 
-def documents(found: Found, row: int) -> np.ndarray:
+def documents(description: Description, row: int) -> np.ndarray:
     """The documents of the node in this row."""
-    table = found.documents_of
+    table = description.documents_of
     return np.sort(table.indices[table.indptr[row] : table.indptr[row + 1]])
 
 
@@ -148,52 +148,52 @@ def label_names(corpus: Any) -> list[str]:
     return corpus.label_names or [str(label + 1) for label in range(n)]
 
 
-def _labels(found: Found) -> pd.DataFrame:
-    labels, rows = found.corpus.labels, []
+def _labels(description: Description) -> pd.DataFrame:
+    labels, rows = description.corpus.labels, []
     if labels is not None:
-        names = label_names(found.corpus)
+        names = label_names(description.corpus)
         if not sp.issparse(labels):
             labels = sp.csr_matrix((np.ones(len(labels)), (np.arange(len(labels)), labels)), (len(labels), len(names)))
-        counts = (found.documents_of @ sp.csr_matrix(labels)).toarray()
-        sizes = np.diff(found.documents_of.indptr)
-        for row, node in enumerate(found.nodes):
+        counts = (description.documents_of @ sp.csr_matrix(labels)).toarray()
+        sizes = np.diff(description.documents_of.indptr)
+        for row, node in enumerate(description.nodes):
             for label in np.argsort(-counts[row], kind="stable"):
                 if counts[row, label] > 0:
                     rows.append((node + 1, names[label], int(counts[row, label]), counts[row, label] / sizes[row]))
     return pd.DataFrame(rows, columns=["cluster", "label", "documents", "share"])
 
 
-def _typical(found: Found) -> pd.DataFrame:
+def _typical(description: Description) -> pd.DataFrame:
     """Overlap: sum over words of sqrt(share in the document * probability in the node), from 0 to 1."""
-    content = sp.csr_matrix(found.corpus.content, dtype=np.float64)
-    lengths = np.maximum(found.corpus.document_lengths, 1)
+    content = sp.csr_matrix(description.corpus.content, dtype=np.float64)
+    lengths = np.maximum(description.corpus.document_lengths, 1)
     root = sp.csr_matrix(sp.diags(1.0 / lengths) @ content)
     root.data = np.sqrt(root.data)
     rows = []
-    for start in range(0, len(found.nodes), _BLOCK):
-        block = np.arange(start, min(start + _BLOCK, len(found.nodes)))
-        for row, probability in zip(block, found.node_words(block), strict=True):
-            own = documents(found, int(row))
+    for start in range(0, len(description.nodes), _BLOCK):
+        block = np.arange(start, min(start + _BLOCK, len(description.nodes)))
+        for row, probability in zip(block, description.node_words(block), strict=True):
+            own = documents(description, int(row))
             overlap = root[own] @ np.sqrt(probability)
             best = np.argsort(-overlap, kind="stable")[:N_DOCUMENTS]
-            rows += [(found.nodes[row] + 1, i + 1, own[one] + 1, overlap[one]) for i, one in enumerate(best)]
+            rows += [(description.nodes[row] + 1, i + 1, own[one] + 1, overlap[one]) for i, one in enumerate(best)]
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])
 
 
 # -- unions --------------------------------------------------------------------------------------------------------
-def agreement(found: Found, groups: int) -> dict[str, float]:
+def agreement(description: Description, groups: int) -> dict[str, float]:
     """Scores against the labels with ``groups`` left; none where there are no labels of one each."""
-    labels = found.corpus.labels
+    labels = description.corpus.labels
     if not isinstance(labels, np.ndarray):
         return {}
-    joined = found.tree.cut(groups)[found.cluster]
+    joined = description.tree.cut(groups)[description.cluster]
     measures = (clustering.nmi, clustering.adjusted_rand_index, clustering.purity)
     return dict(zip(("nmi", "ari", "purity"), (float(one(labels, joined)) for one in measures), strict=True))
 
 
-def _merges(found: Found, rows: pd.DataFrame) -> pd.DataFrame:
+def _merges(description: Description, rows: pd.DataFrame) -> pd.DataFrame:
     """A row for each union, in the order in which clusters are joined."""
-    k, tree = found.n_clusters, found.tree
+    k, tree = description.n_clusters, description.tree
     left = np.arange(k - 1, 0, -1)
     table = pd.DataFrame(
         {
@@ -205,6 +205,8 @@ def _merges(found: Found, rows: pd.DataFrame) -> pd.DataFrame:
             "total_change": np.cumsum(tree.changes),
         }
     )
-    scores = pd.DataFrame([agreement(found, n) if n <= MOST_GROUPS else {} for n in left.tolist()], index=table.index)
+    scores = pd.DataFrame(
+        [agreement(description, n) if n <= MOST_GROUPS else {} for n in left.tolist()], index=table.index
+    )
     table = table.join(scores)
     return table.merge(rows.rename(columns={"cluster": "union"}), on="union", how="left")

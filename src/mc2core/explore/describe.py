@@ -9,7 +9,7 @@ from mc2core.base import extras, storage
 from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus
 from mc2core.explore import page
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of, write_tables
 from mc2core.posterior import Model
 
@@ -39,10 +39,10 @@ def describe(
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
-        found = Found.of(model, corpus, threads)
-        tables = tables_of(found, seed)
+        description = Description.of(model, corpus, threads)
+        tables = tables_of(description, seed)
         with work("page"):
-            text = page.build(found, tables, title)
+            text = page.build(description, tables, title)
         with work("writing tables and page"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
             write_tables(new, tables)
             with storage.replacing(new / "index.html") as stream:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.explore.clusters import context_names, label_names, own_unit
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 
 MOST_POINTS = 8000
 """Documents on the map; of larger corpora a sample."""
@@ -22,19 +22,19 @@ _NEIGHBOURS = 30  # perplexity of t-SNE
 _TITLES = ("title", "name", "headline", "subject")
 
 
-def document_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+def document_tables(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY)."""
-    corpus, probability = found.corpus, found.probability
+    corpus, probability = description.corpus, description.probability
     n = corpus.n_documents
-    table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(found)})
+    table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(description)})
     if corpus.labels is not None and not sp.issparse(corpus.labels):
         table["label"] = np.array(label_names(corpus), dtype=object)[corpus.labels]
     table["tokens"] = corpus.document_lengths
-    table["cluster"] = found.cluster + 1
+    table["cluster"] = description.cluster + 1
     table["probability"] = probability.max(axis=1)
-    table[["x", "y"]] = layout(found, seed)
+    table[["x", "y"]] = layout(description, seed)
     for name in sorted(corpus.contexts):
-        table[f"context_{name}"] = _context(found, name)
+        table[f"context_{name}"] = _context(description, name)
     known = corpus.documents.add_prefix("document_")
     row, column = np.nonzero(probability >= LEAST_PROBABILITY)
     of_clusters = pd.DataFrame(
@@ -43,9 +43,9 @@ def document_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
     return {"documents": table.join(known), "document_clusters": of_clusters}
 
 
-def _context(found: Found, name: str) -> Any:
+def _context(description: Description, name: str) -> Any:
     """(J,) numbers in their own unit, or the names of each document with a semicolon between, "" for none."""
-    corpus = found.corpus
+    corpus = description.corpus
     if corpus.context_kinds[name] == "number":
         return own_unit(corpus, name)
     names = np.array(context_names(corpus, name), dtype=object)
@@ -55,12 +55,12 @@ def _context(found: Found, name: str) -> Any:
     return ["; ".join(said[a:b]) for a, b in itertools.pairwise(table.indptr)]
 
 
-def titles_of(found: Found) -> list[str]:
+def titles_of(description: Description) -> list[str]:
     """What documents are called: their title, else their id, else their number."""
-    known = found.corpus.documents
+    known = description.corpus.documents
     by_name = {str(name).lower(): name for name in known.columns}
     column = next((by_name[name] for name in (*_TITLES, "id") if name in by_name), None)
-    numbers = [f"document {j + 1}" for j in range(found.corpus.n_documents)]
+    numbers = [f"document {j + 1}" for j in range(description.corpus.n_documents)]
     if column is None:
         return numbers
     kept = known[column]
@@ -69,17 +69,17 @@ def titles_of(found: Found) -> list[str]:
     ]
 
 
-def layout(found: Found, seed: int) -> np.ndarray:
+def layout(description: Description, seed: int) -> np.ndarray:
     """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MOST_POINTS documents at most; NaN for the others.
 
     Documents are near each other for their words (the first components of square roots of their shares) and for
     their clusters (square roots of probabilities). The same seed gives the same map on the same machine.
     """
-    n = found.corpus.n_documents
+    n = description.corpus.n_documents
     place = np.full((n, 2), np.nan)
     rng = streams.generator(seed, "explore.map")
     chosen = np.sort(rng.permutation(n)[:MOST_POINTS])
-    features = np.hstack([_of_words(found, chosen), np.sqrt(found.probability[chosen])])
+    features = np.hstack([_of_words(description, chosen), np.sqrt(description.probability[chosen])])
     if len(chosen) < 4:
         place[chosen] = np.column_stack([np.linspace(0.0, 1.0, len(chosen)), np.full(len(chosen), 0.5)])
         return place
@@ -99,9 +99,9 @@ def layout(found: Found, seed: int) -> np.ndarray:
     return place
 
 
-def _of_words(found: Found, chosen: np.ndarray) -> np.ndarray:
+def _of_words(description: Description, chosen: np.ndarray) -> np.ndarray:
     """(n, at most _DIMENSIONS): singular vectors of the square roots of the words' shares."""
-    content = sp.csr_matrix(found.corpus.content[chosen], dtype=np.float64)
+    content = sp.csr_matrix(description.corpus.content[chosen], dtype=np.float64)
     lengths = np.asarray(content.sum(axis=1)).ravel()
     root = sp.csr_matrix(sp.diags(1.0 / np.maximum(lengths, 1.0)) @ content)
     root.data = np.sqrt(root.data)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from mc2core.base import pages
 from mc2core.explore.clusters import context_names, own_unit
-from mc2core.explore.found import MOST_GROUPS, Found
+from mc2core.explore.description import MOST_GROUPS, Description
 from mc2core.explore.tables import Tables
 
 MOST_NAMES = 20
@@ -34,20 +34,20 @@ _SCRIPTS = ("data.js", "charts.js", "panels.js")
 _OF_NODES = ("cluster", "documents", "share", "words", "distinctive_words")
 
 
-def build(found: Found, tables: Tables, title: str) -> str:
+def build(description: Description, tables: Tables, title: str) -> str:
     """The page as text. ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which it shows a part."""
     data = {
         "title": title,
         "summary": tables["summary"].to_numpy().tolist(),
-        "clusters": found.n_clusters,
-        "most": min(found.n_clusters, MOST_GROUPS),
-        "nodes": _packed(_nodes(found, tables)),
-        "contexts": _of_documents(found, tables["documents"]),
-        "tables": {name: _packed(part) for name, part in _parts(found, tables)},
+        "clusters": description.n_clusters,
+        "most": min(description.n_clusters, MOST_GROUPS),
+        "nodes": _packed(_nodes(description, tables)),
+        "contexts": _of_documents(description, tables["documents"]),
+        "tables": {name: _packed(part) for name, part in _parts(description, tables)},
     }
     charts = json.loads(_asset("charts.json"))
     vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
-    given = [pages.data_script("FOUND", data), pages.data_script("CHARTS", charts)]
+    given = [pages.data_script("DESCRIPTION", data), pages.data_script("CHARTS", charts)]
     body = _asset("page.html").replace("{title}", html.escape(title))
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
@@ -58,7 +58,7 @@ def _asset(name: str) -> str:
     return resources.files("mc2core.explore").joinpath("assets", name).read_text(encoding="utf-8")
 
 
-def _nodes(found: Found, tables: Tables) -> pd.DataFrame:
+def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
     """Clusters and unions alike."""
     clusters = tables["clusters"]
     rows = [clusters[[name for name in (*_OF_NODES, "label", "label_share") if name in clusters]]]
@@ -66,12 +66,12 @@ def _nodes(found: Found, tables: Tables) -> pd.DataFrame:
         unions = tables["merges"].dropna(subset=["documents"]).drop(columns="cluster", errors="ignore")
         rows.append(unions.rename(columns={"union": "cluster"})[list(rows[0].columns)])
     table = pd.concat(rows, ignore_index=True)
-    return table.loc[table["cluster"].isin({node + 1 for node in found.shown})]
+    return table.loc[table["cluster"].isin({node + 1 for node in description.shown})]
 
 
-def _parts(found: Found, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
+def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
     """The columns, and the rows of nodes, that the page shows."""
-    shown, parts = {node + 1 for node in found.shown}, []
+    shown, parts = {node + 1 for node in description.shown}, []
     for name, columns in _COLUMNS.items():
         if name not in tables:
             continue
@@ -88,20 +88,20 @@ def _parts(found: Found, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
     return parts
 
 
-def _of_documents(found: Found, documents: pd.DataFrame) -> dict[str, Any]:
+def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:
     """Contexts of the documents that have a place on the map, by name: numbers, or names of each."""
     rows = np.flatnonzero(documents["x"].notna())
     contexts: dict[str, Any] = {}
-    for name, kind in sorted(found.corpus.context_kinds.items()):
+    for name, kind in sorted(description.corpus.context_kinds.items()):
         if kind == "number":
             contexts[name] = {
                 "document": (rows + 1).tolist(),
-                "number": [_digits(x) for x in own_unit(found.corpus, name)[rows]],
+                "number": [_digits(x) for x in own_unit(description.corpus, name)[rows]],
             }
         else:
-            table = found.corpus.contexts[name][rows]
+            table = description.corpus.contexts[name][rows]
             used, place = np.unique(table.indices, return_inverse=True)
-            names = context_names(found.corpus, name)
+            names = context_names(description.corpus, name)
             lists = [place[a:b][:MOST_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
             contexts[name] = {"document": (rows + 1).tolist(), "names": [names[one] for one in used], "values": lists}
     return contexts

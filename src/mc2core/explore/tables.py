@@ -12,23 +12,23 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.progress import work
 from mc2core.explore.clusters import agreement, cluster_tables
+from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables
-from mc2core.explore.found import Found
 from mc2core.explore.topics import topic_tables
 
 Tables = Mapping[str, pd.DataFrame]
 _DIGITS = "%.6g"
 
 
-def tables_of(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Every table by name; those that would be empty (no labels, no contexts) are left out."""
-    tables = {"summary": _summary(found)}
+    tables = {"summary": _summary(description)}
     with work("tables of clusters"):
-        tables |= cluster_tables(found)
+        tables |= cluster_tables(description)
     with work("tables of topics"):
-        tables |= topic_tables(found, seed)
+        tables |= topic_tables(description, seed)
     with work("tables of documents"):
-        tables |= document_tables(found, seed)
+        tables |= document_tables(description, seed)
     return {name: table for name, table in tables.items() if len(table)}
 
 
@@ -39,20 +39,22 @@ def write_tables(folder: Path, tables: Tables) -> None:
             table.to_csv(stream, index=False, float_format=_DIGITS)
 
 
-def _summary(found: Found) -> pd.DataFrame:
+def _summary(description: Description) -> pd.DataFrame:
     """What is described: name, value."""
-    corpus, model = found.corpus, found.model
+    corpus, model = description.corpus, description.model
     provenance: Mapping[str, Any] = model.provenance
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         "words": corpus.n_words,
         "tokens": corpus.n_tokens,
-        "clusters": found.n_clusters,
-        "clusters with a document": len(np.unique(found.cluster)),
-        "clusters with 1 % of the documents": int((np.bincount(found.cluster) >= 0.01 * corpus.n_documents).sum()),
+        "clusters": description.n_clusters,
+        "clusters with a document": len(np.unique(description.cluster)),
+        "clusters with 1 % of the documents": int(
+            (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
+        ),
         "topics": model.last.n_topics,
         "contexts of the model": ", ".join(sorted(model.families)) or "none",
     }
     rows |= {name: provenance[name] for name in ("engine", "seed", "iterations") if name in provenance}
-    rows |= {f"{name} of all clusters": value for name, value in agreement(found, found.n_clusters).items()}
+    rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

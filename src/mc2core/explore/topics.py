@@ -11,7 +11,7 @@ from scipy import stats
 
 from mc2core.explore.clusters import own_unit
 from mc2core.explore.coherence import coherence
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 from mc2core.explore.words import N_SHOWN, Top, often_enough, said, top_of, words_table
 from mc2core.posterior import Model
 
@@ -42,59 +42,59 @@ def describe_topics(model: Model, n_words: int = 10) -> pd.DataFrame:
     )
 
 
-def topic_tables(found: Found, seed: int = 0) -> dict[str, pd.DataFrame]:
+def topic_tables(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
     """Tables by name: topics (the commonest first), topic_words, topic_clusters, trends (of topics and clusters).
 
     The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
     in these. ``seed`` is that of :func:`coherence`.
     """
-    tokens = np.asarray(found.document_topics.sum(axis=0)).ravel()
-    tops = _tops(found, tokens)
+    tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
+    tops = _tops(description, tokens)
     shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
-    uses = _uses(found)
-    used_by = uses[uses["cluster"] <= found.n_clusters].groupby("topic").size()
+    uses = _uses(description)
+    used_by = uses[uses["cluster"] <= description.n_clusters].groupby("topic").size()
     number = np.arange(1, len(tokens) + 1)
     topics = pd.DataFrame(
         {
             "topic": number,
             "tokens": tokens,
-            "share": fitted_shares(found.model),
+            "share": fitted_shares(description.model),
             "clusters": used_by.reindex(number, fill_value=0).to_numpy(),
-            **coherence(found.corpus.content, shown, seed),
-            "words": [said(found.corpus.vocabulary, top, top.by_probability) for top in tops],
-            "distinctive_words": [said(found.corpus.vocabulary, top, top.by_lift) for top in tops],
+            **coherence(description.corpus.content, shown, seed),
+            "words": [said(description.corpus.vocabulary, top, top.by_probability) for top in tops],
+            "distinctive_words": [said(description.corpus.vocabulary, top, top.by_lift) for top in tops],
         }
     )
-    trends = _trends(found)
+    trends = _trends(description)
     for name, part in trends[trends["of"] == "topic"].groupby("context", sort=True):
         rank = part.groupby("number")[["start", "share"]].apply(_rank_correlation)
         topics[f"{name}_trend"] = topics["topic"].map(rank)
     topics = topics.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
     return {
         "topics": topics,
-        "topic_words": words_table("topic", list(zip(number, tops, strict=True)), found.corpus.vocabulary),
+        "topic_words": words_table("topic", list(zip(number, tops, strict=True)), description.corpus.vocabulary),
         "topic_clusters": uses,
         "trends": trends,
     }
 
 
-def _tops(found: Found, tokens: np.ndarray) -> list[Top]:
+def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
     tops = []
     for start in range(0, len(tokens), _BLOCK):
         block = np.arange(start, min(start + _BLOCK, len(tokens)))
-        for topic, p in zip(block, found.topic_words(block), strict=True):
-            tops.append(top_of(p, found.word_share, often_enough(p * tokens[topic])))
+        for topic, p in zip(block, description.topic_words(block), strict=True):
+            tops.append(top_of(p, description.word_share, often_enough(p * tokens[topic])))
     return tops
 
 
-def _uses(found: Found) -> pd.DataFrame:
+def _uses(description: Description) -> pd.DataFrame:
     """Topics with LEAST_SHARE of a node's tokens or more."""
-    shares = sp.coo_matrix(found.topic_shares[0])
+    shares = sp.coo_matrix(description.topic_shares[0])
     kept = shares.data >= LEAST_SHARE
     table = pd.DataFrame(
         {
             "topic": shares.col[kept] + 1,
-            "cluster": np.array(found.nodes)[shares.row[kept]] + 1,
+            "cluster": np.array(description.nodes)[shares.row[kept]] + 1,
             "share_of_cluster": shares.data[kept],
         }
     )
@@ -110,28 +110,28 @@ def bounds_of(values: np.ndarray) -> np.ndarray:
     return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
 
 
-def _trends(found: Found) -> pd.DataFrame:
+def _trends(description: Description) -> pd.DataFrame:
     """A row for each topic or node, context of numbers and step: documents of a node, expected tokens of a topic."""
-    parts = [part for name in sorted(found.corpus.contexts) for part in _trends_over(found, name)]
+    parts = [part for name in sorted(description.corpus.contexts) for part in _trends_over(description, name)]
     columns = ["of", "number", "context", "start", "end", "count", "share"]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
 
 
-def _trends_over(found: Found, name: str) -> Iterator[pd.DataFrame]:
-    if sp.issparse(found.corpus.contexts[name]):
+def _trends_over(description: Description, name: str) -> Iterator[pd.DataFrame]:
+    if sp.issparse(description.corpus.contexts[name]):
         return
-    values = own_unit(found.corpus, name)
-    if found.corpus.units.get(name) is not None:
+    values = own_unit(description.corpus, name)
+    if description.corpus.units.get(name) is not None:
         values = np.round(values, 9)  # whole numbers again, after their unit was taken and given back
     seen = np.flatnonzero(~np.isnan(values))
     if len(np.unique(values[seen])) < 2:
         return
     bounds = bounds_of(values[seen])
     steps = np.searchsorted(bounds, values[seen], side="right") - 1
-    into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=(len(bounds) - 1, found.corpus.n_documents))
+    into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=(len(bounds) - 1, description.corpus.n_documents))
     for what, counts, numbers in (
-        ("topic", into @ found.document_topics, np.arange(found.document_topics.shape[1])),
-        ("cluster", into @ found.documents_of.T, np.array(found.nodes)),
+        ("topic", into @ description.document_topics, np.arange(description.document_topics.shape[1])),
+        ("cluster", into @ description.documents_of.T, np.array(description.nodes)),
     ):
         dense = np.asarray(counts.toarray())
         whole = dense.sum(axis=1) if what == "topic" else np.bincount(steps, minlength=len(dense)).astype(float)

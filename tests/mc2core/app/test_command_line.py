@@ -121,7 +121,7 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     assert ", topics from {topics} to ".format(**before) in found
     assert found.endswith("; other values of --seed or start_topics may end elsewhere")
     model, corpus = tmp_path / "fit/model.npz", fitted / "data/train"
-    assert advice[-2] == f"next: mc2 describe {model} {corpus} --out {tmp_path}/fit/found"
+    assert advice[-2] == f"next: mc2 describe {model} {corpus} --out {tmp_path}/fit/description"
     assert advice[-1].startswith(f"or: mc2 topics {model}; mc2 clusters {model} {corpus}")
     assert main([*command, "--set", "one_cluster_per_document=true", "--iterations", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()

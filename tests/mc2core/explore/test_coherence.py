@@ -7,7 +7,7 @@ from scipy import sparse
 
 from mc2core.explore import tables
 from mc2core.explore.coherence import PERMUTATIONS, coherence
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 
 
 def without_structure(seed, n_documents=400, n_words=1500, mean_length=60):
@@ -32,9 +32,9 @@ def by_hand(present, words):
 
 def test_it_is_that_of_pairs_of_words_by_hand():
     made = corpus()
-    found = Found.of(gibbs(made), made)
+    description = Description.of(gibbs(made), made)
     present = made.content.toarray() > 0
-    table = tables.tables_of(found)["topics"]
+    table = tables.tables_of(description)["topics"]
     assert len(table) >= 3
     for row in table.itertuples():
         words = [made.vocabulary.index(word) for word in row.words.split()]
@@ -49,16 +49,16 @@ def test_words_of_few_documents_are_left_out_and_words_of_all_say_nothing():
     content[:, :2] = 1  # in all documents
     content[:10, 2:4] = 3  # always together
     content[:4, 4] = content[36:, 5] = 1  # in four
-    found = coherence(
+    table = coherence(
         sparse.csr_matrix(content), [np.array(one) for one in ([0, 1], [2, 3], [4, 5], [2, 4], [2, 3, 4])]
     )
-    assert found["npmi"].tolist()[0] == 0.0
+    assert table["npmi"].tolist()[0] == 0.0
     ratio = 10.5 / (2.5 + 0.5)
     together = np.log(ratio) / -np.log(ratio * 2.5 / 40)
-    assert found["npmi"].tolist()[1] == pytest.approx(together)
+    assert table["npmi"].tolist()[1] == pytest.approx(together)
     assert 0.8 < together < 1.0
-    assert found["npmi"].isna().tolist() == [False, False, True, True, False]
-    assert found["npmi"][4] == found["npmi"][1]
+    assert table["npmi"].isna().tolist() == [False, False, True, True, False]
+    assert table["npmi"][4] == table["npmi"][1]
 
 
 @pytest.mark.parametrize("mean_length", [15, 60])
@@ -70,10 +70,10 @@ def test_words_that_have_nothing_to_do_with_each_other_are_at_the_chance_that_is
     rare = np.flatnonzero((documents >= 5) & (documents <= 8))
     frequent = np.argsort(-documents)[:40]
     for words in (np.flatnonzero(documents >= 5), rare, frequent):
-        found = coherence(content, [rng.choice(words, 10, replace=False) for _ in range(200)])
-        assert found["npmi"].std() < 0.06
-        assert found["npmi"].mean() == pytest.approx(found["npmi_by_chance"].mean(), abs=0.02)
-        assert abs(found["npmi_by_chance"].mean()) < 0.08
+        table = coherence(content, [rng.choice(words, 10, replace=False) for _ in range(200)])
+        assert table["npmi"].std() < 0.06
+        assert table["npmi"].mean() == pytest.approx(table["npmi_by_chance"].mean(), abs=0.02)
+        assert abs(table["npmi_by_chance"].mean()) < 0.08
     # the words of one document, which met once, and words of one document each, which never met
     single = np.flatnonzero(documents == 1)
     assert coherence(content, [single[:10]])["npmi"].isna().all()
@@ -82,11 +82,11 @@ def test_words_that_have_nothing_to_do_with_each_other_are_at_the_chance_that_is
 def test_words_that_belong_together_are_far_above_chance():
     made = corpus()
     groups = [np.arange(6 * g, 6 * g + 6) for g in range(3)]
-    found = coherence(made.content, [*groups, np.array([0, 6, 12, 1, 7, 13])])
-    apart = (found["npmi"] - found["npmi_by_chance"]) / found["npmi_by_chance_sd"]
+    table = coherence(made.content, [*groups, np.array([0, 6, 12, 1, 7, 13])])
+    apart = (table["npmi"] - table["npmi_by_chance"]) / table["npmi_by_chance_sd"]
     assert (apart[:3] > 5).all()
-    assert (found["npmi"][:3] > 0.3).all()
-    assert found["npmi"][3] < found["npmi_by_chance"][3]
+    assert (table["npmi"][:3] > 0.3).all()
+    assert table["npmi"][3] < table["npmi_by_chance"][3]
 
 
 def test_chance_is_that_of_permuted_corpora():
@@ -100,9 +100,9 @@ def test_chance_is_that_of_permuted_corpora():
         present = np.zeros(content.shape, bool)
         present[rng.permutation(row), column] = True
         values.append(by_hand(present, words))
-    found = coherence(content, [words]).iloc[0]
+    table = coherence(content, [words]).iloc[0]
     error = np.std(values) * np.sqrt(1 / 200 + 1 / PERMUTATIONS)
-    assert found["npmi_by_chance"] == pytest.approx(np.mean(values), abs=4.5 * error)
-    assert found["npmi_by_chance_sd"] == pytest.approx(np.std(values), rel=0.9)
+    assert table["npmi_by_chance"] == pytest.approx(np.mean(values), abs=4.5 * error)
+    assert table["npmi_by_chance_sd"] == pytest.approx(np.std(values), rel=0.9)
     assert coherence(content, [words], seed=0).equals(coherence(content, [words], seed=0))
     assert not coherence(content, [words], seed=0).equals(coherence(content, [words], seed=1))

@@ -9,21 +9,21 @@ from helpers.browser import opened
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
 
 from mc2core.explore.describe import describe
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 
 pytestmark = pytest.mark.needs("browser")
 
 
 @pytest.fixture(scope="module")
-def found():
+def description():
     made = corpus()
-    return Found.of(gibbs(made), made)
+    return Description.of(gibbs(made), made)
 
 
 @pytest.fixture(scope="module")
-def folder(found, tmp_path_factory):
+def folder(description, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "out"
-    describe(found.model, found.corpus, folder, "Lakes & <b>woods</b>")
+    describe(description.model, description.corpus, folder, "Lakes & <b>woods</b>")
     return folder
 
 
@@ -74,7 +74,7 @@ def test_titles_and_names_are_text(folder):
         assert page.locator("main img, main b, main i, main script").count() == 0
 
 
-def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(folder, found):
+def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(folder, description):
     with opened(folder / "index.html") as page:
         for document in (0, 1):
             x, y = place_on_map(page, folder, document)
@@ -86,7 +86,7 @@ def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(fol
             cluster = int(re.search(r"Cluster (\d+)", page.inner_text("#tip"))[1])
             assert page.inner_text("#panel-title") == f"Cluster {cluster}"
             assert page.get_attribute(f"#clusters [data-cluster='{cluster}']", "aria-current") == "true"
-            assert f"{(found.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
+            assert f"{(description.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
 
 
 def test_search_finds_words_titles_and_names(folder):
@@ -104,9 +104,9 @@ def test_search_finds_words_titles_and_names(folder):
         assert page.inner_text("#results") == "nothing found"
 
 
-def test_of_a_large_corpus_search_says_of_how_many_documents(found, tmp_path, monkeypatch):
+def test_of_a_large_corpus_search_says_of_how_many_documents(description, tmp_path, monkeypatch):
     monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
-    describe(found.model, found.corpus, tmp_path / "out")
+    describe(description.model, description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert "60 documents" in page.inner_text("#summary")
         assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
@@ -115,30 +115,30 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(found, tmp_path, mo
         assert 20 <= int(said[1]) < 60  # and the typical ones
 
 
-def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, found):
+def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, description):
     with opened(folder / "index.html") as page:
-        assert page.locator("#clusters button").count() == found.n_clusters
+        assert page.locator("#clusters button").count() == description.n_clusters
         page.focus("#groups")
-        for _ in range(found.n_clusters - 3):
+        for _ in range(description.n_clusters - 3):
             page.keyboard.press("ArrowLeft")
-        assert page.inner_text("#groups-number") == f"3 of {found.n_clusters}"
+        assert page.inner_text("#groups-number") == f"3 of {description.n_clusters}"
         assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
-        group = found.tree.cut(3)[found.cluster]
+        group = description.tree.cut(3)[description.cluster]
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
             for one in page.locator("#clusters button").all()
         ]
         assert sizes == sorted(np.bincount(group).tolist(), reverse=True)
         scores = page.inner_text("#merged")
-        row = (folder / "merges.csv").read_text().splitlines()[found.n_clusters - 3]
+        row = (folder / "merges.csv").read_text().splitlines()[description.n_clusters - 3]
         ari = float(row.split(",")[7])
         assert f"ARI {float(f'{ari:.4g}'):g}" in scores
 
 
-def test_clusters_without_documents_are_not_listed(found, tmp_path):
-    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
-    describe(found.model, few, tmp_path / "out")
-    used = np.unique(found.cluster[found.corpus.labels == 0]) + 1
+def test_clusters_without_documents_are_not_listed(description, tmp_path):
+    few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
+    describe(description.model, few, tmp_path / "out")
+    used = np.unique(description.cluster[description.corpus.labels == 0]) + 1
     with opened(tmp_path / "out/index.html") as page:
         listed = page.locator("#clusters button").all()
         assert sorted(int(one.get_attribute("data-cluster")) for one in listed) == used.tolist()

@@ -12,46 +12,46 @@ from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, svi
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import describe, documents, page, tables, topics
-from mc2core.explore.found import Found
+from mc2core.explore.description import Description
 
 
 @pytest.fixture(scope="module")
-def found():
+def description():
     made = corpus()
-    return Found.of(gibbs(made), made)
+    return Description.of(gibbs(made), made)
 
 
 @pytest.fixture(scope="module")
-def made(found):
-    return tables.tables_of(found)
+def made(description):
+    return tables.tables_of(description)
 
 
-def documents_of(found, number):
+def documents_of(description, number):
     """Documents of a cluster or union, counted from 1, by the unions themselves."""
     members = {number}
-    while any(one > found.n_clusters for one in members):
+    while any(one > description.n_clusters for one in members):
         union = max(members)
-        members = (members - {union}) | set((found.tree.pairs[union - found.n_clusters - 1] + 1).tolist())
-    return np.flatnonzero(np.isin(found.cluster + 1, list(members))), sorted(members)
+        members = (members - {union}) | set((description.tree.pairs[union - description.n_clusters - 1] + 1).tolist())
+    return np.flatnonzero(np.isin(description.cluster + 1, list(members))), sorted(members)
 
 
-def test_clusters_and_unions_have_the_documents_of_their_members(found, made):
-    assert found.n_clusters >= 3
-    sizes = np.bincount(found.model.predict(found.corpus).argmax(axis=1), minlength=found.n_clusters)
+def test_clusters_and_unions_have_the_documents_of_their_members(description, made):
+    assert description.n_clusters >= 3
+    sizes = np.bincount(description.model.predict(description.corpus).argmax(axis=1), minlength=description.n_clusters)
     assert made["clusters"]["documents"].tolist() == sizes.tolist()
     for row in made["merges"].itertuples():
-        assert row.documents == len(documents_of(found, row.union)[0])
+        assert row.documents == len(documents_of(description, row.union)[0])
     assert made["merges"]["total_change"].iloc[-1] == pytest.approx(made["merges"]["change"].sum())
-    assert made["merges"]["groups_left"].tolist() == list(range(found.n_clusters - 1, 0, -1))
+    assert made["merges"]["groups_left"].tolist() == list(range(description.n_clusters - 1, 0, -1))
 
 
-def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(found, made):
-    sample, vocabulary = found.model.last, found.corpus.vocabulary
-    everywhere = np.asarray(found.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
+def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(description, made):
+    sample, vocabulary = description.model.last, description.corpus.vocabulary
+    everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
     everywhere = everywhere / everywhere.sum()
     table = made["cluster_words"]
     for number in (1, int(made["merges"]["union"].iloc[-1])):
-        _, members = documents_of(found, number)
+        _, members = documents_of(description, number)
         rows = [one - 1 for one in members]
         expected = np.average(sample.word_given_cluster[rows], axis=0, weights=sample.cluster_weights[rows])
         part = table[table["cluster"] == number]
@@ -62,12 +62,12 @@ def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_mem
         assert sorted(part["by_probability"])[:3] == [1, 2, 3]
 
 
-def test_contexts_are_those_of_the_documents_in_their_own_unit(found, made):
-    centre, sd = found.corpus.units["year"]
-    years = found.corpus.contexts["year"] * sd + centre
-    authors = found.corpus.contexts["author"].toarray()
+def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made):
+    centre, sd = description.corpus.units["year"]
+    years = description.corpus.contexts["year"] * sd + centre
+    authors = description.corpus.contexts["author"].toarray()
     for number in made["merges"]["union"].tolist():
-        own, _ = documents_of(found, number)
+        own, _ = documents_of(description, number)
         row = made["cluster_numbers"].query("cluster == @number").iloc[0]
         met = years[own][~np.isnan(years[own])]
         assert (row["documents"], row["mean"], row["sd"]) == (
@@ -80,64 +80,64 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(found, made):
         values = made["cluster_values"].query("cluster == @number").set_index("value")
         assert len(values) == (counts > 0).sum()
         for name, value in values.iterrows():
-            author = found.corpus.context_names["author"].index(name)
+            author = description.corpus.context_names["author"].index(name)
             share = counts[author] / counts.sum()
             assert (value["count"], value["share"]) == (counts[author], pytest.approx(share))
             assert value["lift"] == pytest.approx(share / (authors[:, author].sum() / authors.sum()))
 
 
-def test_typical_documents_overlap_most_with_their_cluster(found, made):
-    own, _ = documents_of(found, 1)
-    share = found.corpus.content[own].toarray() / found.corpus.document_lengths[own][:, None]
-    overlap = np.sqrt(share * found.model.last.word_given_cluster[0]).sum(axis=1)
+def test_typical_documents_overlap_most_with_their_cluster(description, made):
+    own, _ = documents_of(description, 1)
+    share = description.corpus.content[own].toarray() / description.corpus.document_lengths[own][:, None]
+    overlap = np.sqrt(share * description.model.last.word_given_cluster[0]).sum(axis=1)
     part = made["cluster_documents"].query("cluster == 1")
     assert part["document"].tolist() == (own[np.argsort(-overlap, kind="stable")][:10] + 1).tolist()
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
 
 
-def test_labels_are_counted_and_scored_at_every_level(found, made):
+def test_labels_are_counted_and_scored_at_every_level(description, made):
     from sklearn import metrics
 
     for row in made["merges"].itertuples():
-        group = found.tree.cut(row.groups_left)[found.cluster]
-        assert row.ari == pytest.approx(metrics.adjusted_rand_score(found.corpus.labels, group))
-        assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(found.corpus.labels, group))
-    own, _ = documents_of(found, 1)
+        group = description.tree.cut(row.groups_left)[description.cluster]
+        assert row.ari == pytest.approx(metrics.adjusted_rand_score(description.corpus.labels, group))
+        assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(description.corpus.labels, group))
+    own, _ = documents_of(description, 1)
     counts = made["cluster_labels"].query("cluster == 1").set_index("label")["documents"]
     assert (
         counts.to_dict()
-        == pd.Series(np.array(["water", "land", "sky"])[found.corpus.labels[own]]).value_counts().to_dict()
+        == pd.Series(np.array(["water", "land", "sky"])[description.corpus.labels[own]]).value_counts().to_dict()
     )
 
 
 @pytest.mark.parametrize("omega", ["inf", 2.0])
 def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega):
     made = corpus()
-    found = Found.of(gibbs(made, document_concentration=omega), made)
-    sample = found.model.last
+    description = Description.of(gibbs(made, document_concentration=omega), made)
+    sample = description.model.last
     psi, tau = sample.word_given_topic, (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
-    got = found.document_topics.toarray()
+    got = description.document_topics.toarray()
     assert got.sum(axis=1) == pytest.approx(made.document_lengths)
     for j in (0, 17):
         counts = made.content[[j]].toarray().ravel()
-        shares = tau[found.cluster[j]]
+        shares = tau[description.cluster[j]]
         for _ in range(1 if omega == "inf" else 20):
             each = shares[:, None] * psi
             tokens = (counts * each / each.sum(axis=0)).sum(axis=1)
-            shares = omega * tau[found.cluster[j]] + tokens if omega != "inf" else shares
+            shares = omega * tau[description.cluster[j]] + tokens if omega != "inf" else shares
         assert got[j] == pytest.approx(tokens)
 
 
-def test_blocks_of_documents_give_the_same_tokens(found, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.found._ENTRIES", 200)
-    again = Found(found.model, found.corpus, found.probability, found.tree)
-    assert len(again._blocks(found.corpus.content, 5)) > 10
-    assert again.document_topics.toarray() == pytest.approx(found.document_topics.toarray())
+def test_blocks_of_documents_give_the_same_tokens(description, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.description._ENTRIES", 200)
+    again = Description(description.model, description.corpus, description.probability, description.tree)
+    assert len(again._blocks(description.corpus.content, 5)) > 10
+    assert again.document_topics.toarray() == pytest.approx(description.document_topics.toarray())
 
 
-def test_clusters_without_documents_have_no_row(found):
-    few = found.corpus.subset(np.flatnonzero(found.corpus.labels == 0))
-    part = Found.of(found.model, few)
+def test_clusters_without_documents_have_no_row(description):
+    few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
+    part = Description.of(description.model, few)
     made = tables.tables_of(part)
     assert made["clusters"]["cluster"].tolist() == (np.unique(part.cluster) + 1).tolist()
     assert 0 < len(made["clusters"]) < part.n_clusters
@@ -146,65 +146,67 @@ def test_clusters_without_documents_have_no_row(found):
     assert len(made["merges"]) == part.n_clusters - 1
 
 
-def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(found, made):
-    counts = np.asarray(found.model.last.topic_words.sum(axis=1)).ravel()
-    assert counts.sum() == found.corpus.n_tokens
+def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
+    counts = np.asarray(description.model.last.topic_words.sum(axis=1)).ravel()
+    assert counts.sum() == description.corpus.n_tokens
     table = made["topics"]
     assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
     assert table["share"].is_monotonic_decreasing
-    few = Found.of(found.model, found.corpus.subset(np.arange(10)))
+    few = Description.of(description.model, description.corpus.subset(np.arange(10)))
     again = tables.tables_of(few)["topics"]
     assert again[["topic", "share"]].equals(table[["topic", "share"]])
     assert again["tokens"].sum() == pytest.approx(few.corpus.n_tokens)
 
 
-def test_trends_share_out_every_year(found, made):
-    centre, sd = found.corpus.units["year"]
-    years = np.round(found.corpus.contexts["year"] * sd + centre)
-    of_clusters = made["trends"].query("of == 'cluster' and number <= @found.n_clusters")
+def test_trends_share_out_every_year(description, made):
+    centre, sd = description.corpus.units["year"]
+    years = np.round(description.corpus.contexts["year"] * sd + centre)
+    of_clusters = made["trends"].query("of == 'cluster' and number <= @description.n_clusters")
     for start, part in of_clusters.groupby("start"):
-        expected = np.bincount(found.cluster[years == start], minlength=found.n_clusters)
+        expected = np.bincount(description.cluster[years == start], minlength=description.n_clusters)
         assert part["count"].tolist() == expected.tolist()
         assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
     assert topics.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
 
 
-def test_documents_have_titles_probabilities_and_a_place(found, made):
+def test_documents_have_titles_probabilities_and_a_place(description, made):
     table = made["documents"]
     assert table["title"][2] == HOSTILE
     assert table["label"].tolist()[:3] == ["water", "land", "sky"]
-    assert table["probability"].to_numpy() == pytest.approx(found.probability.max(axis=1))
+    assert table["probability"].to_numpy() == pytest.approx(description.probability.max(axis=1))
     assert table[["x", "y"]].to_numpy().min() == 0.0
     assert table[["x", "y"]].to_numpy().max() == 1.0
-    assert documents.layout(found, 0).tolist() == table[["x", "y"]].to_numpy().tolist()
+    assert documents.layout(description, 0).tolist() == table[["x", "y"]].to_numpy().tolist()
     sums = made["document_clusters"].groupby("document")["probability"].sum()
     assert (sums > 0.9).all()
     near = np.array(
         [[np.linalg.norm(a - b) for b in table[["x", "y"]].to_numpy()] for a in table[["x", "y"]].to_numpy()]
     )
     np.fill_diagonal(near, np.inf)
-    assert (found.cluster[near.argmin(axis=1)] == found.cluster).mean() > 0.8
+    assert (description.cluster[near.argmin(axis=1)] == description.cluster).mean() > 0.8
 
 
-def test_documents_have_their_contexts_with_counts(found):
-    corpus = found.corpus.with_contexts({"author": found.corpus.contexts["author"] * 2})
-    corpus.context_names = {"author": found.corpus.context_names["author"]}
-    said = documents.document_tables(Found(found.model, corpus, found.probability, found.tree))["documents"]
+def test_documents_have_their_contexts_with_counts(description):
+    corpus = description.corpus.with_contexts({"author": description.corpus.contexts["author"] * 2})
+    corpus.context_names = {"author": description.corpus.context_names["author"]}
+    said = documents.document_tables(Description(description.model, corpus, description.probability, description.tree))[
+        "documents"
+    ]
     for row in (0, 7):
         counts = corpus.contexts["author"][[row]].toarray().ravel()
         expected = [f"{name}:{n}" for name, n in zip(corpus.context_names["author"], counts, strict=True) if n]
         assert said["context_author"][row] == "; ".join(expected)
 
 
-def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(found, monkeypatch):
+def test_a_large_corpus_has_a_sample_on_the_map_and_all_documents_in_the_tables(description, monkeypatch):
     monkeypatch.setattr(documents, "MOST_POINTS", 20)
-    table = documents.document_tables(found)["documents"]
+    table = documents.document_tables(description)["documents"]
     assert (len(table), table["x"].notna().sum()) == (60, 20)
 
 
 def read_page(text):
     """What the page's script is given."""
-    return json.loads(re.search(r"<script>window\.FOUND = (.*?);</script>", text, re.S)[1])
+    return json.loads(re.search(r"<script>window\.DESCRIPTION = (.*?);</script>", text, re.S)[1])
 
 
 def column(packed):
@@ -266,11 +268,11 @@ def _same(shown, in_file):
     return True
 
 
-def test_only_what_is_left_near_the_top_is_on_the_page(found, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.found.MOST_GROUPS", 2)
-    few = Found(found.model, found.corpus, found.probability, found.tree)
-    k, group = found.n_clusters, found.tree.cut(2)
-    assert few.shown == {2 * k - 2, *(found.tree.pairs[-1].tolist())}
+def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.description.MOST_GROUPS", 2)
+    few = Description(description.model, description.corpus, description.probability, description.tree)
+    k, group = description.n_clusters, description.tree.cut(2)
+    assert few.shown == {2 * k - 2, *(description.tree.pairs[-1].tolist())}
     assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]
     described = set(few.nodes)
     assert described == {*range(k), *few.shown}
@@ -280,9 +282,9 @@ def test_only_what_is_left_near_the_top_is_on_the_page(found, monkeypatch):
     assert set(nodes["cluster"]) == {node + 1 for node in few.shown}
 
 
-def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, capsys):
-    found.corpus.save(tmp_path / "corpus")
-    found.model.save(tmp_path / "model.npz")
+def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):
+    description.corpus.save(tmp_path / "corpus")
+    description.model.save(tmp_path / "model.npz")
     command = ["describe", str(tmp_path / "model.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
     for _ in range(2):
         assert main(command) == 0
@@ -292,10 +294,10 @@ def test_the_command_writes_a_folder_and_replaces_no_other(found, tmp_path, caps
     assert "out holds notes.txt, which is not of what is written there" in capsys.readouterr().err
 
 
-def test_charts_are_there_without_what_made_them(found, tmp_path, monkeypatch):
+def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypatch):
     for package in ("altair", "vl_convert"):
         monkeypatch.setitem(sys.modules, package, None)
-    describe.describe(found.model, found.corpus, tmp_path / "out")
+    describe.describe(description.model, description.corpus, tmp_path / "out")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert set(json.loads(re.search(r"<script>window\.CHARTS = (.*?);</script>", text, re.S)[1])) == {
         "map",

@@ -69,7 +69,7 @@ const trendCharts = (parent, key, what) => {
 const colouring = () => {
   if (colourBy === "cluster") return { of: (row) => colours.get(groupOf.get(row.cluster)), legend: groups.slice(0, 12).map((row) => [nameOf(row.cluster), colours.get(row.cluster)]) };
   if (colourBy === "label") return categories((row) => row.label);
-  const context = FOUND.contexts[colourBy.slice(3)];
+  const context = DESCRIPTION.contexts[colourBy.slice(3)];
   if (!context.number) return categories((row) => (row[colourBy] || [])[0]);
   const known = context.number.filter((x) => x !== null), low = Math.min(...known), high = Math.max(...known);
   const colour = (x) => (x === null || x === undefined ? REST : ramp(high > low ? (x - low) / (high - low) : 0.5));
@@ -104,7 +104,7 @@ const sayDocument = (datum) => {
   if (!row) return "";
   const facts = [row.title, `${nameOf(groupOf.get(row.cluster))}, probability of cluster ${row.cluster}: ${digits(row.probability)}`];
   if (row.label) facts.push(`label: ${row.label}`);
-  for (const name of Object.keys(FOUND.contexts)) {
+  for (const name of Object.keys(DESCRIPTION.contexts)) {
     const value = row[`in ${name}`];
     if (value !== null && value !== undefined && (!Array.isArray(value) || value.length)) facts.push(`${name}: ${Array.isArray(value) ? value.slice(0, 6).join("; ") : digits(value)}`);
   }

@@ -10,11 +10,11 @@ const grouped = (rows, key) => {
   for (const row of rows) groups.has(row[key]) ? groups.get(row[key]).push(row) : groups.set(row[key], [row]);
   return groups;
 };
-const T = FOUND.tables, K = FOUND.clusters;
-const nodes = new Map(rowsOf(FOUND.nodes).map((row) => [row.cluster, row]));
+const T = DESCRIPTION.tables, K = DESCRIPTION.clusters;
+const nodes = new Map(rowsOf(DESCRIPTION.nodes).map((row) => [row.cluster, row]));
 const documents = rowsOf(T.documents), byDocument = new Map(documents.map((row) => [row.document, row]));
 const points = documents.filter((row) => row.x !== null);
-const nDocuments = +Object.fromEntries(FOUND.summary).documents;
+const nDocuments = +Object.fromEntries(DESCRIPTION.summary).documents;
 const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
 const merges = rowsOf(T.merges);
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
@@ -23,7 +23,7 @@ const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(r
 const topics = rowsOf(T.topics), uses = grouped(rowsOf(T.topic_clusters), "topic");
 const usedBy = grouped(rowsOf(T.topic_clusters), "cluster");
 const trends = grouped(rowsOf(T.trends).map((row) => ({ ...row, key: `${row.of} ${row.number}` })), "key");
-for (const [name, context] of Object.entries(FOUND.contexts))
+for (const [name, context] of Object.entries(DESCRIPTION.contexts))
   context.document.forEach((number, i) => {
     const row = byDocument.get(number);
     if (!row) return;
@@ -54,7 +54,7 @@ const ramp = (t) => {
 };
 
 // -- what is left after some merges ----------------------------------------------------------------------------
-let left = FOUND.most, groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
+let left = DESCRIPTION.most, groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
 const cut = (n) => {
   const parent = new Map();
   for (const merge of merges) {

@@ -110,18 +110,18 @@ const search = () => {
     .map((row) => item(String(row.topic), row.words.split(" ").slice(0, 6).join(" "), () => chooseTopic(row.topic, true))));
   kind("Clusters with the word", groups.filter((row) => (words.get(row.cluster) || []).some((one) => one.word.toLowerCase().startsWith(asked))).slice(0, 6)
     .map((row) => item(String(row.cluster), row.words.split(" ").slice(0, 6).join(" "), () => show(row.cluster, true), colours.get(row.cluster))));
-  const found = [];
+  const matches = [];
   for (const row of documents) {
-    if (has(row.title)) found.push([row, row.title]);
+    if (has(row.title)) matches.push([row, row.title]);
     else {
-      for (const name of Object.keys(FOUND.contexts)) {
+      for (const name of Object.keys(DESCRIPTION.contexts)) {
         const value = row[`in ${name}`], met = Array.isArray(value) && value.find(has);
-        if (met) { found.push([row, `${met}: ${row.title}`]); break; }
+        if (met) { matches.push([row, `${met}: ${row.title}`]); break; }
       }
     }
-    if (found.length >= 30) break;
+    if (matches.length >= 30) break;
   }
-  kind(`Documents${ofMap}`, found.map(([row, text]) => item(null, text, () => show(groupOf.get(row.cluster), true), colours.get(groupOf.get(row.cluster)))));
+  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, () => show(groupOf.get(row.cluster), true), colours.get(groupOf.get(row.cluster)))));
   if (!results.children.length) results.append(element("li", `nothing found${ofMap}`, { className: "kind" }));
 };
 
@@ -129,7 +129,7 @@ const search = () => {
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
   const last = left < K ? merges[K - left - 1] : null;
-  const scores = last || Object.fromEntries(FOUND.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
+  const scores = last || Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   const parts = [last ? `ln marginal likelihood changed by ${digits(last.total_change)} through merging` : "nothing is merged"];
   if (scores.nmi !== undefined && scores.nmi !== null) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
@@ -142,16 +142,16 @@ const setLeft = (n) => {
   if (topic !== null) chooseTopic(topic);
 };
 const slider = $("groups");
-slider.max = FOUND.most;
-slider.value = FOUND.most;
-slider.disabled = FOUND.most < 2;
+slider.max = DESCRIPTION.most;
+slider.value = DESCRIPTION.most;
+slider.disabled = DESCRIPTION.most < 2;
 slider.oninput = () => setLeft(+slider.value);
 $("relevance").oninput = () => bars("cluster-bars", words.get(chosen) || [], +$("relevance").value, `Words of ${nameOf(chosen)}`);
 $("topic-relevance").oninput = () => bars("topic-bars", topicWords.get(topic) || [], +$("topic-relevance").value, `Words of topic ${topic}`);
 $("search").oninput = search;
 const options = [["cluster", "cluster"]];
 if (points.some((row) => row.label)) options.push(["label", "label"]);
-for (const name of Object.keys(FOUND.contexts)) options.push([`in ${name}`, name]);
+for (const name of Object.keys(DESCRIPTION.contexts)) options.push([`in ${name}`, name]);
 fill($("colour"), options.map(([value, text]) => element("option", text, { value })));
 $("colour").onchange = (event) => { colourBy = event.target.value; drawMap(); };
 const redraw = () => {
@@ -162,9 +162,9 @@ const redraw = () => {
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-$("summary").textContent = FOUND.summary.filter(([name]) => ["documents", "words", "tokens", "clusters", "topics"].includes(name)).map(([name, value]) => `${whole(value)} ${name}`).join(" · ")
+$("summary").textContent = DESCRIPTION.summary.filter(([name]) => ["documents", "words", "tokens", "clusters", "topics"].includes(name)).map(([name, value]) => `${whole(value)} ${name}`).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
-cut(FOUND.most);
+cut(DESCRIPTION.most);
 sayMerged();
 redraw();
 Promise.all([...views.values()].map((entry) => entry.ready)).then(() => { document.body.dataset.ready = "true"; });

@@ -1,4 +1,4 @@
-"""The face of a run: one self-contained page with the verdicts on top, then every table and figure."""
+"""The page of a run: one self-contained file with the verdicts on top, then every table and figure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mc2papers.targets import PAPERS
 _TABLES = re.compile(r"(<table>.*)</body>", re.S)
 
 
-def write_face(
+def write_run_page(
     path: str | os.PathLike[str],
     entries: Sequence[Mapping[str, Any]],
     claims: pd.DataFrame,
@@ -56,7 +56,9 @@ def write_face(
         "</main>",
     ]
     with storage.replacing(path) as stream:
-        stream.write(pages.page("What came out of this run", "\n".join(parts), _asset("face.css"), [_asset("face.js")]))
+        stream.write(
+            pages.page("What came out of this run", "\n".join(parts), _asset("run_page.css"), [_asset("run_page.js")])
+        )
 
 
 def _asset(name: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from helpers.browser import opened
 
 from mc2papers.report.claims import RULE, Claim, write_claims
-from mc2papers.report.face import write_face
+from mc2papers.report.run_page import write_run_page
 from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
 
@@ -52,7 +52,7 @@ def written(tmp_path):
         },
     ]
     own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
-    write_face(tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own)
+    write_run_page(tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own)
     return tmp_path, entries
 
 
@@ -93,8 +93,8 @@ def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(writt
 def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said):
     folder, entries = written
     made = {"versions": {"python": "3.x"}, "git_commit": commit}
-    monkeypatch.setattr("mc2papers.report.face.environment", lambda: made)
-    write_face(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
+    monkeypatch.setattr("mc2papers.report.run_page.environment", lambda: made)
+    write_run_page(folder / "footer.html", entries, pd.read_csv(folder / "claims.csv"), [], {})
     page = (folder / "footer.html").read_text(encoding="utf-8")
     assert f'<p class="soft">Made by python 3.x; commit {said}.</p>' in page
 
@@ -102,10 +102,10 @@ def test_the_footer_names_the_commit_as_it_is(written, monkeypatch, commit, said
 def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written):
     folder, entries = written
     claims = pd.read_csv(folder / "claims.csv")
-    write_face(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
+    write_run_page(folder / "none.html", entries[1:], claims.iloc[:0], [], {})
     assert "No table or figure of this run has claims." in (folder / "none.html").read_text(encoding="utf-8")
     with pytest.raises(ValueError, match="the verdict 'perhaps' is none; it must be one of holds, does not hold"):
-        write_face(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
+        write_run_page(folder / "wrong.html", entries, claims.assign(verdict="perhaps"), [], {})
     assert not (folder / "wrong.html").exists()
 
 

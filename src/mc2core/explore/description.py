@@ -22,7 +22,7 @@ _ENTRIES = 1 << 22  # of a block: documents' words by topics
 
 
 @dataclass(frozen=True)
-class Found:
+class Description:
     """A model and the documents it is asked about.
 
     A *node* is a cluster (0..K-1) or a union of two nodes (K, K + 1, ...), numbered as in :class:`MergeTree`; tables
@@ -42,7 +42,7 @@ class Found:
     tree: MergeTree
 
     @classmethod
-    def of(cls, model: Model, corpus: Corpus, threads: int = 1) -> Found:
+    def of(cls, model: Model, corpus: Corpus, threads: int = 1) -> Description:
         """``threads`` are those of :meth:`Model.predict`.
 
         ValueError where the model has no clusters of documents, or the corpus does not fit it.
@@ -143,7 +143,7 @@ class Found:
     def document_topics(self) -> sp.csr_matrix:
         """(J, M) CSR float64: expected tokens of each topic in each document.
 
-        Given its likeliest cluster. Where documents have proportions of their own, these are found by ``_PASSES``
+        Given its likeliest cluster. Where documents have proportions of their own, these are description by ``_PASSES``
         updates of their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
         """
         sample, content = self.model.last, self.corpus.content
