@@ -258,7 +258,7 @@ def quality_nips(mirror: Path, epochs: int = 2) -> Iterator[float]:
 
 @benchmark("ARI, more is better", needs="mirror", tiny={"sweeps": 2})
 def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
-    """Agreement of clusters with the classes of UIUC-Sports' report half, document level, seeds 0, 1 and 2."""
+    """Clusters against the classes of UIUC-Sports (report half), document level, seeds 0, 1 and 2."""
     files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
@@ -269,7 +269,7 @@ def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
 # -- Spark ---------------------------------------------------------------------------------------------------------
 @benchmark("ms a mini-batch", needs="spark", tiny={"n_documents": 40, "batch_size": 20})
 def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
-    """What a mini-batch of SVI takes longer by the clock on two executor threads of Spark than in this process."""
+    """What a mini-batch of SVI takes longer by the clock on two threads of Spark than here."""
     corpus = articles(n_documents, 40)
     engines = [ENGINES["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
     with tempfile.TemporaryDirectory() as folder, spark.session({"spark.master": "local[2]", spark.FOLDER: folder}):
