@@ -36,7 +36,8 @@ def code_digest(*modules: str, files: Iterable[Path] = ()) -> str:
 
 def _source(name: str) -> Path:
     path = _FOLDER.joinpath(*name.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"  # a folder without one is what an older version left
+    return package if package.is_file() else path.with_suffix(".py")
 
 
 @functools.cache

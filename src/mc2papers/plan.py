@@ -255,7 +255,17 @@ def check_files(
 
 
 #: keys of a corpus in the plan that name files of a user's own, and those of them that it cannot do without
-OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary"), ("file", "folder")
+OWN_KEYS, NEEDED_KEYS = ("file", "folder", "vocabulary", "stop_words"), ("file", "folder")
+
+
+def own_paths(corpus: Mapping[str, Any]) -> dict[str, str | None]:
+    """Files and folders of a user's own that an entry of the plan names, by OWN_KEYS; None where one is not given."""
+    from mc2core.corpus.readers.reading import is_file_of_words
+
+    paths = {key: corpus[key] for key in OWN_KEYS if key in corpus}
+    if not is_file_of_words(paths.get("stop_words")):
+        paths.pop("stop_words", None)
+    return paths
 
 
 def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist: bool = True) -> None:
@@ -267,8 +277,8 @@ def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist
     """
     for dataset in chosen:
         corpus = config["corpora"][dataset]
-        for key in [key for key in OWN_KEYS if corpus["source"] == "own" and key in corpus]:
-            where, path = f"configuration: corpora, {dataset}: {key}", corpus[key]
+        for key, path in own_paths(corpus).items() if corpus["source"] == "own" else ():
+            where = f"configuration: corpora, {dataset}: {key}"
             if path is None and key in NEEDED_KEYS:
                 raise ValueError(f"{where} is null; the source 'own' needs its path")
             if must_exist and path is not None and not Path(path).exists():

@@ -136,6 +136,37 @@ def test_every_layout_becomes_a_corpus(checkout):
 
 @pytest.mark.workflow
 @pytest.mark.slow
+def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(checkout):
+    (checkout / "own.csv").write_text("text\n" + "red lake\nblue sea\n" * 10)
+    (checkout / "stop.txt").write_text("red\n")
+    own = {"file": "own.csv", "text": "text", "stop_words": "stop.txt"}
+    plan = {"datasets": ["mine", "nips", "aua"], "corpora": {"mine": own}}
+    (checkout / "own.yaml").write_text(yaml.safe_dump(plan))
+    call = checkout, "corpora", "--configfile", "config/test.yaml", "own.yaml"
+
+    def made(output):
+        return set(re.findall(r"Preparing corpus (\w+)", output))
+
+    code, output = snakemake(*call)
+    assert (code, made(output)) == (0, {"mine", "nips", "aua"}), output
+    words = checkout / "results/corpora/mine/train/vocabulary.txt"
+    assert words.read_text().split() == ["blue", "lake", "sea"]
+    assert read_json(checkout / "results/corpora/mine/source.json")["files"] == ["own.csv", "stop.txt"]
+    (checkout / "stop.txt").write_text("sea\n")
+    counts = checkout / "workflow/paper/datasets.csv"
+    counts.write_text(re.sub('"1,740"', '"1,741"', counts.read_text()))
+    code, output = snakemake(*call)
+    assert (code, made(output)) == (0, {"mine", "nips"}), output
+    assert words.read_text().split() == ["blue", "lake", "red"]
+    assert "| 1,741 | ICML14 |" in (checkout / "results/corpora/nips/datasheet.md").read_text()
+    (checkout / "stop.txt").unlink()
+    code, output = snakemake(*call)
+    assert code == 1
+    assert "configuration: corpora, mine: stop_words: 'stop.txt' is not there (the folder of this run is" in output
+
+
+@pytest.mark.workflow
+@pytest.mark.slow
 @pytest.mark.skipif(not (MIRROR / "wikipedia").is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
 def test_the_mirror_gives_the_numbers_of_its_manifest(checkout):
     arguments = ["--configfile", "config/mirror.yaml", "--config", f"mirror={MIRROR}", "datasets=nips,wikipedia"]

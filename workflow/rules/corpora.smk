@@ -182,6 +182,7 @@ rule corpus:
     params:
         corpus=lambda wildcards: config["corpora"][wildcards.dataset],
         paper=own_part("workflow/paper/datasets.csv"),
+        counts=printed_counts,
         code=code_digest("mc2papers.datasets.catalogue"),
     message:
         "Preparing corpus {wildcards.dataset} (source: {params.corpus[source]})"

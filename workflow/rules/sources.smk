@@ -105,10 +105,11 @@ def sheet_files(dataset):
 
 def own_files():
     """Files of the user; local ones: where a module puts its files (its prefix) does not matter for them."""
-    mine = config["corpora"]["mine"]
+    paths = plan.own_paths(config["corpora"]["mine"])
     return {
-        "files": [local(mine["file"])],
-        "vocabulary": [local(mine["vocabulary"])] if mine["vocabulary"] else [],
+        "files" if key == "file" else key: [local(path)]
+        for key, path in paths.items()
+        if path
     }
 
 
@@ -132,6 +133,14 @@ def corpus_files(wildcards):
     """Input files of a corpus by role: none for a simulated one."""
     drawn = config["corpora"][wildcards.dataset]["source"] == "simulated"
     return {} if drawn else FILES[wildcards.dataset]()
+
+
+def printed_counts(wildcards):
+    """The lines of the papers' counts on a corpus, which is made again where these change, and not where others do."""
+    lines = own_part("workflow/paper/datasets.csv").read_text(encoding="utf-8")
+    return [
+        line for line in lines.split("\n") if line.startswith(f"{wildcards.dataset},")
+    ]
 
 
 def corpus_memory(wildcards):

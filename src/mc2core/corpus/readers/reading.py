@@ -109,12 +109,16 @@ def _read(
     return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad)
 
 
+def is_file_of_words(stop_words: Any) -> bool:
+    """Whether stop words are given as a file, and not as a language or "none"."""
+    return isinstance(stop_words, str) and bool(Path(stop_words).suffix or os.sep in stop_words)
+
+
 def _stop_words(wanted: str) -> str | list[str]:
     """A language or "none" as it is, a file as its words."""
     from mc2core.corpus.readers import table
 
-    is_file = isinstance(wanted, str) and (Path(wanted).suffix or os.sep in wanted)
-    return table.read_vocabulary(wanted) if is_file else wanted
+    return table.read_vocabulary(wanted) if is_file_of_words(wanted) else wanted
 
 
 def notes_of(corpus: Corpus) -> list[str]:
