@@ -77,7 +77,7 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
 
     ``counts`` takes the counts as they are; ``tfidf`` multiplies them by ln((1 + J) / (1 + J_d)) + 1, J_d being the
     documents with column d, and brings rows to Euclidean length 1 (scikit-learn's TfidfTransformer). What ICML14 did
-    for the rivals of its section 4.3 is not known to us. The default is tfidf, which serves them better: in counts the
+    for the rivals of its section 4.2 is not known to us. The default is tfidf, which serves them better: in counts the
     lengths of documents come before their words.
 
     ValueError for a context of numbers and for a document with nothing in it.

@@ -28,7 +28,7 @@ class KMeans(Baseline):
     Parameters
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
-        K; a solution for each. ICML14 (section 4.3) has 10 to 40 and reports their spread.
+        K; a solution for each. ICML14 (section 4.2) has 10 to 40 and reports their spread.
     weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2papers.baselines.base.features`.
     starts : int in [1, inf), default 10

@@ -32,7 +32,7 @@ class NMF(Baseline):
     Parameters
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
-        Factors; a solution for each number. ICML14 (section 4.3) has 10 to 40 and reports their spread.
+        Factors; a solution for each number. ICML14 (section 4.2) has 10 to 40 and reports their spread.
     weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2papers.baselines.base.features`.
     max_iterations : int in [1, inf), default 500
