@@ -18,7 +18,7 @@ rule score:
         method=lambda wildcards: RUNS[wildcards.run]["method"],
         contexts=lambda wildcards: sorted(RUNS[wildcards.run]["fit"]["contexts"]),
         estimators=config["estimators"],
-        code=code_digest("mc2core.posterior.scores"),
+        code=code_digest("mc2core.posterior.scores", "mc2papers.baselines.assignments"),
     message:
         "Scoring {wildcards.run}"
     script:

@@ -6,8 +6,8 @@ from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.posterior import Model
-from mc2core.posterior.assignments import Assignments
-from mc2core.posterior.scores import evaluate, evaluate_assignments
+from mc2core.posterior.scores import evaluate
+from mc2papers.baselines.assignments import Assignments, evaluate_assignments
 
 OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 

@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.base.progress import work
     from mc2core.corpus import datasheet
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.files import CORPUS_FILES
+    from mc2core.corpus.corpus import CORPUS_FILES
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if (options.out / "corpus.json").is_file():

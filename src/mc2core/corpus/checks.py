@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.corpus.files import Context
+Context: TypeAlias = Any
+"""(J,) float64 array, NaN where missing, or (J, A) int32 CSR, an empty row where missing (SciPy is not typed)."""
 
 
 def placeholders(n_words: int) -> list[str]:

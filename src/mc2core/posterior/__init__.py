@@ -1,7 +1,6 @@
 """Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
 
 from mc2core.posterior.posterior import Model
-from mc2core.posterior.sample import Sample
-from mc2core.posterior.sparse_rows import SparseRows
+from mc2core.posterior.sample import Sample, SparseRows
 
 __all__ = ["Model", "Sample", "SparseRows"]

@@ -1,4 +1,4 @@
-"""Scores of a model or of assignments: sizes, held-out perplexity, agreement with labels."""
+"""Scores of a model: sizes, held-out perplexity, agreement with labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from mc2core.corpus import Corpus
 from mc2core.posterior import Model, clustering, perplexity
-from mc2core.posterior.assignments import Assignments
 
 
 def evaluate(
@@ -65,34 +64,6 @@ def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
         return list(asked)
     names = [own if name in ("marginal", "context") else name for name in asked]
     return [name for name in dict.fromkeys(names) if name != "icml14"]
-
-
-def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
-    """Scores of assignments in the form of :func:`evaluate`: they have no topics and no perplexity.
-
-    ``solutions`` holds name, clusters found and, where the train part has labels, the agreement of each solution.
-    ValueError: another train part.
-    """
-    if assignments.n_documents != train.n_documents:
-        raise ValueError(
-            f"the corpus has {train.n_documents} documents, but the assignments have {assignments.n_documents}"
-        )
-    solutions: list[dict[str, Any]] = []
-    for name, cluster in assignments.solutions.items():
-        solution: dict[str, Any] = {"solution": name, "clusters": len(np.unique(cluster))}
-        if isinstance(train.labels, np.ndarray):
-            solution |= agreement(train.labels, cluster)
-        solutions.append(solution)
-    return {
-        "clusters": None,
-        "topics": None,
-        "samples": None,
-        "train_documents": train.n_documents,
-        "test_documents": 0 if test is None else test.n_documents,
-        "estimator": None,
-        "perplexity": {},
-        "solutions": solutions,
-    }
 
 
 def solutions_of(scores: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from mc2core.base import memory
 from mc2core.base.checks import finite, whole
 from mc2core.corpus import Corpus
 from mc2core.posterior import Model
-from mc2core.posterior.assignments import Assignments
+from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import Baseline, Fitted, features, one_thread, random_state, weighting_of
 
 # tables of J x J float64 that are held at once: similarities, their copy, three of messages, one of distances

@@ -17,7 +17,7 @@ from mc2core.base.checks import choice, whole
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.posterior import Model
-from mc2core.posterior.assignments import Assignments
+from mc2papers.baselines.assignments import Assignments
 
 WEIGHTINGS = ("counts", "tfidf")
 

@@ -9,7 +9,7 @@ import numpy as np
 from mc2core.base.checks import positive, whole
 from mc2core.corpus import Corpus
 from mc2core.posterior import Model
-from mc2core.posterior.assignments import Assignments
+from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
     Baseline,
     Fitted,

@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.engines import ENGINES
 from helpers.gibbs_twin import small_corpus
 
 from mc2core import Corpus, fit
@@ -15,16 +16,11 @@ from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference import SVI, Gibbs
 from mc2core.inference.gibbs import blocked
-from mc2core.inference.gibbs.engine import KERNELS
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
 FAMILIES = {"year": NormalGamma(), "tag": DirichletCategorical(0.3)}
 CONCENTRATIONS = ("group_concentration", "table_concentration", "topic_concentration", "topic_prior")
-ENGINES = {
-    **{kernel: lambda kernel=kernel, **more: Gibbs(kernel=kernel, start_topics=4, **more) for kernel in KERNELS},
-    "svi": lambda **more: SVI(n_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
-}
 
 
 def assert_usable(done, corpus):

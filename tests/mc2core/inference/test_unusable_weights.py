@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.engines import ENGINES
 from helpers.gibbs_twin import small_corpus
-from inference.test_extremes import ENGINES
 
 from mc2core import fit
 from mc2core.compute import variates

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from posterior.test_perplexity import (
+from helpers.posterior_samples import (
     COUNTS,
     V,
     clusters_of,
     corpus_of,
     draw_sample,
-    enumerate_own,
+    enumerate_document,
     model_of,
     tokens_of,
     topics_of,
@@ -34,7 +34,7 @@ def exact_of(sample, new=None):
     weights, tau = clusters_of(sample, new)
     psi = topics_of(sample)
     return np.array([
-        [p * enumerate_own(tokens_of(row), sample.document_concentration * one, psi)
+        [p * enumerate_document(tokens_of(row), sample.document_concentration * one, psi)
          for p, one in zip(weights, tau, strict=True)]
         for row in COUNTS
     ])  # fmt: skip
@@ -70,7 +70,7 @@ def test_where_topics_have_several_modes_left_to_right_is_near_and_importance_mo
     counts = np.array([[2, 3, 2, 1, 0]])
     _, (tau,) = clusters_of(sample, None)
     psi, tokens = topics_of(sample), tokens_of(counts[0])
-    exact = enumerate_own(tokens, 0.01 * tau, psi)
+    exact = enumerate_document(tokens, 0.01 * tau, psi)
     modes = [0.01 * tau[m] / 0.01 * np.prod(psi[m, tokens]) for m in (0, 1)]
     assert sum(modes) == pytest.approx(exact, rel=0.1)
     assert min(modes) > 0.1 * exact
@@ -103,7 +103,7 @@ def test_where_all_mass_is_a_new_clusters_only_that_counts():
     """The HDP of three levels."""
     sample = replace(draw_sample(2, new_cluster=1.0), document_concentration=OMEGA)
     new = mixture.Mixture(sample, 0, 0).tau[-1]
-    expected = [enumerate_own(tokens_of(row), OMEGA * new, topics_of(sample)) for row in COUNTS[WORDS]]
+    expected = [enumerate_document(tokens_of(row), OMEGA * new, topics_of(sample)) for row in COUNTS[WORDS]]
     found = model_of(sample).log_likelihood(corpus_of(), "left_to_right")
     np.testing.assert_allclose(np.exp(found[WORDS]), expected, rtol=0.2)
 
@@ -142,7 +142,7 @@ def test_clusters_that_fall_behind_get_fewer_draws():
 
     document_level.log_likelihood(kernel, (20, 5), "test", block, mixed, 0, 1, lambda n_done: None)
     psi = topics_of(sample)
-    short = [[enumerate_own(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
+    short = [[enumerate_document(tokens_of(row), 50.0 * tau, psi) for tau in mixed.tau] * weights for row in counts[:2]]
     for j, exact in enumerate(short):
         assert 1 < seen[j, 2] < 20
         assert seen[j].tolist() == pytest.approx(20 * (exact / exact.max()) ** (1 / 3), abs=2)

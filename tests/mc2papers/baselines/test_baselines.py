@@ -13,8 +13,8 @@ from mc2core import Corpus, clustering, fit
 from mc2core.base import memory, storage
 from mc2core.inference import Gibbs
 from mc2core.posterior import Model
-from mc2core.posterior.assignments import Assignments
 from mc2papers.baselines.affinity import Affinity, HDPAffinity, symmetric_kl
+from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import random_state
 from mc2papers.baselines.files import fit_baseline
 from mc2papers.baselines.kmeans import KMeans

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from posterior.test_perplexity import enumerate_own, tokens_of
+from helpers.posterior_samples import enumerate_document, tokens_of
 
 from mc2core import Corpus, fit
 from mc2core.inference import Gibbs
@@ -27,14 +27,14 @@ def exact_hdp(model):
         words = sample.topic_words.toarray() + sample.topic_prior
         psi = np.vstack([words / words.sum(axis=1, keepdims=True), np.full(4, 0.25)])
         alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())
-        rows.append([enumerate_own(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
+        rows.append([enumerate_document(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
     return np.log(np.mean(rows, axis=0))
 
 
 def exact_lda(model):
     """The prior of LDA as it was set, and the topics that the model names."""
     psi, alpha = model.word_given_topic, np.full(3, 0.4)
-    return np.log([enumerate_own(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
+    return np.log([enumerate_document(tokens_of(row), alpha, psi) for row in TEST.content.toarray()])
 
 
 def test_left_to_right_of_an_hdp_is_the_enumeration():

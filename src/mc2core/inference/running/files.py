@@ -15,8 +15,7 @@ from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference.base import State
 from mc2core.inference.registry import make_engine
-from mc2core.inference.running.contexts import tell_unused
-from mc2core.inference.running.loop import Fit, fit
+from mc2core.inference.running.loop import Fit, fit, tell_unused
 from mc2core.posterior import clustering
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,20 +16,21 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import progress as telling
-from mc2core.base import stopping
+from mc2core.base import stopping, storage
 from mc2core.base.checks import finite, shown, whole
 from mc2core.base.provenance import environment
 from mc2core.compute.kernels import compile_seconds
 from mc2core.corpus import Corpus
+from mc2core.families import Family, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, run_length
 from mc2core.inference.registry import DEFAULT_ENGINE, make_engine, with_default_model
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.contexts import tell_far, tell_unused
 from mc2core.inference.running.summary import found
-from mc2core.inference.running.trace import _trace_file
 from mc2core.posterior import Model
 
 logger = logging.getLogger(__name__)
+#: prior standard deviations of a mean from which it is said to be far
+_FAR = 10.0
 
 Callback = Callable[[int, State], Mapping[str, float] | None]
 
@@ -388,3 +390,51 @@ def _as_stored(part: Corpus, whole: Corpus) -> Corpus:
         else:
             few.setflags(write=many.flags.writeable)
     return part
+
+
+@contextmanager
+def _trace_file(path: Any, rows: list[dict[str, float]]) -> Iterator[Callable[[dict[str, float]], None]]:
+    """Write the rows there are, then yield a function that appends one more."""
+    if path is None:
+        yield lambda row: None
+        return
+
+    def line(row: dict[str, float]) -> str:
+        return "\t".join(f"{value:.10g}" for value in row.values()) + "\n"
+
+    with storage.replacing(path) as stream:
+        for i, row in enumerate(rows):
+            stream.write(("\t".join(row) + "\n" if i == 0 else "") + line(row))
+    with Path(path).open("a", encoding="utf-8") as stream:
+
+        def append(row: dict[str, float]) -> None:
+            with storage.naming(path):
+                if stream.tell() == 0:
+                    stream.write("\t".join(row) + "\n")
+                stream.write(line(row))
+                stream.flush()
+
+        yield append
+
+
+def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
+    """Log a warning that names the contexts of the corpus that are not ``used``."""
+    if ignored := sorted(set(corpus.contexts) - set(used)):
+        logger.warning("contexts of the corpus that this fit does not use: %s", ", ".join(ignored))
+
+
+def tell_far(corpus: Corpus, families: Mapping[str, Family]) -> None:
+    """Log a warning for each numeric context in its own unit that is far from what its prior expects."""
+    for name, family in families.items():
+        if not isinstance(family, NormalGamma) or name in corpus.units or name not in corpus.contexts:
+            continue
+        values = np.asarray(corpus.contexts[name])
+        if values.ndim != 1 or corpus.missing(name).all():
+            continue
+        mean, sd = float(np.nanmean(values)), family.mean_sd
+        if abs(mean - family.mu0) > _FAR * sd:
+            logger.warning(
+                "context %r has the mean %.4g, far from what its prior expects, %.4g with standard deviation %.4g: "
+                "corpus.standardised(%r) has the mean 0",
+                *(name, mean, family.mu0, sd, name),
+            )

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mc2core.corpus.building.letters import words_of
-from mc2core.corpus.building.stop_words import languages
-from mc2core.corpus.building.tokens import TextCounts, Tokeniser
+from mc2core.corpus.building.tokens import TextCounts, Tokeniser, languages
 
 
 def words(text, **settings):

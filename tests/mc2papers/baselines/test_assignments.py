@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mc2core import Corpus, clustering
-from mc2core.posterior.assignments import Assignments
-from mc2core.posterior.scores import evaluate_assignments, solutions_of
+from mc2core.posterior.scores import solutions_of
+from mc2papers.baselines.assignments import Assignments, evaluate_assignments
 
 TWO = Assignments({"k2": np.array([0, 1, 1, 0]), "k3": np.array([2, 1, 1, 0])})
 

@@ -1,4 +1,4 @@
-"""Assignments: what a method leaves that clusters documents and has no model of their words."""
+"""Assignments: what a method leaves that clusters documents and has no model of their words; and their scores."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mc2core.base import storage
+from mc2core.corpus import Corpus
+from mc2core.posterior.scores import agreement
 
 _DOCUMENT = "document"
 
@@ -59,3 +62,31 @@ class Assignments:
                     f"{path}, line {number + 2}: document {table[number, 0]} stands where {number} must be"
                 )
         return cls({name: table[:, column] for column, name in enumerate(header) if column})
+
+
+def evaluate_assignments(assignments: Assignments, train: Corpus, test: Corpus | None) -> dict[str, Any]:
+    """Scores in the form of :func:`mc2core.posterior.scores.evaluate`: no topics and no perplexity.
+
+    ``solutions`` holds name, clusters found and, where the train part has labels, the agreement of each solution.
+    ValueError: another train part.
+    """
+    if assignments.n_documents != train.n_documents:
+        raise ValueError(
+            f"the corpus has {train.n_documents} documents, but the assignments have {assignments.n_documents}"
+        )
+    solutions: list[dict[str, Any]] = []
+    for name, cluster in assignments.solutions.items():
+        solution: dict[str, Any] = {"solution": name, "clusters": len(np.unique(cluster))}
+        if isinstance(train.labels, np.ndarray):
+            solution |= agreement(train.labels, cluster)
+        solutions.append(solution)
+    return {
+        "clusters": None,
+        "topics": None,
+        "samples": None,
+        "train_documents": train.n_documents,
+        "test_documents": 0 if test is None else test.n_documents,
+        "estimator": None,
+        "perplexity": {},
+        "solutions": solutions,
+    }
