@@ -24,9 +24,9 @@ LACKS = {
 }
 
 
-def the_plan():
+def the_plan(**changes):
     schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")
-    config = plan.read_yaml(ROOT / "config/config.yaml")
+    config = plan.read_yaml(ROOT / "config/config.yaml") | changes
     plan.fill_settings(config, schema)
     rows = plan.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
     runs = plan.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
@@ -54,6 +54,21 @@ def test_every_sentence_ends_with_a_full_stop(said):
         runs_on = re.search(rf"[\w)\]'\"`] {BEGINS}(?= )", text)
         assert runs_on is None, (name, text[max(0, runs_on.start() - 60) : runs_on.end() + 30])
         assert ".." not in text, (name, text)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_one_of_a_thing_is_no_plural(seeds):
+    one = the_plan()
+    figure2, grid = one.config["figure2"] | {"seeds": seeds}, one.config["running_time"] | {"n_shards": seeds}
+    whole = the_plan(seeds=seeds, figure2=figure2, running_time=grid)
+    said = [target.caption(target.options(whole, name)) for name, target in targets.registry().items()]
+    for text in said:
+        assert not re.search(
+            r"\(s\)|\b1 (seeds|fits|threads|shards|sweeps|chains)\b|\b[2-9] (seed|fit|thread|shard|sweep|chain)\b", text
+        )
+    named = "\n".join(said)
+    assert named.count("1 seed" if seeds == 1 else "3 seeds") >= 10
+    assert f"Spark {'1 shard' if seeds == 1 else '3 shards'}" in named or "not on Spark" in named
 
 
 def test_only_what_is_an_abbreviation_has_capitals(said):

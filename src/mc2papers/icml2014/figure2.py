@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mc2papers.report.captions import counted
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -54,15 +55,14 @@ def _caption(options: Options) -> str:
         "within 0.25 of L1 distance (sampling noise alone is near 0.1). Two letters are mixed up by a fit in which "
         "they do not have such a topic each, nearer to its letter than to the average of the two, but some topic is "
         "within 0.25 of that average and nearer to it than to either; M and N are 0.40 apart, I and T 0.53. The first "
-        f"of {options['n_seeds']} fits is drawn, the claims are judged over all. Paper: ICML 2014, figure 2, where 100 "
-        "sweeps recover 4 clusters and 13 topics. The letters are not identified: a document's proportions are uniform "
-        "over the distinct letters of its word, so these data tell of the letters only through four distributions over "
-        "pixels, which many other sets of topics give as well "
-        "(tests/mc2papers/datasets/simulated/test_letters_claims.py). "
-        "Clusters of fewer than 3 % of the documents may stand beside the four, and topics beside the thirteen: a "
-        "Dirichlet process always expects new ones, and its posterior does not settle on the true number however many "
-        "documents there are (Miller and Harrison, 2013, A simple example of Dirichlet process mixture inconsistency "
-        "for the number of components)."
+        f"of {counted(options['n_seeds'], 'fit')} is drawn, the claims are judged over all. Paper: ICML 2014, "
+        "figure 2, where 100 sweeps recover 4 clusters and 13 topics. The letters are not identified: a document's "
+        "proportions are uniform over the distinct letters of its word, so these data tell of the letters only through "
+        "four distributions over pixels, which many other sets of topics give as well "
+        "(tests/mc2papers/datasets/simulated/test_letters_claims.py). Clusters of fewer than 3 % of the documents may "
+        "stand beside the four, and topics beside the thirteen: a Dirichlet process always expects new ones, and its "
+        "posterior does not settle on the true number however many documents there are (Miller and Harrison, 2013, A "
+        "simple example of Dirichlet process mixture inconsistency for the number of components)."
     )
 
 

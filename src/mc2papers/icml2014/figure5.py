@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_chains, say_sources
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         "Agreement of clusters with the classes of NUS-WIDE's images (1 is perfect): purity, NMI, Rand index and "
-        f"F-score of pairs. Points are means over {options['n_seeds']} seeds and, for K-means and NMF, over their "
-        "numbers of clusters; thick bars are one sd, thin ones go from the smallest to the largest. K is their mean "
-        "number. MC2: clusters of the last sample. HDP + AP: affinity propagation on the symmetric KL divergence "
-        "between images' topic proportions. With tags: they stand beside the visual words as further columns; K-means, "
-        "NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. Purity rises with "
-        "the number of clusters, whatever they are, and the Rand index mostly counts pairs that are apart in both. "
+        f"F-score of pairs. Points are means over {counted(options['n_seeds'], 'seed')} and, for K-means and "
+        "NMF, over their numbers of clusters; thick bars are one sd, thin ones go from the smallest to the largest. K "
+        "is their mean number. MC2: clusters of the last sample. HDP + AP: affinity propagation on the symmetric KL "
+        "divergence between images' topic proportions. With tags: they stand beside the visual words as further "
+        "columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. "
+        "Purity rises with the number of clusters, whatever they are, and the Rand index mostly counts pairs that are "
+        "apart in both. "
         f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
         "is best in all four."

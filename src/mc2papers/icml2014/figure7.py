@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mc2papers.report.captions import counted
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ def _caption(options: Options) -> str:
         "and without the context; the distinct letters of a word are equally likely. Left: over words per document, "
         f"at {figure['fixed_n_documents']} documents. Right: over the number of documents, at "
         f"{figure['fixed_n_tokens']} words each. Points are means and bars sds over "
-        f"{figure['repeats']} corpora; {figure['iterations']} sweeps, noise {figure['noise']}. Paper: ICML 2014, "
-        "figure 7, 20 repeats, and its appendix A.3: context makes recovery more robust, and longer documents soon add "
-        "very little, which is judged by the middle length of the panel."
+        f"{figure['repeats']} corpora; {counted(figure['iterations'], 'sweep')}, noise {figure['noise']}. "
+        "Paper: ICML 2014, figure 7, 20 repeats, and its appendix A.3: context makes recovery more robust, and longer "
+        "documents soon add very little, which is judged by the middle length of the panel."
     )
 
 

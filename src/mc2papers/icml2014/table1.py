@@ -10,7 +10,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import FEATURES, NOTES, format_perplexity_table, perplexities, perplexity_rows
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_names, say_sources
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_chains, say_names, say_sources
 from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -113,7 +113,8 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         f"Held-out perplexity on {say_names(options['corpora'])} (lower is better): ours as mean and sd "
-        f"over {options['n_seeds']} seeds beside the paper's figure, with clusters K and topics M in use. Estimators: "
+        f"over {counted(options['n_seeds'], 'seed')} beside the paper's figure, with clusters K and topics M in "
+        "use. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "
         f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "

@@ -11,7 +11,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import NOTES, format_perplexity_table, perplexities, perplexity_rows
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_chains, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -64,8 +64,9 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         "Held-out perplexity of the visual words of NUS-WIDE's images (lower is better): ours as mean and sd over "
-        f"{options['n_seeds']} seeds beside the paper's figure. SIFT: visual words alone; tags+SIFT: the tags of the "
-        "training images are the context of their clusters. Tags of held-out images are not read. Estimators: "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figure. SIFT: visual words alone; tags+SIFT: "
+        "the tags of the training images are the context of their clusters. Tags of held-out images are not read. "
+        "Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claim, or left_to_right in its place where "
         "images have topic proportions of their own (HDP). "
         f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "

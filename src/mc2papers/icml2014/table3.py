@@ -11,7 +11,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, counted, say_chains, say_sources
 from mc2papers.report.claims import FAILS, Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -139,11 +139,11 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     return (
         "Agreement of MC2's clusters with the classes of NUS-WIDE's images (1 is perfect) when the tags of a share of "
-        f"the images are missing: ours as mean and sd over {options['n_seeds']} seeds beside the paper's figure. Which "
-        "images lack their tags is drawn with the seed of the fit, and those of a smaller share are among those of a "
-        "larger one. At 100% stands the fit without tags: leaving out the tags of all images draws the same chain. "
-        "A gain is judged by the printed one. Decay counts as graceful for a measure that no step up to 50% is sure to "
-        "raise and that is still higher at 50% than at 100%; both are our reading. "
+        f"the images are missing: ours as mean and sd over {counted(options['n_seeds'], 'seed')} beside the "
+        "paper's figure. Which images lack their tags is drawn with the seed of the fit, and those of a smaller share "
+        "are among those of a larger one. At 100% stands the fit without tags: leaving out the tags of all images "
+        "draws the same chain. A gain is judged by the printed one. Decay counts as graceful for a measure that no "
+        "step up to 50% is sure to raise and that is still higher at 50% than at 100%; both are our reading. "
         f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
     )

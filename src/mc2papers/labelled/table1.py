@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2, ORIGINS
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import OWN_DOCUMENTS, counted
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -199,7 +199,8 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 def _caption(options: Options) -> str:
     names = ", ".join(ORIGINS[name].title for name in options["corpora"])
     return (
-        f"Agreement of clusters with the classes of real corpora ({names}), over {options['n_seeds']} seeds: our "
+        f"Agreement of clusters with the classes of real corpora ({names}), over "
+        f"{counted(options['n_seeds'], 'seed')}: our "
         "engines (Gibbs and SVI for MC2, Gibbs also with documents of their own, FastEx scoring each of 100 clusters) "
         "and the methods that the papers compare with, the clusters they found and the CPU seconds they took. K-means, "
         "NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts; K-means, NMF "

@@ -18,7 +18,7 @@ from mc2papers.nips2012.convergence import (
     read_curves,
     usual,
 )
-from mc2papers.report.captions import say_source
+from mc2papers.report.captions import counted, say_source
 from mc2papers.report.claims import Claim
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -58,7 +58,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _caption(options: Options) -> str:
-    seeds = "1 seed" if options["n_seeds"] == 1 else f"{options['n_seeds']} seeds, a line each"
+    seeds = counted(options["n_seeds"], "seed") + (", a line each" if options["n_seeds"] > 1 else "")
     return (
         "Variation of information (bits; 0 is perfect) between the categories of the articles and the clusters, over "
         "seconds of the engine on one core (log scale; start included, compilation and scoring excluded), a point "

@@ -8,7 +8,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import ORIGINS
 from mc2papers.nips2012.convergence import BITS, EXACT, FASTEX
-from mc2papers.report.captions import say_source
+from mc2papers.report.captions import counted, say_source
 from mc2papers.report.claims import ORDER, Claim, judge, mean_of, not_computed, of_order
 from mc2papers.report.tables import number
 from mc2papers.targets import Built, Files, Options, Target
@@ -114,9 +114,10 @@ def _caption(options: Options) -> str:
     grid = options["grid"]
     return (
         "Microseconds a document of FastEx by number of clusters K and length of signature, beside the paper's "
-        f"figures; one core, compilation excluded, the median over {grid['sweeps']} sweeps (but for those that end "
-        f"with a new fit of the projection) of a chain from a random start, hashed the mean of {options['n_seeds']} "
-        f"chains, over {grid['n_documents']} {say_source('articles', {'source': 'simulated'})}, of about 100 distinct "
+        f"figures; one core, compilation excluded, the median over {counted(grid['sweeps'], 'sweep')} (but for those "
+        "that end with a new fit of the projection) of a chain from a random start, hashed the mean of "
+        f"{counted(options['n_seeds'], 'chain')}, over {grid['n_documents']} "
+        f"{say_source('articles', {'source': 'simulated'})}, of about 100 distinct "
         "words. The timing job runs alone. Proposal: a draw from the signatures alone; total: all of a sweep. Compare "
         "how the columns grow, not their levels: machines differ. Paper: NIPS 2012, table 1: the total hardly grows "
         "with K, and mostly by the proposal, where collapsed Gibbs grows as K does."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.nips2012.convergence import BASELINE, FASTEX, HASHED, JUDGED, compare, judge_method, read_curves
-from mc2papers.report.captions import say_sources
+from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -110,7 +110,8 @@ def _caption(options: Options) -> str:
     truth = "section of the proceedings" if corpora["nips"]["source"] == "real" else "cluster a paper was drawn from"
     return (
         "Variation of information (bits; 0 is perfect) of each method after its last sweep, and how much sooner than "
-        f"the baseline it reaches the baseline's last VI; mean and sd over {options['n_seeds']} seed(s). Articles: "
+        "the baseline it reaches the baseline's last VI; mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')}. Articles: "
         f"{say_sources({name: corpora[name] for name in ('w100', 'w1000')})} NIPS ({corpora['nips']['source']}): the "
         f"truth is the {truth}. Notes below the table say what counts as reached. Paper: NIPS 2012, table 2: 9.25 and "
         "37.37 times sooner on W100 and W1000."

@@ -15,6 +15,11 @@ ABOUT_OWN_DOCUMENTS = (
 )
 
 
+def counted(number: int, one: str) -> str:
+    """ "1 seed" or "3 seeds"; ``one`` is the singular."""
+    return f"{number} {one}{'' if number == 1 else 's'}"
+
+
 def say_names(names: Iterable[str]) -> str:
     """ "NIPS and NUS-WIDE"; ``names`` are those of the plan."""
     return " and ".join(ORIGINS[name].title for name in names)
@@ -30,7 +35,7 @@ def say_chains(lengths: Mapping[str, Mapping[str, Any]]) -> str:
     """How long the chains of ICML14's rows are; ``lengths`` is ``fit`` of the plan for each dataset."""
     names: dict[str, list[str]] = {}
     for name, one in lengths.items():
-        names.setdefault(f"{one['iterations']} sweeps, {one['burn_in']} of them burn-in", []).append(name)
+        names.setdefault(f"{counted(one['iterations'], 'sweep')}, {one['burn_in']} of them burn-in", []).append(name)
     sweeps = [length if len(names) == 1 else f"{length} ({say_names(on)})" for length, on in names.items()]
     return f"MC2 and HDP are sampled by collapsed Gibbs in {', '.join(sweeps)}."
 

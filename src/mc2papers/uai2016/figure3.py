@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from mc2papers.report.captions import say_names, say_sources
+from mc2papers.report.captions import counted, say_names, say_sources
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
@@ -38,7 +38,8 @@ def _caption(options: Options) -> str:
         f"{say_names(options['corpora'])}, with one context (authors, tags): SVI as printed and without "
         "tables (ours), for two epochs (dots: their ends), against the collapsed, blocked and interleaved kernels of "
         "the Gibbs sampler. Lines are means over "
-        f"{options['n_seeds']} seeds and bands their range, at {options['threads']} thread(s) a fit. A point is the "
+        f"{counted(options['n_seeds'], 'seed')} and bands their range, at "
+        f"{counted(options['threads'], 'thread')} a fit. A point is the "
         "posterior mean (SVI) or one sample (Gibbs) at that time; claims compare with the average over Gibbs' samples, "
         "which is lower. Seconds hold the start and the steps, not reading, compilation or scoring. "
         f"{about_svi(50)} "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2core.compute.spark import missing
-from mc2papers.report.captions import say_sources
+from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim, judge, mean_of, not_computed, of_order
 from mc2papers.report.tables import number
 from mc2papers.targets import Built, Files, Options, Target
@@ -116,7 +116,7 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 
 def _caption(options: Options) -> str:
-    spark = f"and on Spark {options['n_shards']} shards, masters {', '.join(options['masters'])}."
+    spark = f"and on Spark {counted(options['n_shards'], 'shard')}, masters {', '.join(options['masters'])}."
     if options["lack"]:
         spark = f"but not on Spark: {options['lack']}."
     return (

@@ -13,7 +13,7 @@ from mc2core.compute.spark import missing
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
 from mc2papers.plan import ON_SPARK
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, say_sources
+from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
@@ -103,7 +103,8 @@ def _caption(options: Options) -> str:
         )
     return (
         "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
-        f"context and without, as mean and sd over {options['n_seeds']} seeds, beside the paper's figures. Contexts of "
+        f"context and without, as mean and sd over {counted(options['n_seeds'], 'seed')}, beside the paper's "
+        "figures. Contexts of "
         f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
     )

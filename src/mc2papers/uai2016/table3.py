@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import say_sources
+from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -90,7 +90,8 @@ def _caption(options: Options) -> str:
     return (
         "Extended NMI (1 is perfect) of the posteriors q(z) of each mini-batch, under the globals that it is visited "
         "with, and the MeSH headings of its documents, as SVI-MC2 passes once over PubMed: with the headings of 1% of "
-        f"the documents as their context, and without any. Mean and sd over {options['n_seeds']} seeds; the CSV has "
+        f"the documents as their context, and without any. Mean and sd over "
+        f"{counted(options['n_seeds'], 'seed')}; the CSV has "
         f"every mini-batch. {say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 3."
     )
 

@@ -12,7 +12,7 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.table3 import KEY as MISSING_PERCENT
 from mc2papers.icml2014.table3 import agreement_table, by_share, format_table
 from mc2papers.report.agreement import MEASURES
-from mc2papers.report.captions import say_sources
+from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_sd
 from mc2papers.targets import Built, Files, Options, Target
@@ -67,8 +67,8 @@ def _caption(options: Options) -> str:
     return (
         "Agreement of SVI-MC2's clusters with the classes of AUA's users (1 is perfect) when no, few or all users "
         "have their context, the other products they use: mean and sd over "
-        f"{options['n_seeds']} seeds beside the paper's figures. Which users keep it is drawn with the seed of the "
-        "fit. "
+        f"{counted(options['n_seeds'], 'seed')} beside the paper's figures. Which users keep it is drawn with "
+        "the seed of the fit. "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 4."
     )
 
