@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.suite import ROOT, benchmark, processor_seconds
-from mc2core import Corpus, Model, fit
+from mc2core import Corpus, Posterior, fit
 from mc2core.compute import spark
 from mc2core.corpus import subsets
 from mc2core.inference import SVI, FastEx, Gibbs
@@ -71,8 +71,8 @@ def steps(engine: Engine, corpus: Corpus, units: float, untimed: int = 3) -> Ite
             yield seconds * units
 
 
-def fitted(corpus: Corpus, engine: Engine, iterations: int, seed: int = _SEED) -> Model:
-    return fit(corpus, engine, iterations=iterations, seed=seed, progress=False).model
+def fitted(corpus: Corpus, engine: Engine, iterations: int, seed: int = _SEED) -> Posterior:
+    return fit(corpus, engine, iterations=iterations, seed=seed, progress=False).posterior
 
 
 # -- engines -------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings
-from mc2core.posterior import Model, Sample, SparseRows, clustering
+from mc2core.posterior import Posterior, Sample, SparseRows, clustering
 
 COUNTS = np.array([[1, 0, 2], [0, 3, 0]])
 AUTHOR = sp.csr_matrix([[1, 0], [0, 1]])
@@ -38,7 +38,9 @@ def model(**changes):
         "contexts": SparseRows.of(np.array([[0.5, 0.5]])),
         "cluster": np.array([0, 0], dtype=np.int32),
     }
-    return Model([Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"])
+    return Posterior(
+        [Sample(**fields | changes)], {"author": DirichletCategorical(0.5)}, {"author": 2}, ["a", "b", "c"]
+    )
 
 
 def damaged_folder(folder, change):
@@ -76,9 +78,9 @@ def put(name, array):
 
 
 def damaged_model(folder, write):
-    model().save(folder / "model.npz")
-    write(folder / "model.npz")
-    return Model.load(folder / "model.npz")
+    model().save(folder / "posterior.npz")
+    write(folder / "posterior.npz")
+    return Posterior.load(folder / "posterior.npz")
 
 
 def changed_meta(**fields):

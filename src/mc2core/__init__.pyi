@@ -3,6 +3,6 @@ from . import perplexity as perplexity
 from .corpus import Corpus as Corpus
 from .inference.running.loop import Fit as Fit
 from .inference.running.loop import fit as fit
-from .posterior import Model as Model
+from .posterior import Posterior as Posterior
 
 __version__: str

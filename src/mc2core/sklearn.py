@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from sklearn.utils import check_random_state  # noqa: E402
 from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
 from mc2core.corpus import Corpus  # noqa: E402
-from mc2core.inference.registry import DEFAULT_ENGINE, make_engine, with_default_model  # noqa: E402
+from mc2core.inference.base import Engine  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
+from mc2core.models import Model  # noqa: E402
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -29,22 +30,23 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     iterations : int, optional
         Sweeps (gibbs, fastex) or epochs (svi); if not given 60, 60 and 10, those of :func:`mc2core.fit`.
-    engine : {"gibbs", "svi", "fastex"}, default "gibbs"
-    settings : dict, optional
-        Of the engine, by name: ``{"start_topics": 20}``. As in ``mc2 fit``, documents have topic proportions of their
-        own by gibbs unless a setting asks for another model: ``{"document_concentration": "inf"}`` is MC2.
+    model : Model, optional
+        What is believed, without contexts; ``MC2()`` if not given: documents have topic proportions around those of
+        their cluster. ``MC2(document_level=False)`` is that of ICML14.
+    engine : Engine, optional
+        How it is fitted; ``Gibbs()`` if not given.
     threads : int, default 1
-        The result does not depend on it.
+        Of transform and predict; the result does not depend on it.
     random_state : int, RandomState instance or None, default 0
         An int is the seed of the run.
     vocabulary : V strings, optional
         Words of the columns, in their order; if not given the columns of a DataFrame, dense or sparse, else x0, x1, ...
         A sparse matrix has no names, so in a pipeline words are known once it is fitted:
-        ``pipeline[-1].model_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
+        ``pipeline[-1].posterior_.vocabulary = list(pipeline[:-1].get_feature_names_out())``.
 
     Attributes
     ----------
-    model_ : mc2core.Model
+    posterior_ : mc2core.Posterior
     labels_ : (J,) int64
         Cluster of each document in the last sample; ``predict`` of the same documents is the likeliest one, which now
         and then is another.
@@ -62,15 +64,15 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self,
         iterations: int | None = None,
         *,
-        engine: str = DEFAULT_ENGINE,
-        settings: Mapping[str, Any] | None = None,
+        model: Model | None = None,
+        engine: Engine | None = None,
         threads: int = 1,
         random_state: Any = 0,
         vocabulary: Sequence[str] | None = None,
     ) -> None:
         self.iterations = iterations
+        self.model = model
         self.engine = engine
-        self.settings = settings
         self.threads = threads
         self.random_state = random_state
         self.vocabulary = vocabulary
@@ -82,19 +84,18 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        settings = with_default_model(self.engine, self.settings or {})
-        engine = make_engine(self.engine, settings, {}, self.threads)
-        self.model_ = fit(corpus, engine, iterations=self.iterations, seed=int(seed), progress=False).model
-        self.labels_ = self.model_.last.cluster.astype(np.int64)
-        self.n_clusters_ = len(self.model_.cluster_weights)
-        self.components_ = self.model_.word_given_topic
+        done = fit(corpus, self.model, self.engine, iterations=self.iterations, seed=int(seed), progress=False)
+        self.posterior_ = done.posterior
+        self.labels_ = self.posterior_.last.cluster.astype(np.int64)
+        self.n_clusters_ = len(self.posterior_.cluster_weights)
+        self.components_ = self.posterior_.word_given_topic
         self._n_features_out = self.n_clusters_
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""
         corpus = self._corpus(X)
-        return self.model_.predict(corpus, threads=self.threads, progress=False)
+        return self.posterior_.predict(corpus, threads=self.threads, progress=False)
 
     def predict(self, X: Any) -> np.ndarray:
         """(J,) int64: the likeliest cluster of each document."""
@@ -108,12 +109,12 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         ValueError where no document has a word.
         """
         corpus = self._corpus(X)
-        return float(self.model_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
+        return float(self.posterior_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
 
     def _corpus(self, X: Any) -> Corpus:
         """Documents in the words of the model."""
         check_is_fitted(self)
-        return Corpus(self._counts(X, reset=False), self.model_.vocabulary)
+        return Corpus(self._counts(X, reset=False), self.posterior_.vocabulary)
 
     def _words(self, n_words: int) -> list[str]:
         """Names of the columns that were given; x0, x1, ... are scikit-learn's own where there are none."""

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 
 def _models(plan: Plan, target: str) -> list[str]:
-    return _fits(plan, target, "model.npz")
+    return _fits(plan, target, "posterior.npz")
 
 
 def _first_models(plan: Plan, target: str) -> list[str]:
-    return [f"results/fits/{run}/0/model.npz" for run in plan.runs_of(target)]
+    return [f"results/fits/{run}/0/posterior.npz" for run in plan.runs_of(target)]
 
 
 def _traces(plan: Plan, target: str) -> list[str]:

@@ -17,7 +17,7 @@ from mc2core.base.checks import did_you_mean, nearest
 from mc2core.base.records import csv_rows
 from mc2core.base.settings import parse_settings
 from mc2papers import plain_yaml
-from mc2papers.schemas import control_character, fill_defaults, resolved
+from mc2papers.schemas import control_character, resolved
 
 
 def check_mirror(config: Mapping[str, Any]) -> None:
@@ -124,14 +124,8 @@ def read_sheet(path: str | os.PathLike[str], schema: Mapping[str, Any], key: str
     return table
 
 
-#: parts of a plan that hold only what differs from the defaults of constructors
-FILLED = ("engines", "baselines")
-
-
-def fill_settings(config: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
-    """Fill in, in place, the settings of engines and baselines that a plan leaves to their constructors' defaults."""
-    for part in FILLED:
-        fill_defaults(config[part], schema["properties"][part])
+#: engines of the library; all others are baselines. The registries say so too, but take a second to load.
+ENGINES = ("fastex", "gibbs", "svi")
 
 
 def choose_datasets(config: Mapping[str, Any]) -> list[str]:
@@ -312,9 +306,9 @@ def read_experiments(
 
     Returns
     -------
-    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds engine, settings,
-    contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets it. A baseline has
-    no length: it has ``of``, the run whose model it clusters by, or None.
+    ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds model, engine,
+    settings of both, contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets
+    it. A baseline has no length: it has ``of``, the run whose model it clusters by, or None.
 
     Raises
     ------
@@ -322,7 +316,6 @@ def read_experiments(
         What :func:`read_sheet` refuses; a dataset, engine, context or setting that the plan does not have.
     """
     runs: dict[str, dict[str, Any]] = {}
-    engines = {**config["engines"], **config["baselines"]}
     for row in read_sheet(path, schema, key="run"):
         where = f"{path}, run {row['run']!r}"
         own = own_contexts(config) if row["dataset"] == "mine" else {}
@@ -331,20 +324,18 @@ def read_experiments(
         contexts = list(own) if is_all else [name for name in row["contexts"].split("+") if name]
         for kind, name, known in (
             ("dataset", row["dataset"], config["corpora"]),
-            ("engine", row["engine"], engines),
             *(("context", name, families) for name in contexts),
         ):
             if name not in known:
                 raise ValueError(f"{where}: {kind} {name!r} is not known{nearest(name, known)}")
         if len(set(contexts)) < len(contexts):
             raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
-        settings = dict(engines[row["engine"]])
-        length = {"of": None} if row["engine"] in config["baselines"] else dict(config["fit"][row["dataset"]])
+        is_baseline = row["engine"] not in ENGINES
+        settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
+        settings |= config["models"].get(row["model"], {})
+        length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
         for name, value in parse_settings(row["settings"], where).items():
-            known = [*settings, *length, MISSING]
-            if name not in known:
-                raise ValueError(f"{where}: setting {name!r} is not known{nearest(name, known)}")
-            (settings if name in settings else length)[name] = value
+            (length if name in length or name == MISSING else settings)[name] = value
         if settings.get("n_shards") is not None:
             length["spark"] = dict(config["spark"])
         if row["dataset"] in chosen:
@@ -353,6 +344,7 @@ def read_experiments(
                 "dataset": row["dataset"],
                 "method": row["method"],
                 "fit": {
+                    **({} if is_baseline else {"model": row["model"] or None}),
                     "engine": row["engine"],
                     "settings": settings,
                     "contexts": {name: dict(families[name]) for name in contexts},
@@ -365,12 +357,12 @@ def read_experiments(
 def variants(runs: Mapping[str, Mapping[str, Any]], engine: str) -> list[dict[str, Any]]:
     """Settings with which runs of :func:`read_experiments` use an engine, one for each combination of choices.
 
-    Numbers are no choices: a kernel compiled for one does for all.
+    Numbers are no choices: a kernel compiled for one does for all. Each has the name of its model beside them.
     """
     found: dict[str, dict[str, Any]] = {}
     for run in runs.values():
         if run["fit"]["engine"] == engine:
-            settings = run["fit"]["settings"]
+            settings = {"model": run["fit"]["model"], **run["fit"]["settings"]}
             choices = {name: value for name, value in settings.items() if isinstance(value, str | bool | list)}
             found.setdefault(json.dumps(choices, sort_keys=True), settings)
     return list(found.values())
@@ -430,12 +422,12 @@ class Plan:
     @property
     def baselines(self) -> list[str]:
         """Runs of methods that the papers compare with, which are no engines."""
-        return [name for name, run in self.runs.items() if run["fit"]["engine"] in self.config["baselines"]]
+        return [name for name, run in self.runs.items() if run["fit"]["engine"] not in ENGINES]
 
     def result_of(self, run: str) -> str:
-        """File that a fit of a run leaves: "model.npz" or "assignments.tsv"."""
+        """File that a fit of a run leaves: "posterior.npz" or "assignments.tsv"."""
         has_model = run not in self.baselines or self.runs[run]["fit"]["engine"] in LEAVE_MODELS
-        return "model.npz" if has_model else "assignments.tsv"
+        return "posterior.npz" if has_model else "assignments.tsv"
 
     def runs_of(self, target: str) -> list[str]:
         """Runs that feed a target. ValueError where the chosen datasets leave none."""

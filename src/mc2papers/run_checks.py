@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mc2core.base.checks import nearest
+from mc2core.base.checks import choice, nearest
 from mc2core.corpus import subsets
 from mc2core.inference.base import run_length
-from mc2core.inference.registry import make_engine
-from mc2papers.baselines.registry import make_baseline
+from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class, specify
+from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.datasets.catalogue import contexts_of
 from mc2papers.plan import FAMILY_OF_KIND, MISSING
-from mc2papers.schemas import check_keys, check_values
 
 #: the target that wants the scores of all runs; it makes no table and no figure
 SCORES = "fits"
@@ -23,42 +23,52 @@ def check_runs(
     path: str | os.PathLike[str],
     runs: Mapping[str, Mapping[str, Any]],
     config: Mapping[str, Any],
-    schema: Mapping[str, Any],
     targets: Iterable[str],
 ) -> None:
     """ValueError for the first run of :func:`mc2papers.plan.read_experiments` that its job could only refuse.
 
-    Looked at are the contexts that its dataset gives, the bounds of its settings, its length, and, for all that
-    bounds cannot say, its engine, which is built. A target that is not known is refused too: nothing would want its
-    run. Loading the engines takes a second; nothing is compiled.
+    Looked at are the contexts that its dataset gives, its length, and its model and engine,
+    which are built. A target that is not known is refused too: nothing would want its run. Loading the engines takes a
+    second; nothing is compiled.
 
     Parameters
     ----------
     path : of the sheet, for messages.
-    schema : that of ``config``.
     targets : names of tables and figures.
     """
+    _check_named(config)
     known = [*targets, SCORES]
     for name, run in runs.items():
         where, fit, dataset = f"{path}, run {name!r}", run["fit"], run["dataset"]
         for target in run["targets"]:
             if target not in known:
                 raise ValueError(f"{where}: target {target!r} is not known{nearest(target, known)}")
-        is_baseline = fit["engine"] in config["baselines"]
-        kind = "baselines" if is_baseline else "engines"
-        engine_schema = schema["properties"][kind]["properties"][fit["engine"]] | {"definitions": schema["definitions"]}
-        check_keys(fit["settings"], engine_schema, f"{where}: settings")
-        check_values(fit["settings"], engine_schema, f"{where}: settings")
         _check_contexts(where, dataset, config["corpora"][dataset], fit["contexts"])
         try:
             subsets.check_share(fit.get(MISSING, 0.0))
-            if is_baseline:
+            if fit["engine"] in BASELINES:
                 _check_baseline(run, config["corpora"][dataset], runs)
             else:
-                engine = make_engine(fit["engine"], fit["settings"], fit["contexts"])
+                choice("engine", fit["engine"], [*ENGINES, *BASELINES])
+                _, engine = specify(fit["model"], fit["engine"], fit["settings"], fit["contexts"])
                 run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
+
+
+def _check_named(config: Mapping[str, Any]) -> None:
+    """ValueError for a name that is no model, engine or baseline, and for settings that it has not."""
+    for part, names in (("models", MODELS), ("engines", ENGINES), ("baselines", BASELINES)):
+        for name, settings in config[part].items():
+            if name not in names:
+                raise ValueError(f"configuration: {part}: {name!r} is not known{nearest(name, names)}")
+            kind = {"models": model_class, "engines": engine_class, "baselines": BASELINES.__getitem__}[part](name)
+            known = inspect.signature(kind).parameters
+            for setting in settings:
+                if setting not in known:
+                    raise ValueError(
+                        f"configuration: {part}, {name}: {setting!r} is not known{nearest(setting, known)}"
+                    )
 
 
 def _check_baseline(run: Mapping[str, Any], corpus: Mapping[str, Any], runs: Mapping[str, Mapping[str, Any]]) -> None:
@@ -74,15 +84,11 @@ def _check_baseline(run: Mapping[str, Any], corpus: Mapping[str, Any], runs: Map
         if fit["of"] is not None:
             raise ValueError(f"{baseline.title} uses no model of another run, but of is {fit['of']!r}")
         return
-    hdp = [
-        name
-        for name, one in runs.items()
-        if one["dataset"] == run["dataset"] and one["fit"]["settings"].get("one_cluster_per_document")
-    ]
+    hdp = [name for name, one in runs.items() if one["dataset"] == run["dataset"] and one["fit"].get("model") == "hdp"]
     if fit["of"] not in hdp:
         raise ValueError(
-            f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} with "
-            f"one_cluster_per_document=true: {', '.join(hdp) or 'the sheet has none'}"
+            f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} of the model "
+            f"hdp: {', '.join(hdp) or 'the sheet has none'}"
         )
 
 

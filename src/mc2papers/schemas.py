@@ -82,7 +82,8 @@ def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any]
         kinds = schema.get("type", [])
         kinds = {kinds} if isinstance(kinds, str) else set(kinds)
         is_free = "string" in kinds and "pattern" not in schema
-        if isinstance(value, str) and kinds & {"number", "integer"} and not is_free:
+        # of settings that constructors check the schema says nothing
+        if isinstance(value, str) and (not kinds or kinds & {"number", "integer"}) and not is_free:
             found = plain_yaml.parse(value, repr(value)) if re.fullmatch(r"[-+.0-9eE]+", value) else None
             value = found if isinstance(found, int | float) else value
         if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:

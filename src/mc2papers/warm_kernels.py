@@ -10,9 +10,9 @@ import numpy as np
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.inference.base import context_families
-from mc2core.inference.registry import make_engine, takes_contexts
+from mc2core.inference.registry import specify, takes_contexts
 from mc2core.inference.running.loop import fit
+from mc2core.models.base import context_families
 from mc2core.posterior.scores import evaluate
 from mc2papers.datasets.simulated import letters
 
@@ -30,7 +30,7 @@ def warm_kernels(
     saved and loaded, as that of a fit is: kernels are compiled anew for arrays that cannot be written to.
     """
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
-    families = context_families(contexts) if takes_contexts(engine) else {}
+    families = context_families(contexts)
     rng = streams.generator(0, "warm kernels")
     values = {}
     for name, family in families.items():
@@ -42,10 +42,12 @@ def warm_kernels(
     with tempfile.TemporaryDirectory() as folder:
         corpus.with_contexts(values).save(f"{folder}/corpus")
         stored = Corpus.load(f"{folder}/corpus")
-        for settings in variants:
-            used = families
-            if settings.get("token_contexts"):  # takes only one number
+        for variant in variants:
+            settings = {name: value for name, value in variant.items() if name != "model"}
+            used = families if takes_contexts(variant["model"]) else {}
+            if variant["model"] == "nptot":  # takes only one number
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
-            model = fit(stored, make_engine(engine, settings, used), iterations=2, burn_in=1).model
-            model.predict(stored)
-            evaluate(model, stored, stored, estimators)
+            pair = specify(variant["model"], engine, settings, used)
+            posterior = fit(stored, *pair, iterations=2, burn_in=1).posterior
+            posterior.predict(stored)
+            evaluate(posterior, stored, stored, estimators)

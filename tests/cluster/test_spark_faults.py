@@ -38,7 +38,7 @@ def corpus(tmp_path_factory):
 def undisturbed(corpus, tmp_path_factory):
     """Arrays of the model of a run in this process, on two threads of Spark."""
     out = tmp_path_factory.mktemp("undisturbed")
-    files = {"model": out / "model.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
+    files = {"model": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
     fit_corpus(
         corpus, engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0, checkpoint=out / "c.npz",
         spark={"spark.master": "local[2]"}, progress=False, **files,
@@ -54,7 +54,7 @@ def cluster(tmp_path_factory):
 
 
 def results(out):
-    arrays = {name: array for name, array in storage.read_arrays(out / "model.npz").items() if name != "meta"}
+    arrays = {name: array for name, array in storage.read_arrays(out / "posterior.npz").items() if name != "meta"}
     trace = np.genfromtxt(out / "trace.tsv", names=True)
     return arrays | {f"trace.{name}": trace[name] for name in ("elbo", "clusters", "topics")}
 
@@ -124,7 +124,7 @@ def test_killed_executor_python_worker_and_driver_change_no_bit(corpus, undistur
         assert process.wait() == -signal.SIGKILL
     assert not psutil.wait_procs([program, *executors], timeout=60)[1], "executors outlive their driver"
     assert (tmp_path / "checkpoint.npz").is_file()
-    assert not (tmp_path / "model.npz").exists()
+    assert not (tmp_path / "posterior.npz").exists()
     with running(corpus, tmp_path, TWO_EXECUTORS) as process:
         finish(process, tmp_path)
     same(results(tmp_path), undisturbed)

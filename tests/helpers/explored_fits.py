@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from helpers import fits
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 
 #: what must stay text wherever it is shown
 HOSTILE = "<script>document.title = 'broken'</script><img src=x onerror=\"document.title='broken'\">"
@@ -43,17 +43,19 @@ def corpus(n_documents=60):
 def gibbs(documents, **settings):
     """MC2 with both contexts, started from more clusters than there are, so that some can be merged."""
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
-    engine = Gibbs(contexts=contexts, start_topics=5, start_clusters=6, **settings)
-    return fit(documents, engine, iterations=3, seed=1, burn_in=2).model
+    engine = fits.gibbs(contexts=contexts, start_topics=5, start_clusters=6, **settings)
+    return fit(documents, *engine, iterations=3, seed=1, burn_in=2).posterior
 
 
 def fastex(documents):
     """Clusters that are topics; no contexts."""
-    return fit(documents.with_contexts({}), FastEx(n_clusters=6, proposal="exact"), iterations=2, seed=1).model
+    return fit(
+        documents.with_contexts({}), *fits.fastex(n_clusters=6, proposal="exact"), iterations=2, seed=1
+    ).posterior
 
 
 def svi(documents):
-    """MC2 by SVI with both contexts, whose documents have proportions of their own."""
+    """MC2 by SVI with both contexts, with a document level."""
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
-    engine = SVI(contexts=contexts, n_clusters=6, batch_size=None, document_concentration=2.0)
-    return fit(documents, engine, iterations=2, seed=1).model
+    engine = fits.svi(contexts=contexts, n_clusters=6, batch_size=None, document_concentration=2.0)
+    return fit(documents, *engine, iterations=2, seed=1).posterior

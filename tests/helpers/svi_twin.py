@@ -2,12 +2,12 @@
 
 import numpy as np
 import scipy.sparse as sp
+from helpers.fits import svi
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.svi import local, tables
-from mc2core.inference.svi.engine import SVI
 
 FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
 
@@ -37,7 +37,7 @@ def states_equal(one, other):
 
 def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
     settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
-    return SVI(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+    return svi(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
 
 
 def local_and_statistics(corpus, state, rows=None):

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.posterior_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mc2core
-from mc2core.inference import Gibbs
 from mc2core.sklearn import MC2Clusterer
 
 
@@ -61,8 +61,8 @@ def test_in_a_pipeline_it_finds_the_groups():
 def test_it_is_the_fit_of_the_package():
     counts = CountVectorizer().fit_transform(TEXTS)
     one = MC2Clusterer(iterations=6, settings={"start_topics": 3}, random_state=5).fit(counts)
-    engine = Gibbs(start_topics=3, document_concentration="learn")
-    other = mc2core.fit(mc2core.Corpus(counts), engine, iterations=6, seed=5, progress=False).model
+    engine = gibbs(start_topics=3, document_level=True)
+    other = mc2core.fit(mc2core.Corpus(counts), *engine, iterations=6, seed=5, progress=False).posterior
     assert np.array_equal(one.labels_, other.last.cluster)
     assert np.array_equal(one.components_, other.word_given_topic)
     assert clone(one).get_params() == one.get_params()
@@ -113,19 +113,19 @@ def test_topics_have_the_words_that_are_known(tmp_path):
     settings = {"iterations": 3, "settings": {"start_topics": 2}}
     frame = pd.DataFrame.sparse.from_spmatrix(counts, columns=words)
     unnamed = MC2Clusterer(**settings).fit(counts)
-    assert unnamed.model_.vocabulary == [f"x{word}" for word in range(7)]
+    assert unnamed.posterior_.vocabulary == [f"x{word}" for word in range(7)]
     for one, counted in (
         (MC2Clusterer(vocabulary=words, **settings).fit(counts), counts),
         (MC2Clusterer(vocabulary=list(words), **settings).fit(counts.toarray()), counts),
         (MC2Clusterer(**settings).fit(frame), frame),
     ):
-        assert one.model_.vocabulary == words.tolist()
+        assert one.posterior_.vocabulary == words.tolist()
         assert np.array_equal(one.components_, unnamed.components_)
         assert np.array_equal(one.transform(counted), unnamed.transform(counts))
     # of a pipeline the words are known once it is fitted
     steps = make_pipeline(CountVectorizer(min_df=5), MC2Clusterer(**settings)).fit(TEXTS)
-    steps[-1].model_.vocabulary = steps[:-1].get_feature_names_out().tolist()
-    assert {word for topic in steps[-1].model_.top_words(9) for word in topic} <= set(words)
+    steps[-1].posterior_.vocabulary = steps[:-1].get_feature_names_out().tolist()
+    assert {word for topic in steps[-1].posterior_.top_words(9) for word in topic} <= set(words)
     joblib.dump(steps, tmp_path / "steps")
     assert np.array_equal(joblib.load(tmp_path / "steps").transform(TEXTS), steps.transform(TEXTS))
     with pytest.raises(ValueError, match=r"vocabulary has 2 names, but 7 are needed"):
@@ -143,7 +143,7 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
     score = one.score(sp.csr_matrix(test))
     assert -np.log(10) < score < -np.log(5)
     estimator = "marginal" if model else "left_to_right"
-    documents = one.model_.log_likelihood(mc2core.Corpus(test, one.model_.vocabulary), estimator)
+    documents = one.posterior_.log_likelihood(mc2core.Corpus(test, one.posterior_.vocabulary), estimator)
     assert score == pytest.approx(documents.sum() / test.sum())
     assert score == one.score(test, np.zeros(40)) == one.set_params(threads=2).score(test)
     with pytest.raises(ValueError, match="the corpus is empty: no document has a word"):

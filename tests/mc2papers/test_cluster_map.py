@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.fits import gibbs
 from matplotlib import pyplot as plt
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import trustworthiness
 
 from mc2core.base import storage
 from mc2core.corpus import Corpus
-from mc2core.inference import Gibbs
 from mc2core.inference.running.loop import fit
 from mc2papers import targets
 from mc2papers.icml2014 import cluster_map
@@ -70,7 +70,7 @@ def groups():
     names = ["wolf", "cat", "whales", "hawk"]
     corpus = Corpus(words, contexts={"tag": tags}, labels=group, label_names=names)
     bare = corpus.with_contexts({"tag": corpus.contexts["tag"]})
-    model = fit(bare, Gibbs(), iterations=2, burn_in=1, seed=0).model
+    model = fit(bare, *gibbs(), iterations=2, burn_in=1, seed=0).posterior
     return corpus, replace(model, samples=[replace(model.last, cluster=group.astype(np.int32))])
 
 
@@ -143,8 +143,8 @@ def test_figure_of_clusters_is_made_by_name(groups, tmp_path):
     corpus.save(tmp_path / "corpus/train")
     about = {"dataset": "nuswide", "title": "NUS-WIDE", "source": "simulated", "documents": 62, "drawn_from": "MC2"}
     storage.write_json(tmp_path / "corpus/source.json", about)
-    model.save(tmp_path / "model.npz")
-    files = {"corpora": [tmp_path / "corpus"], "models": [tmp_path / "model.npz"]}
+    model.save(tmp_path / "posterior.npz")
+    files = {"corpora": [tmp_path / "corpus"], "models": [tmp_path / "posterior.npz"]}
     options = {"figure6": {"n_clusters": 3}, "corpora": {"nuswide": {"source": "simulated", "scale": 0.2}}}
     targets.make("icml2014_figure6", files, options, {"nuswide": {"source": "simulated"}}, tmp_path / "f")
     assert len(pd.read_csv(tmp_path / "f.csv")) == 60

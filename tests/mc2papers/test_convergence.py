@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.fits import fastex
 from helpers.paths import ROOT
 from matplotlib import pyplot as plt
 from scipy import stats
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.inference import FastEx
 from mc2core.inference.fastex.hashed import propose_all
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import fit
@@ -295,8 +295,8 @@ def test_trace_follows_the_labels_where_there_are_any(tmp_path):
 
 def test_timed_proposals_are_drawn_from_equation_14():
     counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
-    engine = FastEx(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
-    state = fit(Corpus(counts), engine, iterations=2, seed=1, progress=False).state
+    engine = fastex(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
+    state = fit(Corpus(counts), *engine, iterations=2, seed=1, progress=False).state
     columns, documents, j = state.clusters.columns, state.documents, 7
     apart = [bin(int(columns.signature[0, k] ^ documents.signature[j, 0])).count("1") for k in range(5)]
     inner = documents.norm[j] * columns.norm[:5] * np.cos(np.pi * np.array(apart) / 16)
@@ -334,7 +334,7 @@ def test_rows_that_bear_the_papers_names_are_as_printed():
 def test_timed_chains_that_bear_the_papers_name_are_as_printed(monkeypatch):
     made = []
     monkeypatch.setattr(
-        speed, "make_engine", lambda name, settings, families: made.append(settings) or FastEx(**settings)
+        speed, "make_engine", lambda name, settings, families: made.append(settings) or fastex(**settings)
     )
     speed.time_documents({"proposal": "hash"}, [4], [8, 16], 50, 2000, sweeps=5)
     printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.fits import gibbs, svi
 
 from mc2core import fit
-from mc2core.inference import SVI, Gibbs
 from mc2papers.datasets.simulated import letters
 from mc2papers.uai2016 import curves, table1
 from mc2papers.uai2016 import curves_figure as figure
@@ -40,14 +40,14 @@ def test_moments_are_even_on_a_log_axis_and_meet_the_epochs():
 @pytest.mark.parametrize(
     ("engine", "name"),
     [
-        (SVI(n_clusters=4, n_tables=3, n_topics=6, batch_size=10), "SVI"),
-        (SVI(n_clusters=4, n_topics=6, batch_size=10), "SVI without tables"),
-        (Gibbs(kernel="collapsed"), "Gibbs, collapsed"),
+        (svi(n_clusters=4, n_tables=3, n_topics=6, batch_size=10), "SVI"),
+        (svi(n_clusters=4, n_topics=6, batch_size=10), "SVI without tables"),
+        (gibbs(kernel="collapsed"), "Gibbs, collapsed"),
     ],
 )
 def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, engine, name):
     train, test = parts
-    run = fit(train, engine, iterations=4, seed=0, progress=False, snapshots=[0, 1, 3, 4])
+    run = fit(train, *engine, iterations=4, seed=0, progress=False, snapshots=[0, 1, 3, 4])
     curve = curves.perplexity_curve(run.snapshots, test, "marginal")
     assert curve["iteration"].tolist() == [0, 1, 3, 4]
     assert curve["method"].unique().tolist() == [name]

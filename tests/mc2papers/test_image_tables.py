@@ -8,7 +8,7 @@ import pytest
 from helpers.paths import ROOT
 
 from mc2core.inference.running.files import fit_corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import table2, table3
@@ -209,7 +209,7 @@ def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(tmp_path):
         files = {name: tmp_path / name for name in ("model", "trace", "provenance", "checkpoint")}
         length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
         fit_corpus(whole, engine="gibbs", settings={}, contexts=contexts, **length, **files)
-        models.append(Model.load(files["model"]).last)
+        models.append(Posterior.load(files["model"]).last)
     assert (models[0].cluster == models[1].cluster).all()
     assert models[0].n_clusters > 1
     assert (models[0].topic_words != models[1].topic_words).nnz == 0

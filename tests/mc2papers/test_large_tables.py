@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.fits import svi
 from helpers.paths import ROOT
 
 from mc2core import Corpus
-from mc2core.inference import SVI
 from mc2core.inference.svi import local
 from mc2core.posterior import clustering
 from mc2papers import targets
@@ -157,7 +157,7 @@ def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
     assert rows.groupby("seed").size().tolist() == [3, 3]
     assert rows["documents"].tolist() == [50, 100, 120] * 2
     # by hand: the start's globals score the first mini-batch
-    engine, words = SVI(**settings), corpus.with_contexts({})
+    engine, words = svi(**settings), corpus.with_contexts({})
     state = engine.init(words, 1)
     first = next(corpus.batches(50, 1, 1))
     batch = local.take_batch(words, state.contexts, first).narrowed()

@@ -14,7 +14,7 @@ from scipy import stats
 
 from mc2core.families import NormalGamma
 from mc2core.inference.running.files import fit_corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers import targets
 from mc2papers.baselines.lda import LDA
 from mc2papers.datasets.catalogue import describe
@@ -244,7 +244,7 @@ def fitted(tmp_path_factory):
         files = {name: folder / name for name in ("model", "trace", "provenance", "checkpoint")}
         settings = {"engine": "gibbs", "settings": {}, "iterations": 4, "seed": 0, "burn_in": 3}
         fit_corpus(corpus, contexts=contexts, **settings, **files)
-        return Model.load(folder / "model")
+        return Posterior.load(folder / "model")
 
     return fit
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from matplotlib import pyplot as plt
 from scipy import stats
 
 from mc2core.families import NormalGamma
-from mc2core.inference import Gibbs
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import SparseRows
 from mc2papers import targets
@@ -23,7 +23,7 @@ from mc2papers.icml2014 import topic_time
 def dated():
     whole, _ = shapes.simulate(shapes.PNAS, seed=2, scale=0.004)
     corpus = whole.standardised("year")
-    return corpus, fit(corpus, Gibbs(contexts={"year": NormalGamma()}), iterations=4, burn_in=3, seed=0).model
+    return corpus, fit(corpus, *gibbs(contexts={"year": NormalGamma()}), iterations=4, burn_in=3, seed=0).posterior
 
 
 def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus, fit
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.running import checkpoint
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2core.posterior.sample import pack_sample
 
 from .children import Outcome, outcomes
@@ -36,11 +36,11 @@ LONGEST_SECONDS = 60.0
 ITERATIONS = 3
 CONTEXTS = {"year": NormalGamma(), "author": DirichletCategorical(0.5)}
 ENGINES = {
-    "gibbs": Gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=4, start_clusters=3),
-    "svi": SVI(contexts=CONTEXTS, n_clusters=4, n_tables=3, n_topics=5, batch_size=5),
-    "hash": FastEx(n_clusters=4, proposal="hash", bits=8),
-    "exact": FastEx(n_clusters=4, proposal="exact"),
-    "baseline": FastEx(n_clusters=4, proposal="baseline"),
+    "gibbs": gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=4, start_clusters=3),
+    "svi": svi(contexts=CONTEXTS, n_clusters=4, n_tables=3, n_topics=5, batch_size=5),
+    "hash": fastex(n_clusters=4, proposal="hash", bits=8),
+    "exact": fastex(n_clusters=4, proposal="exact"),
+    "baseline": fastex(n_clusters=4, proposal="baseline"),
 }
 
 
@@ -116,8 +116,8 @@ def make_files(scratch: Path) -> None:
     corpus = Corpus.load(folder / "corpus")
     for name, engine in ENGINES.items():
         trace = folder / f"{name}.tsv"
-        done = fit(corpus, engine, checkpoint=folder / f"{name}.npz", trace=trace, progress=False, **arguments())
-        done.model.save(folder / f"model-{name}.npz")
+        done = fit(corpus, *engine, checkpoint=folder / f"{name}.npz", trace=trace, progress=False, **arguments())
+        done.posterior.save(folder / f"model-{name}.npz")
         if name == "svi":  # one in the middle of an epoch, too
             state = engine.restore(corpus, done.state.arrays())
             engine.advance(corpus, state, 1, ITERATIONS + 1)
@@ -239,7 +239,7 @@ def same_corpus(folder: Path, path: Path) -> str:
 
 
 def meaning_of_model(path: Path) -> dict[str, Any]:
-    model = Model.load(path)
+    model = Posterior.load(path)
     samples = [storage.digest_arrays(pack_sample(sample, "")) for sample in model.samples]
     rest = (model.vocabulary, model.dimensions, model.context_names, model.units, model.provenance, str(model.families))
     return {"samples": samples, "rest": json.dumps(rest, sort_keys=True)}
@@ -270,7 +270,7 @@ def same_checkpoint(folder: Path, path: Path) -> str:
 def same_trace(folder: Path, path: Path) -> str:
     """A trace is written anew from the checkpoint, whatever it holds."""
     corpus, engine = Corpus.load(folder / "corpus"), ENGINES[path.stem]
-    fit(corpus, engine, checkpoint=path.with_suffix(".npz"), trace=path, progress=False, **arguments())
+    fit(corpus, *engine, checkpoint=path.with_suffix(".npz"), trace=path, progress=False, **arguments())
     if path.read_bytes() != (valid(folder) / path.name).read_bytes():
         raise AssertionError("the trace is another")
     return "written anew"
@@ -278,12 +278,12 @@ def same_trace(folder: Path, path: Path) -> str:
 
 def run_on_corpus(folder: Path, name: str) -> str:
     corpus = Corpus.load(folder / "corpus")
-    fit(corpus, ENGINES[name], iterations=1, progress=False, burn_in=0)
+    fit(corpus, *ENGINES[name], iterations=1, progress=False, burn_in=0)
     return "ran"
 
 
 def run_model(folder: Path, path: Path) -> str:
-    model, corpus = Model.load(path), Corpus.load(folder / "corpus")
+    model, corpus = Posterior.load(path), Corpus.load(folder / "corpus")
     model.predict(corpus)
     model.log_likelihood(corpus)
     return "ran"
@@ -292,5 +292,5 @@ def run_model(folder: Path, path: Path) -> str:
 def run_checkpoint(folder: Path, path: Path) -> str:
     engine = ENGINES[path.stem.removesuffix("-part")]
     later = arguments() | {"iterations": ITERATIONS + 1}
-    fit(Corpus.load(folder / "corpus"), engine, checkpoint=path, progress=False, **later)
+    fit(Corpus.load(folder / "corpus"), *engine, checkpoint=path, progress=False, **later)
     return "ran"

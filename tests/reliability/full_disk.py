@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core import Corpus, Model
+from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2papers.cli import main as prepare
@@ -109,8 +109,8 @@ def not_whole(before: dict[str, bytes], after: dict[str, bytes], target: Path) -
     changed = [path for path in after if before.get(path) != after[path]]
     for path in changed:
         try:
-            if path == "model.npz":
-                Model.load(target / path)
+            if path == "posterior.npz":
+                Posterior.load(target / path)
             elif path.endswith(".json"):
                 storage.read_json(target / path)
             elif path == "checkpoint.npz":
@@ -150,7 +150,7 @@ def save_corpus(scratch: Path, target: Path, variant: int) -> int:
 
 
 def save_model(scratch: Path, target: Path, variant: int) -> int:
-    Model.load(scratch / f"model-{variant}.npz").save(target / "model.npz")
+    Posterior.load(scratch / f"model-{variant}.npz").save(target / "posterior.npz")
     return 0
 
 
@@ -174,7 +174,7 @@ def make_inputs(scratch: Path) -> None:
     Corpus(sp.csr_matrix(rng.poisson(0.3, (60, 200)))).save(scratch / "corpus")
     for variant in range(2):
         alone(fit_corpus, scratch, scratch / "fit", variant)
-        shutil.copy(scratch / "fit/model.npz", scratch / f"model-{variant}.npz")
+        shutil.copy(scratch / "fit/posterior.npz", scratch / f"model-{variant}.npz")
 
 
 # -- the disk ----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from typing import IO
 
 import numpy as np
 
-from mc2core import Model
+from mc2core import Posterior
 from mc2core.base import storage
 from mc2core.inference.running import checkpoint
 
@@ -33,8 +33,8 @@ _LIMITS = (1, 2, 5, 30)
 _COMPILES = "fit that compiles"
 COMMANDS = {
     "fit": [*_FIT, "--out", "out"],
-    "describe": ["describe", "known/model.npz", "data/train", "--out", "out"],
-    "evaluate": ["evaluate", "known/model.npz", "data/train"],
+    "describe": ["describe", "known/posterior.npz", "data/train", "--out", "out"],
+    "evaluate": ["evaluate", "known/posterior.npz", "data/train"],
     _COMPILES: [*_FIT, "--out", "out"],
 }
 
@@ -134,14 +134,14 @@ def _wrong(code: int, text: str, scratch: Path) -> str:
         return "it left an empty folder"
     if any(name.startswith(".") for name in names):
         return f"it left {names}"
-    if code and not set(names) <= {"checkpoint.npz", "model.npz", "provenance.json", "trace.tsv"}:
+    if code and not set(names) <= {"checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"}:
         return f"it left {names}"
     if (out / "checkpoint.npz").is_file():
         checkpoint.load(out / "checkpoint.npz")
         if "starts anew" in text:
             return "it says that it starts anew, and there is a checkpoint"
-    if (out / "model.npz").is_file():
-        Model.load(out / "model.npz")
+    if (out / "posterior.npz").is_file():
+        Posterior.load(out / "posterior.npz")
     return ""
 
 

@@ -129,13 +129,13 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
     return outcome
 
 
-_NAMES = ("model.npz", "snapshots.npz", "trace.tsv", "provenance.json")
+_NAMES = ("posterior.npz", "snapshots.npz", "trace.tsv", "provenance.json")
 
 
 def _fit(folder: Path, arguments: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = {
-        "model": "model.npz",
+        "model": "posterior.npz",
         "trace": "trace.tsv",
         "provenance": "provenance.json",
         "checkpoint": "checkpoint.npz",
@@ -177,7 +177,7 @@ def _run_child(folder: Path, arguments: dict[str, Any], number: signal.Signals |
 
 def _difference(whole: Path, disturbed: Path) -> str:
     """The first array of a model, or row of a trace, that is not the same to the bit; "" where none is."""
-    for name in ("model.npz", "snapshots.npz"):
+    for name in ("posterior.npz", "snapshots.npz"):
         if (whole / name).is_file() != (disturbed / name).is_file():
             return f"only one has {name}"
         if not (whole / name).is_file():

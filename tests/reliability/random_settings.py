@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import mc2core
-from mc2core import Corpus, Model
+from mc2core import Corpus, Posterior
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.posterior.scores import estimators_of
 
@@ -169,8 +169,8 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", RuntimeWarning)
             engine = ENGINES[case.engine](**case.settings)
-            fit = mc2core.fit(case.corpus, engine, iterations=case.iterations, burn_in=0, seed=number, progress=False)
-            found = faults(case, fit, scratch / "model.npz")
+            fit = mc2core.fit(case.corpus, *engine, iterations=case.iterations, burn_in=0, seed=number, progress=False)
+            found = faults(case, fit, scratch / "posterior.npz")
         if warned:
             outcome.counts.append("warned")
         if case.kind == "plain":
@@ -191,7 +191,7 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
 def faults(case: Case, fit: Any, path: Path) -> list[str]:
     """What is wrong with a finished fit, in a few words each."""
     found: list[str] = []
-    model: Model = fit.model
+    model: Posterior = fit.posterior
     for sample in model.samples:
         for name in ("cluster_weights", "new_topic_weight", "topic_weights", "natural", "log_joint"):
             if not np.all(np.isfinite(getattr(sample, name))):
@@ -226,7 +226,7 @@ def faults(case: Case, fit: Any, path: Path) -> list[str]:
     elif (likelihood > 1e-9).any():
         found.append("a document is likelier than certain")
     model.save(path)
-    again = Model.load(path)
+    again = Posterior.load(path)
     if not (
         np.array_equal(again.predict(case.corpus), probability)
         and np.array_equal(again.log_likelihood(scored, estimator), likelihood)

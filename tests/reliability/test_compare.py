@@ -20,7 +20,7 @@ def folders(tmp_path):
     (whole / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t0.5\t3\n2\t0.7\t4\n")
     (whole / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 0.5}')
     meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.1}]}
-    np.savez(whole / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="a")
+    np.savez(whole / "posterior.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="a")
     again = tmp_path / "again"
     shutil.copytree(whole, again)
     return whole, again
@@ -34,7 +34,7 @@ def test_times_make_no_difference(folders):
     (again / "trace.tsv").write_text("iteration\tseconds\tclusters\n1\t1.5\t3\n2\t1.7\t4\n")
     (again / "score.json").write_text('{"perplexity": {"marginal": 168.2}, "seconds": 1.5}')
     meta = {"snapshot_times": [{"iteration": 1, "seconds": 0.2}]}
-    np.savez(again / "model.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="b")
+    np.savez(again / "posterior.npz", cluster=np.array([0, 1]), meta=json.dumps(meta), digest="b")
     assert differences(whole, again) == []
 
 
@@ -58,8 +58,8 @@ def test_difference_is_named(folders, name, old, new, said):
 
 def test_array_and_missing_file_are_named(folders):
     whole, again = folders
-    np.savez(again / "model.npz", cluster=np.array([0, 2]), meta="{}", digest="a")
+    np.savez(again / "posterior.npz", cluster=np.array([0, 2]), meta="{}", digest="a")
     (again / "trace.tsv").unlink()
     found = differences(whole, again)
     assert found[0] == f"trace.tsv is only in {whole}"
-    assert found[1].startswith("model.npz: ")
+    assert found[1].startswith("posterior.npz: ")

@@ -70,7 +70,7 @@ def make_inputs(scratch: Path) -> None:
         Corpus(rng.poisson(0.5, (60 + number, 40))).save(scratch / f"corpus-{number}")
     for seed in SEEDS:
         with contextlib.redirect_stdout(io.StringIO()):
-            if fit(scratch, scratch / f"fit-{seed}", seed) != 0:
+            if fit(scratch, *scratch / f"fit-{seed}", seed) != 0:
                 raise RuntimeError("a fit alone failed")
 
 
@@ -105,21 +105,21 @@ def two_fits(scratch: Path, folder: Path, seeds: list[int], delay: float) -> Out
 def fit_aside(scratch: Path, folder: Path, seed: int, said: Path) -> None:
     """A fit in a child process, its messages in a file."""
     with said.open("w") as stream, contextlib.redirect_stderr(stream), contextlib.redirect_stdout(io.StringIO()):
-        code = fit(scratch, folder, seed)
+        code = fit(scratch, *folder, seed)
     os._exit(code)
 
 
 def differs(folder: Path, expected: list[Path]) -> str:
     """Empty if all files of ``folder`` are those of one of the expected runs, seconds aside."""
     names = sorted(path.name for path in folder.iterdir())
-    if names != ["checkpoint.npz", "model.npz", "provenance.json", "trace.tsv"]:
+    if names != ["checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"]:
         return f"the folder holds {names}"
     reasons = []
     for one in expected:
         traces = [pd.read_csv(place / "trace.tsv", sep="\t").drop(columns="seconds") for place in (folder, one)]
         provenances = [json.loads((place / "provenance.json").read_text()) for place in (folder, one)]
         same = {
-            "model": (folder / "model.npz").read_bytes() == (one / "model.npz").read_bytes(),
+            "model": (folder / "posterior.npz").read_bytes() == (one / "posterior.npz").read_bytes(),
             "trace": traces[0].equals(traces[1]),
             "provenance": provenances[0]["seed"] == provenances[1]["seed"],
         }

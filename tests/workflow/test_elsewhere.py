@@ -218,12 +218,12 @@ def test_as_a_module_with_a_prefix_and_a_part_of_the_configuration(there, here):
     assert 'href="nips2012/nips2012_table1.csv"' in page
 
     # settings that are passed reach the job, and no file is left outside the prefix
-    model = "parts/mc2/results/fits/letters/0/model.npz"
+    model = "parts/mc2/results/fits/letters/0/posterior.npz"
     passed = {"datasets": ["letters"], "estimators": ["marginal"]}
     (here / "config/config.yaml").write_text(yaml.safe_dump({"mc2": ours | passed}))
     code, output = snakemake(here, model)
     assert code == 0, output
-    assert mc2core.Model.load(here / model).provenance["iterations"] == 3
+    assert mc2core.Posterior.load(here / model).provenance["iterations"] == 3
     assert sorted(path.name for path in here.iterdir() if path.name != ".snakemake") == ["Snakefile", "config", "parts"]
 
 

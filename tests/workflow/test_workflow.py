@@ -338,7 +338,7 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         1,
         10,
     ]
-    assert "results/fits/letters-lda/9/model.npz" in output
+    assert "results/fits/letters-lda/9/posterior.npz" in output
     assert "results/fits/w100-balanced/2/trace.tsv" in output
     assert "results/fits/w100-balanced/3/" not in output
 

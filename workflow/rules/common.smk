@@ -53,7 +53,6 @@ try:
     schemas.check_keys(config, CONFIG_SCHEMA, "configuration")
     schemas.read_numbers(config, CONFIG_SCHEMA)
     schemas.check_values(config, CONFIG_SCHEMA, "configuration")
-    plan.fill_settings(config, CONFIG_SCHEMA)
     plan.check_mirror(config)
     ASKED = plan.choose_datasets(config)
     SOURCES = plan.read_sheet(
@@ -75,7 +74,7 @@ try:
         # once, not in each job: engines take a second to load
         from mc2papers.run_checks import check_runs
 
-        check_runs(EXPERIMENTS, SHEET, config, CONFIG_SCHEMA, targets.registry())
+        check_runs(EXPERIMENTS, SHEET, config, targets.registry())
     plan.check_files(config, SOURCES, ASKED, FILES_OF)
     # a workflow that has this one as a module may make them
     plan.check_own_files(
@@ -145,7 +144,7 @@ wildcard_constraints:
     dataset="|".join(config["corpora"]),
     run=one_of(RUNS),
     seed=r"\d+",
-    engine="|".join(config["engines"]),
+    engine="|".join(plan.ENGINES),
     cell="|".join(PLAN.cells),
 
 
@@ -171,18 +170,20 @@ def runs_of(target):
 
 
 def fit_code(engine):
-    """Digest of all a fit is made of: it runs again when its engine changes."""
+    """Digest of all a fit is made of: it runs again when its engine or a model changes."""
     return code_digest(
-        "mc2core.inference.running.files", f"mc2core.inference.{engine}.engine"
+        "mc2core.inference.running.files",
+        "mc2core.models",
+        f"mc2core.inference.{engine}.engine",
     )
 
 
-def checkpoint_of(model, name):
+def checkpoint_of(posterior, name):
     """The checkpoint of a fit. It is no output: it has to outlive a job that is killed, so that the next goes on from it.
 
-    Found from the model, below which ``results`` a module may have put its files.
+    Found from the posterior, below which ``results`` a module may have put its files.
     """
-    return f"{Path(model).parents[3]}/checkpoints/{name}.npz"
+    return f"{Path(posterior).parents[3]}/checkpoints/{name}.npz"
 
 
 def fit_files(wildcards):
@@ -209,7 +210,7 @@ def baseline_files(wildcards):
     files = {"corpus": corpus_of(wildcards)}
     if of := RUNS[wildcards.run]["fit"]["of"]:
         files["models"] = expand(
-            "results/fits/{of}/{seed}/model.npz", of=of, seed=SEEDS
+            "results/fits/{of}/{seed}/posterior.npz", of=of, seed=SEEDS
         )
     return files
 
@@ -235,7 +236,7 @@ def snapshots_on(wildcards):
 OWN = [
     run
     for run in RUNS
-    if RUNS[run]["dataset"] == "mine" and PLAN.result_of(run) == "model.npz"
+    if RUNS[run]["dataset"] == "mine" and PLAN.result_of(run) == "posterior.npz"
 ]
 
 

@@ -27,7 +27,7 @@ rule fit:
         corpus=corpus_of,
         warm=warm_of,
     output:
-        model="results/fits/{run}/{seed}/model.npz",
+        posterior="results/fits/{run}/{seed}/posterior.npz",
         trace="results/fits/{run}/{seed}/trace.tsv",
         provenance="results/fits/{run}/{seed}/provenance.json",
     log:
@@ -44,7 +44,7 @@ rule fit:
     params:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         checkpoint=lambda wildcards, output: checkpoint_of(
-            output.model, f"{wildcards.run}-{wildcards.seed}"
+            output.posterior, f"{wildcards.run}-{wildcards.seed}"
         ),
         checkpoint_every=config["checkpoint_every"],
         code=lambda wildcards: fit_code(RUNS[wildcards.run]["fit"]["engine"]),
@@ -60,7 +60,7 @@ rule fit_seeds:
         corpus=corpus_of,
         warm=warm_of,
     output:
-        model=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
+        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
         trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=SEEDS),
         provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
     log:
@@ -74,7 +74,7 @@ rule fit_seeds:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         seeds=list(SEEDS),
         checkpoint=lambda wildcards, output: checkpoint_of(
-            output.model[0], f"{wildcards.run}-{{seed}}"
+            output.posterior[0], f"{wildcards.run}-{{seed}}"
         ),
         checkpoint_every=config["checkpoint_every"],
         follow_labels=lambda wildcards: not FOLLOWING.isdisjoint(
@@ -89,7 +89,7 @@ rule fit_seeds:
 
 use rule fit_seeds as fit_letters with:
     output:
-        model=expand("results/fits/{{run}}/{seed}/model.npz", seed=LETTERS_SEEDS),
+        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS),
         trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=LETTERS_SEEDS),
         provenance=expand(
             "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
@@ -125,15 +125,15 @@ rule baseline:
 
 use rule baseline as baseline_model with:
     output:
-        fits=expand("results/fits/{{run}}/{seed}/model.npz", seed=SEEDS),
+        fits=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=SEEDS),
         provenance=expand("results/fits/{{run}}/{seed}/provenance.json", seed=SEEDS),
     wildcard_constraints:
-        run=one_of(set(baselines_with("model.npz")) - set(PLAN.letters)),
+        run=one_of(set(baselines_with("posterior.npz")) - set(PLAN.letters)),
 
 
 use rule baseline as baseline_letters with:
     output:
-        fits=expand("results/fits/{{run}}/{seed}/model.npz", seed=LETTERS_SEEDS),
+        fits=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS),
         provenance=expand(
             "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS
         ),
@@ -148,7 +148,7 @@ rule baselines_on_spark:
     input:
         corpora=[f"results/corpora/{RUNS[run]['dataset']}" for run in ON_SPARK],
     output:
-        fits=expand("results/fits/{run}/0/model.npz", run=ON_SPARK),
+        fits=expand("results/fits/{run}/0/posterior.npz", run=ON_SPARK),
         provenance=expand("results/fits/{run}/0/provenance.json", run=ON_SPARK),
     log:
         "results/logs/fits/baselines_on_spark.log",
@@ -171,7 +171,7 @@ rule fit_with_snapshots:
         warm=warm_of,
     output:
         snapshots=expand("results/snapshots/{{run}}/{seed}/snapshots.npz", seed=SEEDS),
-        model=expand("results/snapshots/{{run}}/{seed}/model.npz", seed=SEEDS),
+        posterior=expand("results/snapshots/{{run}}/{seed}/posterior.npz", seed=SEEDS),
         trace=expand("results/snapshots/{{run}}/{seed}/trace.tsv", seed=SEEDS),
         provenance=expand(
             "results/snapshots/{{run}}/{seed}/provenance.json", seed=SEEDS
@@ -185,7 +185,7 @@ rule fit_with_snapshots:
         fit=lambda wildcards: RUNS[wildcards.run]["fit"],
         seeds=list(SEEDS),
         checkpoint=lambda wildcards, output: checkpoint_of(
-            output.model[0], f"{wildcards.run}-snapshots-{{seed}}"
+            output.posterior[0], f"{wildcards.run}-snapshots-{{seed}}"
         ),
         checkpoint_every=config["checkpoint_every"],
         n_snapshots=config["curves"]["n_snapshots"],

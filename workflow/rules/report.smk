@@ -39,13 +39,13 @@ rule claims:
 rule explore:
     input:
         corpus=corpus_of,
-        model="results/fits/{run}/0/model.npz",
+        posterior="results/fits/{run}/0/posterior.npz",
     output:
         directory("results/explore/{run}"),
     log:
         "results/logs/explore/{run}.log",
     wildcard_constraints:
-        run=one_of(run for run in RUNS if PLAN.result_of(run) == "model.npz"),
+        run=one_of(run for run in RUNS if PLAN.result_of(run) == "posterior.npz"),
     resources:
         **takes(3000),
     params:

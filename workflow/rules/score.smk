@@ -101,7 +101,7 @@ rule nips2012_times:
     resources:
         **takes(2000, alone=True),
     params:
-        settings=config["engines"]["fastex"],
+        settings=config["engines"].get("fastex", {}),
         grid=config["nips2012"]["table1"],
         n_seeds=config["seeds"],
         code=code_digest("mc2papers.nips2012.times", "mc2core.inference.fastex.engine"),

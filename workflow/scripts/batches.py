@@ -17,6 +17,7 @@ def main(snakemake):
             Corpus.load(folder / "train"),
             "mesh",
             contexts=fit["contexts"],
+            model=fit["model"],
             settings=fit["settings"],
             seeds=range(snakemake.params.n_seeds),
             missing=missing,

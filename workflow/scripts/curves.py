@@ -7,7 +7,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.datasets.catalogue import describe
 from mc2papers.uai2016.curves import perplexity_curve
 
@@ -17,7 +17,8 @@ def main(snakemake):
         folder = Path(snakemake.input.corpus)
         about, test = storage.read_json(folder / "source.json"), Corpus.load(folder / "test")
         curves = [
-            perplexity_curve(Model.load(path), test, snakemake.params.estimator) for path in snakemake.input.snapshots
+            perplexity_curve(Posterior.load(path), test, snakemake.params.estimator)
+            for path in snakemake.input.snapshots
         ]
         rows = pd.concat(curves).assign(dataset=about["title"], source=describe(about))
         with storage.replacing(snakemake.output[0]) as stream:

@@ -15,6 +15,7 @@ def main(snakemake):
         rows = epoch_seconds(
             Corpus.load(folder / "train"),
             contexts=fit["contexts"],
+            model=fit["model"],
             settings=fit["settings"],
             batch_sizes=times["batch_sizes"],
             threads=sorted({1, snakemake.threads}),

@@ -3,13 +3,13 @@
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2core.explore.describe import describe
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 
 
 def main(snakemake):
     with job(snakemake.log[0]):
         corpus = Corpus.load(f"{snakemake.input.corpus}/train")
-        model, title = Model.load(snakemake.input.model), snakemake.params.title
+        model, title = Posterior.load(snakemake.input.model), snakemake.params.title
         describe(model, corpus, snakemake.output[0], title, threads=snakemake.threads)
 
 

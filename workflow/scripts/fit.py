@@ -14,7 +14,7 @@ def main(snakemake):
             Corpus.load(f"{snakemake.input.corpus}/train"),
             **snakemake.params.fit,
             seed=int(snakemake.wildcards.seed),
-            model=snakemake.output.model,
+            posterior=snakemake.output.posterior,
             trace=snakemake.output.trace,
             provenance=snakemake.output.provenance,
             checkpoint=snakemake.params.checkpoint,

@@ -15,9 +15,7 @@ def main(snakemake):
             noise=figure["noise"],
             repeats=figure["repeats"],
             iterations=figure["iterations"],
-            engine=snakemake.params.fit["engine"],
-            settings=snakemake.params.fit["settings"],
-            contexts=snakemake.params.fit["contexts"],
+            **{name: snakemake.params.fit[name] for name in ("model", "engine", "contexts", "settings")},
             threads=snakemake.threads,
         )
         with storage.replacing(snakemake.output[0]) as stream:

@@ -5,11 +5,11 @@ from pathlib import Path
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2core.posterior.scores import evaluate
 from mc2papers.baselines.assignments import Assignments, evaluate_assignments
 
-OF_THE_FIT = ("engine", "seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
+OF_THE_FIT = ("seed", "iterations", "seconds", "cpu_seconds", "compile_seconds", "threads")
 
 
 def main(snakemake):
@@ -22,12 +22,13 @@ def main(snakemake):
         for file, provenance, output in files:
             fit = storage.read_json(provenance)
             kept = {name: fit[name] for name in OF_THE_FIT}
+            kept |= {"model": fit.get("model", {}).get("name"), "engine": fit["engine"]["name"]}
             kept |= {"converged": fit.get("converged", {}), "missing": fit.get("missing", 0.0)}
             kept["found"] = fit.get("found", {})
             if file.endswith(".tsv"):
                 scores = evaluate_assignments(Assignments.load(file), train, test)
             else:
-                scores = evaluate(Model.load(file), train, test, snakemake.params.estimators)
+                scores = evaluate(Posterior.load(file), train, test, snakemake.params.estimators)
             named = {"run": snakemake.wildcards.run, "method": snakemake.params.method}
             storage.write_json(output, about | kept | named | {"contexts": snakemake.params.contexts} | scores)
 

@@ -15,7 +15,7 @@ def main(snakemake):
         about = storage.read_json(folder / "source.json")
         rows = seconds_by_threads(
             Corpus.load(folder / "train"),
-            **{name: one[name] for name in ("engine", "contexts", "settings", "iterations")},
+            **{name: one[name] for name in ("model", "engine", "contexts", "settings", "iterations")},
             threads=sorted({1, snakemake.threads}),
             seeds=range(snakemake.params.n_seeds),
         ).assign(

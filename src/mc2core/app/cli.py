@@ -1,13 +1,13 @@
 """The command line: everything the workflow does to one corpus, without the workflow.
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
-mc2 import new.jsonl --like fits/own/model.npz --out data/new
+mc2 import new.jsonl --like fits/own/posterior.npz --out data/new
 mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
-mc2 evaluate fits/own/model.npz data/new
-mc2 topics fits/own/model.npz
-mc2 clusters fits/own/model.npz data/own
-mc2 describe fits/own/model.npz data/own --out fits/own/description
-mc2 verify data/own fits/own/model.npz
+mc2 evaluate fits/own/posterior.npz data/new
+mc2 topics fits/own/posterior.npz
+mc2 clusters fits/own/posterior.npz data/own
+mc2 describe fits/own/posterior.npz data/own --out fits/own/description
+mc2 verify data/own fits/own/posterior.npz
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _add_readers(commands: Any) -> None:
         _evaluate,
         "print scores of a model on a corpus as JSON: perplexity, and agreement with its labels",
     )
-    evaluate.add_argument("model", type=Path, help="model.npz")
+    evaluate.add_argument("model", type=Path, help="posterior.npz")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
     evaluate.add_argument(
         "--estimator",
@@ -69,7 +69,7 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
 
     topics = add_command(commands, "topics", _topics, "print the topics of a model, the commonest first, tab-separated")
-    topics.add_argument("model", type=Path, help="model.npz")
+    topics.add_argument("model", type=Path, help="posterior.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
     verify = add_command(
@@ -78,7 +78,7 @@ def _add_readers(commands: Any) -> None:
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
 
     describe = add_command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
-    describe.add_argument("model", type=Path, help="model.npz")
+    describe.add_argument("model", type=Path, help="posterior.npz")
     describe.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     describe.add_argument("--title", default="What the fit found", help="heading of the page")
     describe.add_argument(
@@ -88,7 +88,7 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
     clusters = add_command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
-    clusters.add_argument("model", type=Path, help="model.npz")
+    clusters.add_argument("model", type=Path, help="posterior.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
     clusters.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
@@ -100,9 +100,9 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
     """The model and the corpus that a command is about."""
     with work("reading the model and the corpus"):
         from mc2core.corpus import Corpus
-        from mc2core.posterior import Model
+        from mc2core.posterior import Posterior
 
-        return Model.load(options.model), Corpus.load(options.corpus)
+        return Posterior.load(options.model), Corpus.load(options.corpus)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -132,10 +132,10 @@ def _was_fitted(model: Any, corpus: Any) -> bool:
 
 def _topics(options: argparse.Namespace) -> None:
     from mc2core.explore.topics import describe_topics
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
 
     with work("reading the model"):
-        table = describe_topics(Model.load(options.model), options.words)
+        table = describe_topics(Posterior.load(options.model), options.words)
     print(table.to_csv(sep="\t", index=False, float_format="%.4f"), end="")
 
 
@@ -167,7 +167,7 @@ def _whole(path: Path) -> str:
     from mc2core.base import storage
     from mc2core.corpus import Corpus
     from mc2core.inference.running import checkpoint
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
 
     if path.is_dir():
         corpus = Corpus.load(path, verify=True)
@@ -175,7 +175,7 @@ def _whole(path: Path) -> str:
         return f"a whole corpus of {corpus.n_documents} documents"
     if checkpoint.is_one(storage.read_arrays(path)):
         return f"a whole checkpoint, at iteration {checkpoint.load(path).iteration}"
-    n = len(Model.load(path).samples)
+    n = len(Posterior.load(path).samples)
     return f"a whole model of {n} sample{'s' if n > 1 else ''}"
 
 

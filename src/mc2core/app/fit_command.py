@@ -15,25 +15,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.add_argument("corpus", type=Path, help="folder written by 'mc2 import' or Corpus.save")
     parser.add_argument(
-        "--engine",
-        help="gibbs, svi or fastex (default gibbs; its documents have topic proportions of their own unless --set "
-        "names document_concentration (inf is MC2), kernel, one_cluster_per_document or token_contexts)",
+        "--model",
+        help="what is believed: mc2, hdp, nptot or mixture (default mc2, with a document level; "
+        "--set document_level=false is that of the paper)",
     )
+    parser.add_argument("--engine", help="how it is fitted: gibbs, svi or fastex (default gibbs, for a mixture fastex)")
     parser.add_argument(
         "--context",
         action="append",
         default=[],
-        metavar="NAME=FAMILY",
-        help="use a context: NAME=normal_gamma (numbers, dates), NAME=dirichlet (names; dirichlet:0.1 "
-        "has a prior count of 0.1 of each in place of 1) or NAME=gamma_poisson "
-        "(counts); may be given again",
+        metavar="NAME[=FAMILY]",
+        help="use a context, with the family of its kind or another: normal_gamma (numbers, dates), dirichlet (names; "
+        "dirichlet:0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts); may be given again",
     )
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting of the engine, such as start_topics=20 or topic_prior=1e-2, or a property of Spark "
+        help="a setting of model or engine, such as topic_prior=1e-2 or start_topics=20, or a property of Spark "
         "(spark.master=..., docs/spark.md); may be given again",
     )
     parser.add_argument("--iterations", type=int, help="sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)")
@@ -72,23 +72,27 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
     from mc2core.base.progress import work
 
     with work("reading the corpus"):
+        import scipy.sparse as sp
+
         from mc2core.base.settings import parse_settings
         from mc2core.corpus import Corpus
-        from mc2core.inference.registry import DEFAULT_ENGINE, with_default_model
         from mc2core.inference.running.files import fit_corpus
 
         corpus, contexts = Corpus.load(options.corpus), dict(_family(text) for text in options.context)
     for name, family in contexts.items():
-        if family["family"] == "normal_gamma" and name in corpus.contexts and name not in corpus.units:
+        is_number = name in corpus.contexts and not sp.issparse(corpus.contexts[name])
+        if is_number and (family is None or family["family"] == "normal_gamma") and name not in corpus.units:
             corpus = corpus.standardised(name)
-    engine = options.engine or DEFAULT_ENGINE
-    given = with_default_model(engine, parse_settings(" ".join(options.set), "--set"))
-    model, written, checkpoint = (options.out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
-    if model.is_file() and not checkpoint.is_file():
-        print(f"mc2: the model{_length(written)} in {options.out} will be replaced", file=sys.stderr)
+    given = parse_settings(" ".join(options.set), "--set")
+    posterior, written, checkpoint = (
+        options.out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz")
+    )
+    if posterior.is_file() and not checkpoint.is_file():
+        print(f"mc2: the fit{_length(written)} in {options.out} will be replaced", file=sys.stderr)
     return fit_corpus(
         corpus,
-        engine=engine,
+        model=options.model,
+        engine=options.engine,
         contexts=contexts,
         settings={name: value for name, value in given.items() if not name.startswith("spark.")},
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
@@ -97,7 +101,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         thin=options.thin,
         seed=options.seed,
         threads=options.threads,
-        model=model,
+        posterior=posterior,
         trace=options.out / "trace.tsv",
         provenance=written,
         checkpoint=checkpoint,
@@ -107,18 +111,18 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _left_by_a_stop(out: Path) -> str:
-    """What the same command will do, and what the model is of."""
+    """What the same command will do, and what the posterior is of."""
     from mc2core.base import storage
 
-    model, written, checkpoint = (out / name for name in ("model.npz", "provenance.json", "checkpoint.npz"))
+    posterior, written, checkpoint = (out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz"))
     stopped = storage.read_json(written).get("stopped_at") if written.is_file() else None
-    so_far = f"; {model} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
-    went = "goes on from the checkpoint" if checkpoint.is_file() else "starts anew, as there is no checkpoint yet"
+    so_far = f"; {posterior} holds what there is after {stopped:.4g} iterations" if stopped is not None else ""
+    went = "resumes from the checkpoint" if checkpoint.is_file() else "starts again, as there is no checkpoint yet"
     return f"the same command {went}{so_far}"
 
 
 def _length(provenance: Path) -> str:
-    """ " of 60 iterations", as told beside a model; "" where that is not to be had."""
+    """ " of 60 iterations", as told beside a posterior; "" where that is not to be had."""
     from mc2core.base import storage
 
     try:
@@ -132,49 +136,50 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     """What was found and what to do next, line by line."""
     from mc2core.inference.running.summary import sentence
 
-    model, found, settings = options.out / "model.npz", provenance["found"], provenance["settings"]
-    took = f"{model}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
+    posterior, model = options.out / "posterior.npz", provenance["model"]
+    took = f"{posterior}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
-    said = sentence(found)
+    said = sentence(provenance["found"])
     if said:
-        others = "--seed or start_topics" if "start_topics" in settings else "--seed"
+        others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
-    lines = [took, *([said] if said else []), f"model: {_name_of(settings)}"]
+    lines = [took, *([said] if said else []), f"model: {_in_words(model)}"]
+    more = f"the same command with --iterations {2 * provenance['iterations']} goes on from here"
+    lines.append(f"for more iterations: {more}")
+    if model["name"] in ("hdp", "nptot"):  # no clusters to describe
+        return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
+    lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
     lines.append(
-        f"for more iterations: the same command with --iterations {2 * provenance['iterations']} goes on from here"
+        f"or: mc2 topics {posterior}; mc2 clusters {posterior} {options.corpus}; mc2 evaluate {posterior} CORPUS"
     )
-    if settings.get("one_cluster_per_document"):  # no clusters to describe
-        return [*lines, f"next: mc2 topics {model}; mc2 evaluate {model} CORPUS"]
-    lines.append(f"next: mc2 describe {model} {options.corpus} --out {options.out / 'description'}")
-    lines.append(f"or: mc2 topics {model}; mc2 clusters {model} {options.corpus}; mc2 evaluate {model} CORPUS")
     return lines
 
 
-def _name_of(settings: dict[str, Any]) -> str:
-    """The model that an engine of these settings fits."""
-    omega = settings.get("document_concentration")
-    if omega is None:
-        return f"FastEx, {settings['n_clusters']} clusters at most, each with words of its own"
-    if settings.get("one_cluster_per_document"):
-        name = "the HDP" if omega == "inf" else f"the HDP of three levels (document_concentration={omega})"
-        if settings["token_contexts"]:
-            name = "npTOT, an HDP whose topics emit times (token_contexts)"
-        return f"{name}; each document is its own cluster (one_cluster_per_document)"
-    if omega == "inf":
-        return "MC2, the documents of a cluster share their topic proportions (document_concentration=inf)"
-    return (
-        f"documents have topic proportions of their own (document_concentration={omega}); "
-        "--set document_concentration=inf is MC2, where those of a cluster share them"
-    )
+def _in_words(model: dict[str, Any]) -> str:
+    """What a model of these settings is."""
+    if model["name"] == "mixture":
+        return f"a mixture of {model['n_clusters']} clusters at most, each with words of its own"
+    if model["name"] == "nptot":
+        return "npTOT, an HDP whose topics emit times; no clusters"
+    if model["name"] == "hdp":
+        return f"the HDP{' of three levels' if model['document_level'] else ''}; no clusters"
+    if model["document_level"]:
+        return (
+            f"MC2 with a document level (document_concentration={model['document_concentration']}); "
+            "--set document_level=false is the paper's, where the documents of a cluster share its topic proportions"
+        )
+    return "MC2, the documents of a cluster share its topic proportions (document_level=false)"
 
 
-def _family(text: str) -> tuple[str, dict[str, Any]]:
-    """``"author=dirichlet:0.1"`` as (name, family settings); the number is the Dirichlet's concentration."""
+def _family(text: str) -> tuple[str, dict[str, Any] | None]:
+    """``"author=dirichlet:0.1"`` as (name, family settings), ``"year"`` with None; the number is the concentration."""
     name, sign, family = text.partition("=")
+    if name and not sign:
+        return name, None
     family, colon, number = family.partition(":")
-    if not (name and sign and family) or (colon and family != "dirichlet"):
-        raise ValueError(f"--context {text!r} must have the form NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
+    if not (name and family) or (colon and family != "dirichlet"):
+        raise ValueError(f"--context {text!r} must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
     settings: dict[str, Any] = {"family": family}
     if colon:
         try:

@@ -11,7 +11,7 @@ from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
 
 
 _FORMS = """\
@@ -141,10 +141,10 @@ def _size(folder: Path) -> str:
         return ""
 
 
-def _load(path: Path) -> Corpus | Model:
+def _load(path: Path) -> Corpus | Posterior:
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
 
     if not path.exists():
         raise ValueError(f"--like {path} is missing; a model (.npz) or the folder of a corpus is needed")
-    return Corpus.load(path) if path.is_dir() else Model.load(path)
+    return Corpus.load(path) if path.is_dir() else Posterior.load(path)

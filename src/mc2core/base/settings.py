@@ -1,12 +1,65 @@
-"""Settings as a command line or a sheet writes them: NAME=VALUE, separated by blanks."""
+"""What a constructor takes by keyword, as objects hold it and as a command line or a sheet writes it (NAME=VALUE)."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from mc2core.base.checks import nearest
 
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+
+
+class Settings:
+    """An object that is what its constructor was given: arguments by keyword, each kept under its name.
+
+    An argument that the constructor has not is a TypeError that names the nearest one.
+    """
+
+    #: arguments that never change a result
+    aside: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__init__" in vars(cls):
+            cls.__init__ = _with_known_names(cls.__init__)  # type: ignore[method-assign]
+
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """The constructor's arguments that may be left out, with what they are then."""
+        parameters = inspect.signature(cls).parameters
+        return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
+
+    @classmethod
+    def names(cls) -> list[str]:
+        """The constructor's arguments but for those ``aside``."""
+        return [name for name in inspect.signature(cls).parameters if name not in cls.aside]
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor's arguments but for those ``aside``, as JSON-able values."""
+        return {name: getattr(self, name) for name in self.names()}
+
+    def __repr__(self) -> str:
+        usual = self.defaults()
+        changed = [f"{name}={one!r}" for name in self.names() if (one := getattr(self, name)) != usual.get(name, ...)]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _with_known_names(init: Callable[..., None]) -> Callable[..., None]:
+    known = [name for name in inspect.signature(init).parameters if name != "self"]
+
+    @functools.wraps(init)
+    def checked(self: Any, *given: Any, **named: Any) -> None:
+        for name in named:
+            if name not in known:
+                raise TypeError(f"{type(self).__name__} has no setting {name!r}{nearest(name, known)}")
+        init(self, *given, **named)
+
+    return checked
 
 
 def parse_settings(text: str, where: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from mc2core.corpus import Corpus
 from mc2core.explore import page
 from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of, write_tables
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|merges)\.csv|index\.html"
@@ -21,7 +21,7 @@ DESCRIBED_FILES = (
 
 
 def describe(
-    model: Model,
+    model: Posterior,
     corpus: Corpus,
     folder: str | os.PathLike[str],
     title: str = "What the fit found",
@@ -32,8 +32,8 @@ def describe(
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
-    and ``progress`` those of :meth:`mc2core.Model.predict`. The folder is replaced as a whole. ValueError: the model
-    has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage:
+    and ``progress`` those of :meth:`mc2core.Posterior.predict`. The folder is replaced as a whole. ValueError: the
+    model has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage:
     scikit-learn, which lays out the map, is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)

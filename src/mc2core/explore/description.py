@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2core.posterior.merging import MergeTree, merge_tree
 
 MOST_GROUPS = 200
@@ -36,14 +36,14 @@ class Description:
     tree : MergeTree
     """
 
-    model: Model
+    model: Posterior
     corpus: Corpus
     probability: np.ndarray
     tree: MergeTree
 
     @classmethod
-    def of(cls, model: Model, corpus: Corpus, threads: int = 1) -> Description:
-        """``threads`` are those of :meth:`Model.predict`.
+    def of(cls, model: Posterior, corpus: Corpus, threads: int = 1) -> Description:
+        """``threads`` are those of :meth:`Posterior.predict`.
 
         ValueError where the model has no clusters of documents, or the corpus does not fit it.
         """

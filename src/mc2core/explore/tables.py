@@ -55,6 +55,7 @@ def _summary(description: Description) -> pd.DataFrame:
         "topics": model.last.n_topics,
         "contexts of the model": ", ".join(sorted(model.families)) or "none",
     }
-    rows |= {name: provenance[name] for name in ("engine", "seed", "iterations") if name in provenance}
+    rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
+    rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

@@ -13,7 +13,7 @@ from mc2core.explore.clusters import own_unit
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.words import N_SHOWN, Top, often_enough, said, top_of, words_table
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 
 N_BINS = 20
 """Steps of a trend, of equal width; whole numbers of fewer different values have a step each."""
@@ -22,13 +22,13 @@ LEAST_SHARE = 0.01
 _BLOCK = 64
 
 
-def fitted_shares(model: Model) -> np.ndarray:
+def fitted_shares(model: Posterior) -> np.ndarray:
     """(M,) float64, sums to 1: the share of each topic in the tokens that the last sample was fitted to."""
     tokens = np.asarray(model.last.topic_words.sum(axis=1), dtype=np.float64).ravel()
     return tokens / tokens.sum()
 
 
-def describe_topics(model: Model, n_words: int = 10) -> pd.DataFrame:
+def describe_topics(model: Posterior, n_words: int = 10) -> pd.DataFrame:
     """Topics of the last sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
     share = fitted_shares(model)
     order = np.argsort(-share, kind="stable")

@@ -5,17 +5,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import scipy.sparse as sp
+
 from mc2core.base.checks import nearest
 from mc2core.families.base import Family
 from mc2core.families.dirichlet import DirichletCategorical
 from mc2core.families.gaussian import NormalGamma
 from mc2core.families.poisson import GammaPoisson
 
-__all__ = ["FAMILIES", "DirichletCategorical", "Family", "GammaPoisson", "NormalGamma", "family_from_settings"]
+__all__ = [
+    "FAMILIES",
+    "DirichletCategorical",
+    "Family",
+    "GammaPoisson",
+    "NormalGamma",
+    "family_for",
+    "family_from_settings",
+]
 
 FAMILIES: dict[str, type[Family]] = {
     family.name: family for family in (DirichletCategorical, NormalGamma, GammaPoisson)
 }
+
+
+def family_for(context: Any) -> Family:
+    """The family of a context by its kind where none is named: NormalGamma of (J,) numbers, DirichletCategorical of
+    (J, A) counts.
+    """
+    return DirichletCategorical() if sp.issparse(context) else NormalGamma()
 
 
 def family_from_settings(settings: Mapping[str, Any]) -> Family:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -10,18 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mc2core.base.checks import whole
+from mc2core.base.settings import Settings
 from mc2core.corpus import Corpus
-from mc2core.families import Family, family_from_settings, family_settings
-from mc2core.posterior import Model, Sample
+from mc2core.models import Model
+from mc2core.posterior import Posterior, Sample
 
 
 class State(ABC):
     """Everything the next step needs, and nothing else; ``step`` changes it in place.
 
-    Every state has ``cluster``, (J,) int: the cluster of each document now, and ``progress``, the share of the current
-    iteration that is done: 0 between two iterations.
+    Every state has ``model``, that which is fitted, ``cluster``, (J,) int: the cluster of each document now, and
+    ``progress``, the share of the current iteration that is done: 0 between two iterations.
     """
 
+    model: Any
     cluster: np.ndarray
     progress: float = 0.0
 
@@ -30,8 +31,8 @@ class State(ABC):
         """The state as named plain arrays, for a checkpoint. No copy is needed."""
 
 
-class Engine(ABC):
-    """An inference algorithm: settings only, no data. Constructors take keywords only.
+class Engine(Settings, ABC):
+    """An inference algorithm: settings only, no model and no data. Constructors take keywords only.
 
     One call of :meth:`step` is one iteration: a sweep (Gibbs, FastEx) or an epoch (SVI). All randomness of it is
     keyed by (seed, purpose, iteration, document), so the state alone continues a run bit for bit.
@@ -39,23 +40,28 @@ class Engine(ABC):
 
     #: name in configuration files and in the registry
     name: ClassVar[str]
-    #: whether a model averages over samples of several iterations, or holds the last state only
+    #: the kinds of models it can fit, the one of a fit that names none first; :meth:`supports` refuses what more it
+    #: must
+    models: ClassVar[tuple[type[Model], ...]]
+    #: whether a posterior averages over samples of several iterations, or holds the last state only
     keeps_samples: ClassVar[bool]
     #: sweeps or epochs of a run that names no number of them
     default_iterations: ClassVar[int]
+    aside = ("threads",)
 
-    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the settings
-    finds: Sequence[str] = ("clusters", "topics")
     threads: int = 1
-    contexts: dict[str, Family]
 
-    def __repr__(self) -> str:
-        defaults = type(self)().settings()
-        changed = [f"{name}={value!r}" for name, value in self.settings().items() if value != defaults[name]]
-        return f"{type(self).__name__}({', '.join(changed)})"
+    def supports(self, model: Model) -> None:
+        """ValueError, in one sentence, for a model that this engine with its settings cannot fit.
+
+        The one place where combinations are refused; :meth:`init` and :meth:`restore` take what it lets pass.
+        """
+        if not isinstance(model, self.models):
+            able = ", ".join(kind.name for kind in self.models)
+            raise ValueError(f"{type(self).__name__} cannot fit {model.name}; it fits {able}")
 
     @abstractmethod
-    def init(self, corpus: Corpus, seed: int) -> State:
+    def init(self, model: Any, corpus: Corpus, seed: int) -> State:
         """Starting state. ValueError where the corpus does not fit the settings."""
 
     @abstractmethod
@@ -65,7 +71,7 @@ class Engine(ABC):
         The row has ``clusters`` and ``topics`` (in use) and one of ``log_joint``, ``elbo`` (nats).
         """
 
-    def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
+    def to_warm(self, model: Any, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
         """An engine and iterations that compile, on a few documents, all kernels of a run on the whole ``corpus``."""
         return self, (1, 2)
 
@@ -81,53 +87,31 @@ class Engine(ABC):
         """The state as scores see it; it is not changed."""
 
     @abstractmethod
-    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+    def restore(self, model: Any, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
         """The inverse of ``State.arrays``; ValueError where they do not fit the corpus."""
 
-    def truncations(self, corpus: Corpus) -> dict[str, int]:
+    def truncations(self, model: Any, corpus: Corpus) -> dict[str, int]:
         """The most ``clusters`` and ``topics`` that a fit can find, where what it finds follows them; {} elsewhere."""
         return {}
 
-    def here(self) -> Engine:
+    def in_this_process(self) -> Engine:
         """The engine that does all of this one's work in this process."""
         return self
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Defaults of the constructor's arguments."""
-        parameters = inspect.signature(cls).parameters
-        return {name: one.default for name, one in parameters.items() if one.default is not one.empty}
 
-    def settings(self) -> dict[str, Any]:
-        """Constructor settings as JSON-able values, without ``threads``, which never changes a result."""
-        values: dict[str, Any] = {}
-        for name in inspect.signature(type(self).__init__).parameters:
-            if name in ("self", "threads"):
-                continue
-            value = getattr(self, name)
-            values[name] = (
-                {one: family_settings(family) for one, family in value.items()} if name == "contexts" else value
-            )
-        return values
-
-    @property
-    def cluster_contexts(self) -> dict[str, Family]:
-        """Those of ``contexts`` that clusters of documents emit: what a model knows of them."""
-        return self.contexts
-
-    def model(self, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Model:
-        """The model of some samples of this engine on ``corpus``."""
-        contexts = self.cluster_contexts
-        return Model(
-            samples=samples,
-            families=dict(contexts),
-            dimensions={name: family.dimension(corpus.contexts[name]) for name, family in contexts.items()},
-            vocabulary=corpus.vocabulary,
-            context_names={name: names for name, names in corpus.context_names.items() if name in contexts},
-            units={name: unit for name, unit in corpus.units.items() if name in contexts},
-            provenance=dict(provenance),
-            imported=corpus.imported,
-        )
+def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Posterior:
+    """The posterior of some samples of a model on ``corpus``."""
+    contexts = model.cluster_contexts
+    return Posterior(
+        samples=samples,
+        families=dict(contexts),
+        dimensions={name: family.dimension(corpus.contexts[name]) for name, family in contexts.items()},
+        vocabulary=corpus.vocabulary,
+        context_names={name: names for name, names in corpus.context_names.items() if name in contexts},
+        units={name: unit for name, unit in corpus.units.items() if name in contexts},
+        provenance=dict(provenance),
+        imported=corpus.imported,
+    )
 
 
 # -- checks that the constructors share ----------------------------------------------------------------------------
@@ -152,19 +136,3 @@ def run_length(engine: Engine, iterations: Any, burn_in: Any, thin: Any) -> tupl
 def n_samples(iterations: int, burn_in: int, thin: int) -> int:
     """Samples that a run keeps: one at each multiple of ``thin`` after ``burn_in``, whose place does not hang on it."""
     return max(0, iterations // thin - burn_in // thin)
-
-
-def context_families(contexts: Mapping[str, Any] | None) -> dict[str, Family]:
-    """Checked copy of a ``contexts`` argument: families, or their settings as a configuration file holds them."""
-    if contexts is not None and not isinstance(contexts, Mapping):
-        raise ValueError(f"contexts is {contexts!r}; it must map names of contexts to families such as NormalGamma()")
-    families: dict[str, Family] = {}
-    for name, family in (contexts or {}).items():
-        if not isinstance(name, str):
-            raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
-        if isinstance(family, Mapping):
-            family = family_from_settings(family)
-        if not isinstance(family, Family):
-            raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
-        families[name] = family
-    return families

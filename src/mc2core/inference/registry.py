@@ -1,66 +1,86 @@
-"""Engines by the name configuration files give them."""
+"""Models and engines by the names that sheets and command lines give them, and the default of both."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core import inference
-from mc2core.base.checks import choice, did_you_mean
+from mc2core import inference, models
+from mc2core.base.checks import choice, nearest
 from mc2core.inference.base import Engine
+from mc2core.models import Model
 
-#: name in configuration files, and of the engine's module: class in :mod:`mc2core.inference`, loaded when asked for
+#: name: class in :mod:`mc2core.models`
+MODELS = {"hdp": "HDP", "mc2": "MC2", "mixture": "Mixture", "nptot": "NPTOT"}
+#: name, and of the engine's module: class in :mod:`mc2core.inference`, loaded when asked for
 ENGINES = {"fastex": "FastEx", "gibbs": "Gibbs", "svi": "SVI"}
-
-#: the engine of a fit that names none: of ``mc2 fit``, :func:`mc2core.fit` and ``MC2Clusterer``
-DEFAULT_ENGINE = "gibbs"
-#: its model, unless one of these settings asks for another: documents have topic proportions of their own
-_DEFAULT_MODEL = {"document_concentration": "learn"}
-_OTHER_MODELS = ("kernel", "one_cluster_per_document", "token_contexts")
+#: of a fit that names neither: of ``mc2 fit``, :func:`mc2core.fit`, ``MC2Clusterer`` and the workflow. An engine alone
+#: has the first of its models, a model alone the first engine here that fits it.
+DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 
-def with_default_model(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """``settings`` of engine ``name``, and those of the default model if it is the default engine's."""
-    is_other = name != DEFAULT_ENGINE or any(settings.get(one) for one in _OTHER_MODELS)
-    return dict(settings) if is_other else _DEFAULT_MODEL | dict(settings)
+def default_names(model: str | None, engine: str | None) -> tuple[str, str]:
+    """The names of model and engine where one or both are None."""
+    if engine is None:
+        kinds = [DEFAULT_ENGINE, *sorted(ENGINES)]
+        able = [one for one in kinds if model is None or model_class(model) in engine_class(one).models]
+        engine = able[0]
+    if model is None:
+        model = engine_class(engine).models[0].name
+    return model, engine
 
 
-def make_engine(name: str, settings: Mapping[str, Any], contexts: Mapping[str, Any], threads: int = 1) -> Engine:
-    """An engine from plain settings, as a configuration file or a command line holds them.
+def specify(
+    model: str | None,
+    engine: str | None,
+    settings: Mapping[str, Any],
+    contexts: Any = None,
+    threads: int = 1,
+) -> tuple[Model, Engine]:
+    """A model and an engine from plain settings, as a sheet or a command line holds them.
 
     Parameters
     ----------
-    settings : constructor arguments other than ``contexts`` and ``threads``.
-    contexts : ``{name: family or {"family": ..., **hyper-parameters}}``.
+    model, engine : names, None for the default.
+    settings : arguments of both constructors but for ``contexts`` and ``threads``; no name is one of both.
+    contexts : of the model: names, or a mapping of names to families, ``{"family": ..., **hyper-parameters}`` or None.
 
     Raises
     ------
     ValueError
-        Unknown engine or setting (with the nearest known one), a value the engine refuses, or contexts for an engine
-        that takes none.
+        Unknown model, engine or setting (with the nearest known one), a value that is refused, contexts for a model
+        that takes none, or a model that the engine does not support.
     """
-    kind, known = engine_class(name), settings_of(name)
+    model, engine = default_names(model, engine)
+    kinds = model_class(model), engine_class(engine)
+    known = settings_of(model, engine)
     for setting in settings:
         if setting not in known:
-            hint = did_you_mean(setting, known)
-            raise ValueError(f"engine {name!r} has no setting {setting!r}; it has: {', '.join(known)}{hint}")
-    if takes_contexts(name):
-        return kind(**settings, contexts=contexts, threads=threads)
-    if contexts:
-        raise ValueError(f"engine {name!r} clusters words only; it cannot use context {next(iter(contexts))!r}")
-    return kind(**settings, threads=threads)
+            raise ValueError(f"{model} by {engine} has no setting {setting!r}{nearest(setting, known)}")
+    of_model, of_engine = ({name: settings[name] for name in kind.names() if name in settings} for kind in kinds)
+    if takes_contexts(model):
+        of_model["contexts"] = contexts
+    elif contexts:
+        raise ValueError(f"model {model!r} is of words only; it cannot use context {next(iter(contexts))!r}")
+    made = kinds[0](**of_model), kinds[1](**of_engine, threads=threads)
+    made[1].supports(made[0])
+    return made
 
 
-def takes_contexts(name: str) -> bool:
-    """Whether an engine looks at contexts; those that do not cluster words only."""
-    return "contexts" in inspect.signature(engine_class(name)).parameters
+def takes_contexts(model: str) -> bool:
+    """Whether a model has contexts; those that have not are of words only."""
+    return "contexts" in model_class(model).names()
 
 
-def settings_of(name: str) -> dict[str, Any]:
-    """Settings of an engine with their defaults: constructor arguments other than ``contexts`` and ``threads``."""
-    parameters = inspect.signature(engine_class(name)).parameters
-    return {one: parameters[one].default for one in parameters if one not in ("contexts", "threads")}
+def settings_of(model: str, engine: str) -> dict[str, Any]:
+    """Settings of both with their defaults: arguments other than ``contexts`` and ``threads``."""
+    both = model_class(model).defaults() | engine_class(engine).defaults()
+    return {name: value for name, value in both.items() if name not in ("contexts", "threads")}
+
+
+def model_class(name: str) -> Any:
+    """The class of a model; ValueError names the nearest one."""
+    return getattr(models, MODELS[choice("model", name, MODELS)])
 
 
 def engine_class(name: str) -> Any:

@@ -1,6 +1,6 @@
-"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
 
-from mc2core.posterior.posterior import Model
+from mc2core.posterior.posterior import Posterior
 from mc2core.posterior.sample import Sample, SparseRows
 
-__all__ = ["Model", "Sample", "SparseRows"]
+__all__ = ["Posterior", "Sample", "SparseRows"]

@@ -21,7 +21,7 @@ from mc2core.base.progress import Work, work
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
 from mc2core.families import DirichletCategorical, Family
-from mc2core.posterior.posterior import Model
+from mc2core.posterior.posterior import Posterior
 from mc2core.posterior.sample import Sample
 
 MOST_CLUSTERS = 5000
@@ -67,7 +67,7 @@ class MergeTree:
         return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def merge_tree(model: Model) -> MergeTree:
+def merge_tree(model: Posterior) -> MergeTree:
     """The tree of the clusters of a model's last sample; at each step the first of the best pairs.
 
     ValueError where each document is a cluster (HDP) or there are more than ``MOST_CLUSTERS``.
@@ -147,7 +147,7 @@ def _totals(sample: Sample, shares: np.ndarray, prior: np.ndarray) -> np.ndarray
     return sample.cluster_weights * n_tokens
 
 
-def _parts_of_contexts(model: Model) -> Iterator[_Dirichlet | _Dense]:
+def _parts_of_contexts(model: Posterior) -> Iterator[_Dirichlet | _Dense]:
     for name, family in sorted(model.families.items()):
         prior, natural = family.prior(model.dimensions[name]), model.context_parameters(name)
         if isinstance(family, DirichletCategorical):

@@ -55,7 +55,7 @@ class SampleLike(Protocol):
 
 
 class ModelLike(Protocol):
-    """What is read of :class:`mc2core.posterior.posterior.Model`."""
+    """What is read of :class:`mc2core.posterior.posterior.Posterior`."""
 
     @property
     def samples(self) -> Sequence[Any]: ...

@@ -257,7 +257,7 @@ def log_likelihood(
     ----------
     corpus : Corpus
         Documents over the model's vocabulary.
-    model : mc2core.Model
+    model : mc2core.Posterior
     estimator : str or None
         A name of ``ESTIMATORS``; None is that of :func:`suited`.
     seed : int, at least 0

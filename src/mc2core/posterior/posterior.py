@@ -1,4 +1,4 @@
-"""Model: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _largest(row: Any, n: int) -> np.ndarray:
 
 
 @dataclass(repr=False)
-class Model:
+class Posterior:
     """What was learnt, whatever engine learnt it.
 
     ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
@@ -67,7 +67,7 @@ class Model:
     def __repr__(self) -> str:
         contexts = ", ".join(sorted(self.families)) or "none"
         return (
-            f"Model({self.last.n_clusters} clusters, {self.last.n_topics} topics, {self.n_words} words, "
+            f"Posterior({self.last.n_clusters} clusters, {self.last.n_topics} topics, {self.n_words} words, "
             f"{len(self.samples)} samples, contexts: {contexts})"
         )
 
@@ -242,15 +242,13 @@ class Model:
         storage.write_arrays(path, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Model:
+    def load(cls, path: str | os.PathLike[str]) -> Posterior:
         """Read a saved model; ValueError for a damaged or changed file or another format."""
         arrays = storage.read_arrays(path)
         try:
             meta = storage.parse_json(str(arrays["meta"]))
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-            if "evidence" in meta:  # its name in older files
-                meta["provenance"] = meta.pop("evidence")
             _check_meta(meta)
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
             samples = []

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model, clustering, perplexity
+from mc2core.posterior import Posterior, clustering, perplexity
 
 
 def evaluate(
-    model: Model, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
+    model: Posterior, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
 ) -> dict[str, Any]:
     """Scores of a model: sizes, held-out perplexity (None without a test part), agreement with labels.
 
@@ -40,9 +40,12 @@ def evaluate(
     return scores
 
 
-def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress: bool | None = None) -> dict[str, Any]:
+def predicted_agreement(
+    model: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None
+) -> dict[str, Any]:
     """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
-    labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of :meth:`Model.predict`.
+    labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
+    :meth:`Posterior.predict`.
     """
     if corpus.labels is None or model.last.documents_are_clusters:
         return {}
@@ -52,7 +55,7 @@ def predicted_agreement(model: Model, corpus: Corpus, threads: int = 1, progress
     return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
 
 
-def estimators_of(model: Model, asked: Sequence[str]) -> list[str]:
+def estimators_of(model: Posterior, asked: Sequence[str]) -> list[str]:
     """Those of the estimators asked for that suit a model.
 
     Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters

@@ -9,7 +9,7 @@ import numpy as np
 from mc2core.base import memory
 from mc2core.base.checks import finite, whole
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import Baseline, Fitted, features, one_thread, random_state, weighting_of
 
@@ -89,7 +89,7 @@ class Affinity(_Propagation):
         super().__init__(damping, preference, max_iterations)
         self.weighting = weighting_of(weighting)
 
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         from sklearn.metrics import pairwise
 
         self._refuse_too_much(corpus.n_documents)
@@ -122,7 +122,7 @@ class HDPAffinity(_Propagation):
     def __init__(self, *, damping: float = 0.9, preference: float | None = None, max_iterations: int = 1000) -> None:
         super().__init__(damping, preference, max_iterations)
 
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         if model is None or not model.last.documents_are_clusters:
             raise ValueError(f"{self.title} needs a model whose documents are clusters of their own, that of an HDP")
         model.check_fitted(corpus)

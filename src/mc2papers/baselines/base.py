@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from mc2core.base.checks import choice, whole
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.assignments import Assignments
 
 WEIGHTINGS = ("counts", "tfidf")
@@ -28,12 +28,12 @@ class Fitted:
 
     Attributes
     ----------
-    result : Model or Assignments
+    result : Posterior or Assignments
     iterations : of all solutions together
     converged : for each solution, whether the method says that it came to rest
     """
 
-    result: Model | Assignments
+    result: Posterior | Assignments
     iterations: int
     converged: dict[str, bool] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Baseline(ABC):
     takes_contexts: ClassVar[bool] = False
 
     @abstractmethod
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         """Cluster the documents of ``corpus``; ``model`` where :attr:`needs_model`.
 
         ValueError where the corpus does not fit the method or its settings.

@@ -11,7 +11,7 @@ from typing import Any
 from mc2core.base import storage
 from mc2core.base.provenance import environment
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.base import Fitted, load_libraries
 from mc2papers.baselines.registry import make_baseline
 
@@ -42,14 +42,13 @@ def fit_baseline(
     if contexts and not baseline.takes_contexts:
         raise ValueError(f"{baseline.title} clusters words only; it cannot use context {contexts[0]!r}")
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
-    by = None if model is None else Model.load(model)
+    by = None if model is None else Posterior.load(model)
     load_libraries()
     started, cpu_started = time.perf_counter(), time.process_time()
     fitted = baseline.fit(part, seed, by)
     spent = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
     about = {
-        "engine": engine,
-        "settings": baseline.settings(),
+        "engine": {"name": engine} | baseline.settings(),
         "seed": seed,
         "corpus": part.digest,
         "iterations": fitted.iterations,
@@ -64,5 +63,5 @@ def fit_baseline(
 
 
 def _save(fitted: Fitted, about: Mapping[str, Any], output: Path) -> None:
-    result = replace(fitted.result, provenance=dict(about)) if isinstance(fitted.result, Model) else fitted.result
+    result = replace(fitted.result, provenance=dict(about)) if isinstance(fitted.result, Posterior) else fitted.result
     result.save(output)

@@ -8,7 +8,7 @@ import numpy as np
 
 from mc2core.base.checks import whole
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
     Baseline,
@@ -51,7 +51,7 @@ class KMeans(Baseline):
         self.starts = whole("starts", starts)
         self.max_iterations = whole("max_iterations", max_iterations)
 
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         from sklearn import cluster
 
         refuse_few_documents(corpus, self.n_clusters)

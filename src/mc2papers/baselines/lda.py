@@ -9,15 +9,15 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import prior_count, whole
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model, Sample, SparseRows
+from mc2core.posterior import Posterior, Sample, SparseRows
 from mc2papers.baselines.base import Baseline, Fitted, one_thread, random_state
 
 
 class LDA(Baseline):
     """Latent Dirichlet allocation (batch variational Bayes).
 
-    Leaves a :class:`~mc2core.posterior.Model` whose topics are the posterior means. A document's proportions are its
-    own, Dirichlet(document_prior, ..., document_prior) before its words are seen; ``left_to_right`` scores it so.
+    Leaves a :class:`~mc2core.posterior.Posterior` whose topics are the posterior means. A document's proportions are
+    its own, Dirichlet(document_prior, ..., document_prior) before its words are seen; ``left_to_right`` scores it so.
     Clusters are the topics: each document is in its most probable one. ``marginal`` and ``icml14``, which take all
     words of a document from one cluster, do not suit it and are not used.
 
@@ -50,7 +50,7 @@ class LDA(Baseline):
         self.iterations = whole("iterations", iterations)
         self.starts = whole("starts", starts)
 
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         with one_thread():
             content = sp.csr_matrix(corpus.content, dtype=np.float64)
             ends = [self._run(content, random_state(seed, "lda", start)) for start in range(self.starts)]
@@ -76,7 +76,7 @@ class LDA(Baseline):
 
 def lda_model(
     corpus: Corpus, topic_words: np.ndarray, topic_prior: float, document_prior: np.ndarray, shares: np.ndarray
-) -> Model:
+) -> Posterior:
     """The model of an LDA: (K, V) expected tokens, their prior, (K,) the documents' prior and (J, K) their shares."""
     k, mean = len(topic_words), shares.mean(axis=0)
     sample = Sample(
@@ -91,4 +91,4 @@ def lda_model(
         contexts=SparseRows.of(np.zeros((k, 0))),
         cluster=np.argmax(shares, axis=1).astype(np.int32),
     )
-    return Model([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)
+    return Posterior([sample], {}, {}, corpus.vocabulary, imported=corpus.imported)

@@ -16,7 +16,7 @@ from mc2papers.baselines.lda import lda_model
 class MLlibLDA(Baseline):
     """Latent Dirichlet allocation by MLlib's online variational Bayes.
 
-    Leaves a :class:`~mc2core.posterior.Model` as :class:`~mc2papers.baselines.lda.LDA` does; the document prior is
+    Leaves a :class:`~mc2core.posterior.Posterior` as :class:`~mc2papers.baselines.lda.LDA` does; the document prior is
     what MLlib learnt. Results depend on the threads that Spark has and on the partitions, which are therefore fixed
     here: a local master of ``partitions`` threads. Needs Java and the extra "spark".
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mc2core.base.checks import positive, whole
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import (
     Baseline,
@@ -55,7 +55,7 @@ class NMF(Baseline):
         self.max_iterations = whole("max_iterations", max_iterations)
         self.tolerance = positive("tolerance", tolerance)
 
-    def fit(self, corpus: Corpus, seed: int, model: Model | None = None) -> Fitted:
+    def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
         from sklearn import decomposition
 
         refuse_few_documents(corpus, self.n_clusters)

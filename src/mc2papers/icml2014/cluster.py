@@ -8,14 +8,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model, mixture
+from mc2core.posterior import Posterior, mixture
 from mc2papers.report import style
 
 AUTHOR, YEAR = "author", "year"
 
 
 def describe(
-    corpus: Corpus, model: Model, n_authors: int = 10, n_documents: int = 12, n_topics: int = 5, n_words: int = 8
+    corpus: Corpus, model: Posterior, n_authors: int = 10, n_documents: int = 12, n_topics: int = 5, n_words: int = 8
 ) -> pd.DataFrame:
     """The largest cluster as a table: part (author, document, topic), rank, text, value.
 

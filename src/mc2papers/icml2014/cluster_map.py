@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mc2core.corpus import Corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.base import features, one_thread, random_state
 from mc2papers.datasets.origins import MC2
 from mc2papers.report import style
@@ -24,13 +24,13 @@ SEPARATED = 0.9
 _PERPLEXITY = 30.0
 
 
-def largest_clusters(model: Model) -> np.ndarray:
+def largest_clusters(model: Posterior) -> np.ndarray:
     """Clusters of at least LEAST_DOCUMENTS documents in the last sample, (n,) int, largest first."""
     sizes = np.bincount(model.last.cluster)
     return np.argsort(-sizes, kind="stable")[: int((sizes >= LEAST_DOCUMENTS).sum())]
 
 
-def describe(corpus: Corpus, models: Sequence[Model], n_clusters: int = 7) -> pd.DataFrame:
+def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
     """A row for each document of the largest clusters of each fit that has as many of at least LEAST_DOCUMENTS
     documents in its last sample: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
 

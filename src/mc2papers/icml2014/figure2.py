@@ -15,12 +15,12 @@ def _build(files: Files, options: Options) -> Built:
     from pathlib import Path
 
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
     from mc2papers.datasets.simulated.truth import Truth
     from mc2papers.icml2014 import letters
 
     (folder,) = (Path(path) for path in files["corpora"])
-    n_seeds, loaded = options["n_seeds"], [Model.load(path) for path in files["models"]]
+    n_seeds, loaded = options["n_seeds"], [Posterior.load(path) for path in files["models"]]
     models = {method: loaded[i * n_seeds : (i + 1) * n_seeds] for i, method in enumerate(options["methods"])}
     truth = Truth.load(folder / "truth.npz")
     firsts = {method: fits[0] for method, fits in models.items()}

@@ -15,12 +15,12 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
     from mc2papers.icml2014 import cluster
 
     (folder,) = (Path(path) for path in files["corpora"])
-    corpus, model = Corpus.load(folder / "train"), Model.load(files["models"][0])
+    corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
     table = cluster.describe(corpus, model, **options["sizes"])
     return Built(table, figure=cluster.draw(table, describe(storage.read_json(folder / "source.json"))))
 

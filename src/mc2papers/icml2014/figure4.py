@@ -15,14 +15,14 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
     from mc2papers.datasets.origins import ORIGINS
     from mc2papers.icml2014 import topic_time
     from mc2papers.report.claims import not_computed
 
     (folder,) = (Path(path) for path in files["corpora"])
-    corpus, model = Corpus.load(folder / "train"), Model.load(files["models"][0])
+    corpus, model = Corpus.load(folder / "train"), Posterior.load(files["models"][0])
     table = topic_time.describe(corpus, model, **options["figure4"])
     figure = topic_time.draw(table, describe(storage.read_json(folder / "source.json")))
     match = not_computed(

@@ -17,13 +17,13 @@ def _build(files: Files, options: Options) -> Built:
 
     from mc2core.base import storage
     from mc2core.corpus import Corpus
-    from mc2core.posterior import Model
+    from mc2core.posterior import Posterior
     from mc2papers.datasets.catalogue import describe
     from mc2papers.icml2014 import cluster_map
 
     (folder,) = (Path(path) for path in files["corpora"])
     about = storage.read_json(folder / "source.json")
-    models = [Model.load(path) for path in files["models"]]
+    models = [Posterior.load(path) for path in files["models"]]
     table = cluster_map.describe(Corpus.load(folder / "train"), models, **options["figure6"])
     figure = cluster_map.draw(table, describe(about))
     return Built(table, figure=figure, claims=[cluster_map.judge_separation(table, about["title"])])

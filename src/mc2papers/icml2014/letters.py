@@ -13,7 +13,7 @@ from scipy import stats
 
 from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.datasets.origins import MC2
 from mc2papers.datasets.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
 from mc2papers.datasets.simulated.truth import Truth
@@ -30,7 +30,7 @@ LARGE = 0.03
 PAIRS = (("M", "N"), ("I", "T"))
 
 
-def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) -> tuple[Figure, pd.DataFrame]:
+def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: int) -> tuple[Figure, pd.DataFrame]:
     """The figure, and each number drawn in it (table with the columns of :func:`_long`).
 
     Parameters
@@ -90,7 +90,7 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Model], seeds: int) 
     return figure, pd.concat(drawn, ignore_index=True)
 
 
-def _order(truth: Truth, model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _order(truth: Truth, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
     """Found topics in the order of the true ones they match (-1: none), then the others, heaviest first; distances."""
     match, distance = match_topics(truth.word_given_topic, model.word_given_topic)
     share = model.cluster_weights @ model.topic_given_cluster
@@ -135,7 +135,7 @@ def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], 
     return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
 
 
-def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, clusters: np.ndarray) -> pd.DataFrame:
+def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Posterior, clusters: np.ndarray) -> pd.DataFrame:
     mean, sd = corpus.units[CONTEXT]
     values = np.asarray(corpus.contexts[CONTEXT]) * sd + mean
     grid = np.linspace(values.min() - 0.5, values.max() + 0.5, 200)
@@ -154,7 +154,7 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Model, cluste
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
 
 
-def sizes(model: Model) -> tuple[int, int]:
+def sizes(model: Posterior) -> tuple[int, int]:
     """Clusters of the last sample: all, and those with at least LARGE of the documents."""
     counts = np.bincount(model.last.cluster, minlength=model.last.n_clusters)
     return len(counts), int((counts >= LARGE * counts.sum()).sum())
@@ -184,7 +184,7 @@ def what_became_of(pair: Sequence[str], truth: np.ndarray, found: np.ndarray) ->
     return ("mixed up" if is_average.any() else "not found"), float(distance.min())
 
 
-def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
+def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Posterior]]) -> Claim:
     """The paper's claim on PAIRS: it holds where most fits of LDA, and most of HDP, mix up both pairs.
 
     models : the fits of each method; those of MC2 are in the numbers only.
@@ -211,7 +211,7 @@ def judge_pairs(truth: Truth, models: Mapping[str, Sequence[Model]]) -> Claim:
     return judge("letters", text, shares, "; ".join(numbers), favours=MC2)
 
 
-def judge_recovery(truth: Truth, models: Sequence[Model], sweeps: int, method: str = "MC2") -> list[Claim]:
+def judge_recovery(truth: Truth, models: Sequence[Posterior], sweeps: int, method: str = "MC2") -> list[Claim]:
     """The paper's claims on MC2, which hold where they do for most fits: the clusters, and the letters.
 
     method : how the fits are called; the claims on others than the paper's begin with it.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 from mc2core.posterior import clustering
 from mc2papers.datasets.simulated import letters
@@ -23,6 +23,7 @@ def letters_of_size(
     noise: float,
     repeats: int,
     iterations: int,
+    model: str,
     engine: str,
     settings: Mapping[str, Any],
     contexts: Mapping[str, Any],
@@ -33,7 +34,7 @@ def letters_of_size(
     Parameters
     ----------
     n_documents, n_tokens, noise : of :func:`mc2papers.datasets.simulated.letters.simulate`; the repeat is the seed.
-    engine, settings, contexts : of :func:`mc2core.inference.registry.make_engine`; the context is ``number``.
+    model, engine, settings, contexts : of :func:`mc2core.inference.registry.specify`; the context is ``number``.
 
     Returns
     -------
@@ -48,12 +49,12 @@ def letters_of_size(
             used = contexts if with_context else {}
             done = fit(
                 corpus.with_contexts({name: corpus.contexts[name] for name in used}),
-                make_engine(engine, settings, used, threads),
+                *specify(model, engine, settings, used, threads),
                 iterations=iterations,
                 burn_in=iterations - 1,
                 seed=repeat,
             )
-            last = done.model.last
+            last = done.posterior.last
             rows.append(
                 {
                     "n_documents": n_documents,

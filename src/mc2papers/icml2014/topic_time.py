@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.report import style
 
 YEAR = "year"
@@ -17,7 +17,7 @@ LEAST_SHARE = 0.002
 _POINTS_A_YEAR = 4
 
 
-def time_given_topic(model: Model, time: np.ndarray) -> np.ndarray:
+def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
     """(M, n) density of each topic at n values of the context ``year``, in its own unit (years).
 
     p(t | m) = sum_k pi_k tau_km p(t | phi_k) / sum_k pi_k tau_km, p(t | phi_k) being the posterior predictive of
@@ -30,7 +30,7 @@ def time_given_topic(model: Model, time: np.ndarray) -> np.ndarray:
     return (weight / np.maximum(weight.sum(axis=0), 1e-300)).T @ density
 
 
-def narrowest(model: Model, time: np.ndarray) -> int:
+def narrowest(model: Posterior, time: np.ndarray) -> int:
     """The topic whose shortest interval of half its mass, on the grid ``time``, is shortest."""
     density = time_given_topic(model, time)
     share = np.asarray(model.cluster_weights) @ model.topic_given_cluster
@@ -40,7 +40,7 @@ def narrowest(model: Model, time: np.ndarray) -> int:
     return int(np.argmin(width))
 
 
-def topic_of(model: Model, word: str) -> int:
+def topic_of(model: Posterior, word: str) -> int:
     """The topic in which ``word`` is likeliest; ValueError where no topic of the model has it."""
     if word not in model.vocabulary:
         raise ValueError(f"figure4.word is {word!r}; the vocabulary has no such word")
@@ -50,7 +50,7 @@ def topic_of(model: Model, word: str) -> int:
     return int(np.argmax(model.word_given_topic[:, model.vocabulary.index(word)]))
 
 
-def describe(corpus: Corpus, model: Model, word: str | None = None, n_words: int = 8) -> pd.DataFrame:
+def describe(corpus: Corpus, model: Posterior, word: str | None = None, n_words: int = 8) -> pd.DataFrame:
     """A topic over time as a table: part, year, value, text.
 
     Parts: "topic" and "all" (densities on a grid of quarter years; "all" is the clusters' mixture), "documents" (how

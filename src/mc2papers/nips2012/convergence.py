@@ -56,11 +56,14 @@ def read_curves(
     Columns dataset (its title), source, documents, words, method, clusters, bits, seed, iteration, seconds, vi_bits,
     in_use (clusters with documents after the sweep), accepted (moves to another cluster, for each document).
     """
+    from mc2core.inference.registry import settings_of  # loads the engines
+
     sources = {Path(folder).name: storage.read_json(Path(folder) / "source.json") for folder in corpora}
     parts = []
     for path in map(Path, traces):
         run = runs[path.parts[-3]]
-        about, settings = sources[run["dataset"]], run["fit"]["settings"]
+        about, fit = sources[run["dataset"]], run["fit"]
+        settings = settings_of(fit["model"], fit["engine"]) | fit["settings"]
         trace = pd.read_csv(path, sep="\t")
         named = pd.DataFrame(
             {

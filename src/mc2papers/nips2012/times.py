@@ -13,7 +13,7 @@ import pandas as pd
 from mc2core.compute import streams
 from mc2core.inference.fastex.engine import FIT_PROJECTION_AFTER
 from mc2core.inference.fastex.hashed import propose_all
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate
 from mc2papers.nips2012.convergence import AS_PRINTED, BALANCED, EXACT, FASTEX, NEIGHBOURS
@@ -67,10 +67,10 @@ def time_documents(
     for k, size, iterations, cells in grid:
         corpus = simulate(Encyclopaedia(k, size, n_words), seed=0)
         for method, b, own in cells:
-            engine = make_engine("fastex", {**settings, "n_clusters": k, **own}, {})
+            pair = specify("mixture", "fastex", {**settings, "n_clusters": k, **own})
             # claims are about what is hashed, and about exact scores on the same grid
             for seed in range(n_seeds if b or (method == EXACT and k in n_clusters) else 1):
-                done = fit(corpus, engine, iterations=iterations, seed=seed)
+                done = fit(corpus, *pair, iterations=iterations, seed=seed)
                 seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
                 fits = FIT_PROJECTION_AFTER if b else ()
                 parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}

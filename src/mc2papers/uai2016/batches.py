@@ -10,7 +10,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.corpus import Corpus, subsets
-from mc2core.inference.registry import engine_class
+from mc2core.inference import SVI
+from mc2core.inference.registry import specify
 from mc2core.posterior import clustering
 
 
@@ -18,6 +19,7 @@ def agreement_by_batch(
     corpus: Corpus,
     truth: str,
     *,
+    model: str,
     contexts: Mapping[str, Any],
     settings: Mapping[str, Any],
     seeds: Sequence[int],
@@ -39,8 +41,9 @@ def agreement_by_batch(
     for seed in seeds:
         part = corpus.with_contexts({one: corpus.contexts[one] for one in contexts})
         seen = subsets.without_contexts(part, missing, seed)
-        engine = _following(names)(**settings, contexts=contexts, threads=threads)
-        state = engine.init(seen, seed)
+        believed, engine = specify(model, "svi", settings, contexts, threads)
+        engine = _following(names)(**engine.settings(), threads=threads)
+        state = engine.init(believed.for_corpus(seen), seen, seed)
         while engine.advance(seen, state, seed, 1) is None:
             pass
         rows += [{"seed": seed, "batch": number, **one} for number, one in enumerate(engine.noted, 1)]
@@ -52,11 +55,11 @@ def agreement_by_batch(
 def _following(truth: sp.csr_matrix) -> Any:
     """The SVI engine that notes eNMI of each mini-batch."""
 
-    class Following(engine_class("svi")):  # type: ignore[misc]
-        def local_step(self, corpus: Corpus, rows: np.ndarray, *more: Any) -> Any:
-            found = super().local_step(corpus, rows, *more)
-            known = np.diff(truth.indptr)[rows] > 0
-            value = clustering.extended_nmi(truth[rows[known]], found.shares[known]) if known.any() else np.nan
+    class Following(SVI):
+        def local_step(self, part: Any, corpus: Corpus, rows: np.ndarray, *more: Any) -> Any:
+            found = super().local_step(part, corpus, rows, *more)
+            shares, known = np.asarray(found.shares), np.diff(truth.indptr)[rows] > 0
+            value = clustering.extended_nmi(truth[rows[known]], shares[known]) if known.any() else np.nan
             self.__dict__.setdefault("noted", []).append({"documents": len(rows), "enmi": value})
             return found
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from mc2core.corpus import Corpus
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.uai2016.methods import method_of
 
 # the first snapshot after the start: this share of the run
@@ -30,7 +30,7 @@ def snapshot_times(iterations: int, n_snapshots: int) -> list[float]:
     return [0.0, *np.round(later, 6).tolist()]
 
 
-def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataFrame:
+def perplexity_curve(snapshots: Posterior, test: Corpus, estimator: str) -> pd.DataFrame:
     """A row for each snapshot of a fit: method, seed, threads, iteration, seconds, perplexity (of this one), averaged.
 
     ``averaged``, in the last row only, is the perplexity under all snapshots of the second half of the run together:
@@ -39,7 +39,7 @@ def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataF
     about = snapshots.provenance
     rows = pd.DataFrame(about["snapshot_times"])
     rows = rows.assign(
-        method=method_of(about["engine"], about["settings"]), seed=about["seed"], threads=about["threads"]
+        method=method_of(about["engine"]["name"], about["engine"]), seed=about["seed"], threads=about["threads"]
     )
     rows["perplexity"] = [_of(snapshots, [sample]).perplexity(test, estimator) for sample in snapshots.samples]
     late = rows["iteration"] > rows["iteration"].iloc[-1] / 2
@@ -49,13 +49,14 @@ def perplexity_curve(snapshots: Model, test: Corpus, estimator: str) -> pd.DataF
     return rows
 
 
-def _of(model: Model, samples: list[Any]) -> Model:
-    return Model(samples, model.families, model.dimensions, model.vocabulary, model.context_names, model.units)
+def _of(whole: Posterior, samples: list[Any]) -> Posterior:
+    return Posterior(samples, whole.families, whole.dimensions, whole.vocabulary, whole.context_names, whole.units)
 
 
 def seconds_by_threads(
     corpus: Corpus,
     *,
+    model: str,
     engine: str,
     contexts: Mapping[str, Any],
     settings: Mapping[str, Any],
@@ -68,8 +69,8 @@ def seconds_by_threads(
     rows = []
     for seed in seeds:
         for n_threads in threads:
-            one = make_engine(engine, settings, contexts, n_threads)
-            done = fit(part, one, iterations=iterations, seed=seed)
+            one = specify(model, engine, settings, contexts, n_threads)
+            done = fit(part, *one, iterations=iterations, seed=seed)
             seconds, elbo = done.provenance["seconds"], done.trace["elbo"].iloc[-1]
             rows.append({"seed": seed, "threads": n_threads, "seconds": seconds, "elbo": elbo})
     return pd.DataFrame(rows)

@@ -10,13 +10,14 @@ import pandas as pd
 
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 
 
 def epoch_seconds(
     corpus: Corpus,
     *,
+    model: str,
     contexts: Mapping[str, Any],
     settings: Mapping[str, Any],
     batch_sizes: Sequence[int],
@@ -35,8 +36,8 @@ def epoch_seconds(
     def timed(place: str, workers: int | None, n_threads: int, shards: int | None) -> list[dict[str, Any]]:
         rows = []
         for size in batch_sizes:
-            engine = make_engine("svi", {**settings, "batch_size": size, "n_shards": shards}, contexts, n_threads)
-            trace = fit(part, engine, iterations=2, seed=0).trace
+            wanted = {**settings, "batch_size": size, "n_shards": shards}
+            trace = fit(part, *specify(model, "svi", wanted, contexts, n_threads), iterations=2, seed=0).trace
             seconds = trace["seconds"].diff().iloc[-1]
             about = {"place": place, "workers": workers, "batch_size": size}
             rows.append(about | {"seconds": seconds, "elbo": trace["elbo"].iloc[-1]})

@@ -20,5 +20,5 @@ def about_svi(batch_size: int) -> str:
 def method_of(engine: str, settings: Mapping[str, Any]) -> str:
     """What tables and figures call the engine of a fit: SVI (with tables, as printed), DIRECT, "Gibbs, collapsed"."""
     if engine == "gibbs":
-        return f"Gibbs, {settings['kernel']}"
+        return f"Gibbs, {settings.get('kernel', 'interleaved')}"
     return DIRECT if settings.get("n_tables") is None else SVI

@@ -19,7 +19,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from mc2core import Corpus, Model, clustering
+from mc2core import Corpus, Posterior, clustering
 from mc2core.app import fit_command
 from mc2core.app.cli import main
 from mc2core.base import locks, stopping
@@ -46,7 +46,7 @@ def no_lines_of_progress(monkeypatch):
 
 
 def test_fit_writes_model_trace_provenance_and_checkpoint(fitted):
-    names = ["checkpoint.npz", "model.npz", "provenance.json", "trace.tsv"]
+    names = ["checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"]
     assert sorted(path.name for path in (fitted / "fit").iterdir()) == names
     provenance = json.loads((fitted / "fit/provenance.json").read_text())
     assert (provenance["iterations"], provenance["settings"]["kernel"]) == (3, "collapsed")
@@ -68,12 +68,12 @@ def default_fit(fitted, tmp_path_factory):
 def test_a_fit_has_documents_with_proportions_of_their_own_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
     settings = json.loads((default_fit / "provenance.json").read_text())["settings"]
     assert settings["document_concentration"] == "learn"
-    assert Model.load(default_fit / "model.npz").last.has_own_documents
+    assert Posterior.load(default_fit / "posterior.npz").last.has_own_documents
     others = [["document_concentration=inf"], ["kernel=blocked"], ["one_cluster_per_document=true"]]
     for number, chosen in enumerate(others):
         command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out", str(tmp_path / str(number))]
         assert main([*command, *(part for setting in chosen for part in ("--set", setting))]) == 0
-        assert not Model.load(tmp_path / str(number) / "model.npz").last.has_own_documents
+        assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_own_documents
     told = "--set document_concentration=inf is MC2"
     assert told not in capsys.readouterr().out
     command = ["fit", str(fitted / "data/train"), "--set", "one_cluster_per_document=false", "--iterations", "1"]
@@ -84,7 +84,7 @@ def test_a_fit_has_documents_with_proportions_of_their_own_unless_told_otherwise
 def test_all_commands_take_a_model_of_documents_with_proportions_of_their_own(
     fitted, default_fit, tmp_path, capsys, told
 ):
-    model, train, test = str(default_fit / "model.npz"), str(fitted / "data/train"), str(fitted / "data/test")
+    model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
     capsys.readouterr()
     assert main(["evaluate", model, test]) == 0
     said, n_documents = capsys.readouterr(), Corpus.load(test).n_documents
@@ -120,7 +120,7 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     assert "; over the last 4 iterations clusters went from {clusters} to ".format(**before) in found
     assert ", topics from {topics} to ".format(**before) in found
     assert found.endswith("; other values of --seed or start_topics may end elsewhere")
-    model, corpus = tmp_path / "fit/model.npz", fitted / "data/train"
+    model, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
     assert advice[-2] == f"next: mc2 describe {model} {corpus} --out {tmp_path}/fit/description"
     assert advice[-1].startswith(f"or: mc2 topics {model}; mc2 clusters {model} {corpus}")
     assert main([*command, "--set", "one_cluster_per_document=true", "--iterations", "1", "--out", str(tmp_path)]) == 0
@@ -189,8 +189,8 @@ def test_a_fit_promises_no_more_than_one_run_tells():
 
 def test_a_fit_tells_its_compiling_where_it_was_noticed():
     settings = make_engine("fastex", {}, {}).settings()
-    assert summary(settings, [5] * 9, 3.0)[0] == "fit/model.npz: 9 iterations in 2.4 s"
-    compiled = "fit/model.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
+    assert summary(settings, [5] * 9, 3.0)[0] == "fit/posterior.npz: 9 iterations in 2.4 s"
+    compiled = "fit/posterior.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
     assert summary(settings, [5] * 9, 45.4)[0] == compiled
 
 
@@ -261,16 +261,16 @@ def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, nu
         said = run.communicate()[1]
     assert run.returncode == 128 + number
     assert "Traceback" not in said
-    about, model = json.loads((tmp_path / "provenance.json").read_text()), Model.load(tmp_path / "model.npz")
+    about, model = json.loads((tmp_path / "provenance.json").read_text()), Posterior.load(tmp_path / "posterior.npz")
     assert len(model.samples) == about["stopped_at"] - 2 > 0
     assert (tmp_path / "checkpoint.npz").is_file()
-    told = f"{tmp_path}/model.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
+    told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
     assert said.endswith(f"mc2: stopped; the same command goes on from the checkpoint; {told}")
 
 
 def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):
-    train, model = Corpus.load(fitted / "data/train"), fitted / "fit/model.npz"
-    cluster = Model.load(model).predict(train).argmax(axis=1)
+    train, model = Corpus.load(fitted / "data/train"), fitted / "fit/posterior.npz"
+    cluster = Posterior.load(model).predict(train).argmax(axis=1)
     labels = np.arange(train.n_documents) % 3
     several = sp.csr_matrix((np.ones(len(labels) - 1, np.int32), (np.arange(1, len(labels)), labels[1:])))
     for given, expected in (
@@ -295,16 +295,18 @@ def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):
 
 
 def test_evaluate_prints_the_models_own_figure(fitted, capsys):
-    assert main(["evaluate", str(fitted / "fit/model.npz"), str(fitted / "data/test"), "--estimator", "context"]) == 0
+    assert (
+        main(["evaluate", str(fitted / "fit/posterior.npz"), str(fitted / "data/test"), "--estimator", "context"]) == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     test = Corpus.load(fitted / "data/test")
     assert printed["documents"] == test.n_documents
-    expected = Model.load(fitted / "fit/model.npz").perplexity(test, "context")
+    expected = Posterior.load(fitted / "fit/posterior.npz").perplexity(test, "context")
     assert printed["perplexity"] == {"context": pytest.approx(expected)}
 
 
 def test_evaluate_says_that_documents_were_fitted(fitted, tmp_path, capsys):
-    model, train = str(fitted / "fit/model.npz"), Corpus.load(fitted / "data/train")
+    model, train = str(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/train")
     assert set(train.contexts) > {"year", "author"}  # the fit left out another
     imported = tmp_path / "imported"
     train.subset(range(train.n_documents - 1)).save(tmp_path / "fewer")
@@ -317,11 +319,11 @@ def test_evaluate_says_that_documents_were_fitted(fitted, tmp_path, capsys):
 
 
 def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
-    assert main(["topics", str(fitted / "fit/model.npz"), "--words", "3"]) == 0
+    assert main(["topics", str(fitted / "fit/posterior.npz"), "--words", "3"]) == 0
     header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert header == ["topic", "share", "words"]
     weights = [float(weight) for _, weight, _ in rows]
-    model = Model.load(fitted / "fit/model.npz")
+    model = Posterior.load(fitted / "fit/posterior.npz")
     assert len(rows) == len(model.word_given_topic)
     assert weights == sorted(weights, reverse=True)
     assert sum(weights) == pytest.approx(1.0, abs=1e-4 * len(rows))
@@ -330,7 +332,7 @@ def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
 
 
 def test_topics_have_the_share_that_the_page_says(fitted, tmp_path, capsys):
-    model, found = str(fitted / "fit/model.npz"), tmp_path / "found"
+    model, found = str(fitted / "fit/posterior.npz"), tmp_path / "found"
     for part in ("train", "test"):
         assert main(["describe", model, str(fitted / "data" / part), "--out", str(found)]) == 0
         capsys.readouterr()
@@ -348,9 +350,9 @@ def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitt
         train.content, contexts={"year": train.contexts["year"] * sd + mean, "author": train.contexts["author"]}
     )
     raw.save(tmp_path / "raw")
-    expected = Model.load(fitted / "fit/model.npz").predict(train).argmax(axis=1) + 1
+    expected = Posterior.load(fitted / "fit/posterior.npz").predict(train).argmax(axis=1) + 1
     for folder in (fitted / "data/train", tmp_path / "raw"):
-        assert main(["clusters", str(fitted / "fit/model.npz"), str(folder)]) == 0
+        assert main(["clusters", str(fitted / "fit/posterior.npz"), str(folder)]) == 0
         rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
         assert np.array_equal([int(row["cluster"]) for row in rows], expected)
         shown = [name for name in rows[0] if name.startswith("document_")]
@@ -408,7 +410,7 @@ def test_help_names_every_command(capsys):
 
 
 def test_a_reader_that_has_read_enough_is_no_error(fitted):
-    command = f"{sys.executable} -m mc2core topics {fitted / 'fit/model.npz'} | true; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m mc2core topics {fitted / 'fit/posterior.npz'} | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -425,9 +427,9 @@ def test_contexts_that_a_fit_leaves_out_are_named_at_its_start(fitted, tmp_path,
 
 
 def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, capsys):
-    corpus, model = tmp_path / "corpus", tmp_path / "model.npz"
+    corpus, model = tmp_path / "corpus", tmp_path / "posterior.npz"
     shutil.copytree(fitted / "data/train", corpus)
-    shutil.copy(fitted / "fit/model.npz", model)
+    shutil.copy(fitted / "fit/posterior.npz", model)
     checkpoint.write(tmp_path / "c.npz", checkpoint.Checkpoint({}, 0, 0.0, {"cluster": np.zeros(2)}))
     assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -455,9 +457,9 @@ def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, 
 
 def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):
     command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
-    with locks.only_one(tmp_path / "model.npz", "a test"):
+    with locks.only_one(tmp_path / "posterior.npz", "a test"):
         assert main(command) == 2
-    error = f"mc2: error: {tmp_path}/model.npz is in use by another fit that has not ended; wait for it or write "
+    error = f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that has not ended; wait for it or write "
     assert capsys.readouterr().err.startswith(error)
     assert list(tmp_path.iterdir()) == []
 
@@ -508,6 +510,6 @@ def test_commands_in_a_pipe_tell_what_they_do_and_of_compiling_only_where_they_c
     assert "compiling" not in second.stderr + second.stdout
     assert json.loads((tmp_path / "a/provenance.json").read_text())["compile_seconds"] > 1
     assert json.loads((tmp_path / "b/provenance.json").read_text())["compile_seconds"] == 0
-    model = tmp_path / "b/model.npz"
+    model = tmp_path / "b/posterior.npz"
     assert "map of documents (t-SNE)" in call("describe", model, train, "--out", tmp_path / "c").stderr
     assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", call("evaluate", model, train).stderr)

@@ -5,6 +5,7 @@ import resource
 
 import numpy as np
 import pytest
+from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus
 from mc2core.app.cli import main
@@ -34,10 +35,10 @@ def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
 @pytest.mark.parametrize(
     ("engine", "n_bytes"),
     [
-        (Gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
-        (SVI(n_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
-        (SVI(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
-        (FastEx(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
+        (gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
+        (svi(n_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
+        (svi(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
+        (fastex(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
     ],
 )
 def test_a_start_beyond_memory_says_what_it_takes_and_what_there_is(engine, n_bytes, monkeypatch):
@@ -49,7 +50,7 @@ def test_a_start_beyond_memory_says_what_it_takes_and_what_there_is(engine, n_by
 
 def test_gibbs_counts_tokens_in_32_bits():
     with pytest.raises(ValueError, match="the corpus has 4294967294 tokens; the Gibbs engine takes at most 2147483647"):
-        Gibbs().init(Corpus(np.full((2, 1), 2**31 - 1)), 0)
+        gibbs().init(Corpus(np.full((2, 1), 2**31 - 1)), 0)
 
 
 def test_what_is_available_is_less_than_the_machine_has_and_follows_a_limit(monkeypatch):
@@ -63,8 +64,8 @@ def test_commands_and_jobs_say_that_memory_is_not_enough(monkeypatch, capsys, tm
     def full(path):
         raise MemoryError("Unable to allocate 7 TiB")
 
-    monkeypatch.setattr("mc2core.posterior.posterior.Model.load", full)
-    assert main(["topics", "model.npz"]) == 2
+    monkeypatch.setattr("mc2core.posterior.posterior.Posterior.load", full)
+    assert main(["topics", "posterior.npz"]) == 2
     assert capsys.readouterr().err == "mc2: error: there is not enough memory: Unable to allocate 7 TiB\n"
     with (
         pytest.raises(SystemExit, match=r"^Error: there is not enough memory: Unable to allocate 7 TiB$"),

@@ -201,7 +201,7 @@ def test_a_folder_that_another_process_took_for_a_left_one_is_made_again(tmp_pat
 
 
 def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):
-    path = tmp_path / "new" / "model.npz"
+    path = tmp_path / "new" / "posterior.npz"
     with (
         locks.only_one(path, "another fit"),
         pytest.raises(ValueError, match=r"model\.npz is in use by another fit that has not ended"),
@@ -215,11 +215,11 @@ def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):
 
 def test_a_lock_removes_the_folders_that_were_made_for_it_and_are_empty(tmp_path):
     (tmp_path / "old").mkdir()
-    for path in (tmp_path / "a/b/model.npz", tmp_path / "old/model.npz"):
+    for path in (tmp_path / "a/b/posterior.npz", tmp_path / "old/posterior.npz"):
         with pytest.raises(ValueError, match="refused"), locks.only_one(path, "another fit"):
             raise ValueError("refused")
     assert files_of(tmp_path) == ["old"]
-    with locks.only_one(tmp_path / "a/b/model.npz", "another fit"):
+    with locks.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
         (tmp_path / "a/file").write_text("")
     assert files_of(tmp_path / "a") == ["file"]
 

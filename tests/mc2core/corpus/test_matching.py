@@ -4,12 +4,12 @@ import logging
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 
-from mc2core import Corpus, Model, fit
+from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.corpus import matching
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import Gibbs
 from mc2core.posterior.scores import evaluate
 from mc2papers.icml2014 import cluster
 
@@ -30,8 +30,8 @@ def model():
 
 
 def fitted(one):
-    engine = Gibbs(contexts={"author": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
-    return fit(one.standardised("year"), engine, iterations=4, seed=0, progress=False).model
+    engine = gibbs(contexts={"author": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
+    return fit(one.standardised("year"), *engine, iterations=4, seed=0, progress=False).posterior
 
 
 @pytest.fixture
@@ -109,8 +109,8 @@ def test_without_names_sizes_are_compared_and_a_warning_given_once(model, warned
 def test_a_model_without_names_is_the_other_side(warned, tmp_path):
     nameless = fitted(corpus(None, None))
     assert nameless.vocabulary == ["w0", "w1", "w2", "w3"]
-    nameless.save(tmp_path / "model.npz")
-    nameless = Model.load(tmp_path / "model.npz")
+    nameless.save(tmp_path / "posterior.npz")
+    nameless = Posterior.load(tmp_path / "posterior.npz")
     nameless.predict(corpus())
     nameless.predict(corpus(None, None))
     assert [text.split(": ")[1].split(" not")[0] for text in warned()] == ["the model does"] * 2 + [
@@ -119,10 +119,10 @@ def test_a_model_without_names_is_the_other_side(warned, tmp_path):
 
 
 def test_the_commands_refuse_too(model, tmp_path, capsys):
-    model.save(tmp_path / "model.npz")
+    model.save(tmp_path / "posterior.npz")
     corpus(["ash", "date", "cedar", "birch"]).save(tmp_path / "other")
     for command in ("evaluate", "clusters"):
-        assert main([command, str(tmp_path / "model.npz"), str(tmp_path / "other")]) == 2
+        assert main([command, str(tmp_path / "posterior.npz"), str(tmp_path / "other")]) == 2
         assert "word 1 is 'birch' in the model and 'date' in the corpus" in capsys.readouterr().err
 
 
@@ -142,7 +142,9 @@ def test_numbers_are_brought_to_the_unit_of_the_model(model):
     np.testing.assert_allclose(model.predict(corpus()), expected, rtol=1e-9)
     own = corpus().subset(np.arange(6)).standardised("year")
     np.testing.assert_allclose(model.predict(own), expected[:6], rtol=1e-9)
-    plain = fit(corpus(), Gibbs(contexts={"year": NormalGamma(mu0=1995)}), iterations=2, seed=0, progress=False).model
+    plain = fit(
+        corpus(), *gibbs(contexts={"year": NormalGamma(mu0=1995)}), iterations=2, seed=0, progress=False
+    ).posterior
     np.testing.assert_allclose(plain.predict(own), plain.predict(corpus())[:6], rtol=1e-9)
 
 

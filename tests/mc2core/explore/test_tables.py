@@ -284,8 +284,8 @@ def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch)
 
 def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):
     description.corpus.save(tmp_path / "corpus")
-    description.model.save(tmp_path / "model.npz")
-    command = ["describe", str(tmp_path / "model.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
+    description.model.save(tmp_path / "posterior.npz")
+    command = ["describe", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
     for _ in range(2):
         assert main(command) == 0
     assert "index.html" in capsys.readouterr().out

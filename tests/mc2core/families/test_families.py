@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import svi
 from scipy import integrate, special, stats
 from scipy.special import logsumexp
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference import SVI
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.simulated import shapes
 
@@ -263,7 +263,7 @@ def test_the_default_concentration_of_a_bag_is_the_one_that_agrees_with_classes(
         corpus, _ = shapes.simulate(replace(shapes.NUSWIDE, n_documents=300), seed)
         found = {}
         for family in (DirichletCategorical(), DirichletCategorical(0.1)):
-            model = fit(corpus, SVI(contexts={"tag": family}), iterations=2, seed=seed, progress=False).model
+            model = fit(corpus, *svi(contexts={"tag": family}), iterations=2, seed=seed, progress=False).posterior
             found[family.concentration] = adjusted_rand_index(corpus.labels, model.last.cluster)
         assert found[1.0] > found[0.1] + 0.08
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.engines import ENGINES
+from helpers.fits import gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
 from mc2core import Corpus, fit
@@ -25,7 +26,7 @@ CONCENTRATIONS = ("group_concentration", "table_concentration", "topic_concentra
 
 def assert_usable(done, corpus):
     """The model is finite and its rows sum to 1."""
-    model = done.model
+    model = done.posterior
     assert np.isfinite(done.trace.to_numpy(float)).all()
     for table in (model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)):
         np.testing.assert_allclose(table.sum(axis=-1), 1.0, rtol=1e-9)
@@ -55,7 +56,7 @@ def test_an_infinite_document_concentration_is_mc2(engine, value):
 def test_concentrations_at_the_ends_of_their_range(engine, setting, value):
     corpus = small_corpus(1)
     engine = ENGINES[engine](contexts=FAMILIES, learn_concentrations=False, **{setting: value})
-    assert_usable(fit(corpus, engine, iterations=6, progress=False), corpus)
+    assert_usable(fit(corpus, *engine, iterations=6, progress=False), corpus)
 
 
 PRIORS = [
@@ -79,7 +80,7 @@ def test_context_priors_at_the_ends_of_their_range(engine, family):
         "normal_gamma": np.zeros(12) if family.settings().get("b0") == 1e-50 else small.contexts["year"],
     }
     corpus = Corpus(small.content, contexts={"x": value[family.name]})
-    assert_usable(fit(corpus, ENGINES[engine](contexts={"x": family}), iterations=6, progress=False), corpus)
+    assert_usable(fit(corpus, *ENGINES[engine](contexts={"x": family}), iterations=6, progress=False), corpus)
 
 
 def test_values_whose_squares_swamp_the_prior_are_usable_up_to_the_limit():
@@ -88,7 +89,7 @@ def test_values_whose_squares_swamp_the_prior_are_usable_up_to_the_limit():
     for kappa0 in (1.0, 1e-10):
         natural = NormalGamma(kappa0=kappa0).prior(4) + NormalGamma().statistics(values).toarray()[:2].sum(axis=0)
         assert np.isfinite(NormalGamma(kappa0=kappa0).log_normaliser(natural))
-    assert_usable(fit(corpus, Gibbs(contexts={"x": NormalGamma()}), iterations=6, progress=False), corpus)
+    assert_usable(fit(corpus, *gibbs(contexts={"x": NormalGamma()}), iterations=6, progress=False), corpus)
 
 
 def test_predictive_of_a_bag_under_a_large_prior():
@@ -113,8 +114,8 @@ def test_atoms_stay_few_at_any_concentration(concentration):
 def test_more_clusters_and_topics_than_there_is_content_for():
     """The identity corpus: every document has a word of its own, 40 times."""
     corpus = Corpus(sp.identity(200, dtype=int, format="csr") * 40)
-    engine = Gibbs(start_topics=200, start_clusters=200)
-    done = fit(corpus, engine, iterations=30, progress=False)
+    engine = gibbs(start_topics=200, start_clusters=200)
+    done = fit(corpus, *engine, iterations=30, progress=False)
     assert_usable(done, corpus)
     assert done.trace.table_concentration.iloc[-1] < 0.1  # where rows of Gammas underflow
 
@@ -124,12 +125,12 @@ def test_more_clusters_and_topics_than_there_is_content_for():
     ("refused", "message"),
     [
         (
-            lambda: Gibbs(group_concentration=1e12),
+            lambda: gibbs(group_concentration=1e12),
             "is 1000000000000.0; it must lie between 1e-10 and 1e+10",
         ),
-        (lambda: Gibbs(topic_prior=1e-300), "topic_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
-        (lambda: SVI(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
-        (lambda: SVI(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
+        (lambda: gibbs(topic_prior=1e-300), "topic_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
+        (lambda: svi(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
+        (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
         (lambda: DirichletCategorical(1e-300), "concentration is 1e-300; it must lie between 1e-10 and 1e+10"),
         (lambda: GammaPoisson(b0=1e300), "GammaPoisson b0 is 1e+300; it must lie between 1e-50 and 1e+50"),
         (lambda: NormalGamma(a0=1e300), "NormalGamma a0 is 1e+300; it must lie between 1e-10 and 1e+10"),
@@ -139,12 +140,12 @@ def test_more_clusters_and_topics_than_there_is_content_for():
             "document 1 holds -1e+300; with b0 1 values must",
         ),
         (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
-        (lambda: SVI(contexts=3), "contexts is 3; it must map names of contexts to families"),
-        (lambda: Gibbs(contexts=[NormalGamma()]), "it must map names of contexts to families"),
-        (lambda: Gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
-        (lambda: SVI(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
-        (lambda: Gibbs(concentration_priors=3), "concentration_priors is 3; it must map some of group, table, topic"),
-        (lambda: Gibbs(concentration_priors={"group": (1, 2, 3)}), "is (1, 2, 3); it must be (shape, rate)"),
+        (lambda: svi(contexts=3), "contexts is 3; it must map names of contexts to families"),
+        (lambda: gibbs(contexts=[NormalGamma()]), "it must map names of contexts to families"),
+        (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
+        (lambda: svi(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
+        (lambda: gibbs(concentration_priors=3), "concentration_priors is 3; it must map some of group, table, topic"),
+        (lambda: gibbs(concentration_priors={"group": (1, 2, 3)}), "is (1, 2, 3); it must be (shape, rate)"),
         (lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}), "content has no words: it needs a column"),
     ],
 )
@@ -157,7 +158,7 @@ def test_what_is_beyond_is_refused(refused, message):
 def test_a_context_without_columns_is_refused(engine):
     corpus = Corpus(np.eye(3, dtype=int), contexts={"tag": sp.csr_matrix((3, 0), dtype=int)})
     with pytest.raises(ValueError, match="context 'tag': DirichletCategorical needs a matrix of at least one column"):
-        fit(corpus, ENGINES[engine](contexts={"tag": DirichletCategorical()}), iterations=2, progress=False)
+        fit(corpus, *ENGINES[engine](contexts={"tag": DirichletCategorical()}), iterations=2, progress=False)
 
 
 # -- scores --------------------------------------------------------------------------------------------------------
@@ -165,5 +166,5 @@ def test_a_context_without_columns_is_refused(engine):
 def test_the_hdp_is_scored_without_a_warning(estimator):
     # no document shares its cluster, so a new one is in a new cluster: one draw of the prior, whatever the clusters
     corpus = small_corpus(1)
-    done = fit(corpus, Gibbs(one_cluster_per_document=True), iterations=4, progress=False)
-    assert np.isfinite(done.model.log_likelihood(corpus, estimator)).all()
+    done = fit(corpus, *gibbs(model="hdp"), iterations=4, progress=False)
+    assert np.isfinite(done.posterior.log_likelihood(corpus, estimator)).all()

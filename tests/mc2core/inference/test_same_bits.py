@@ -14,50 +14,50 @@ import llvmlite.binding
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import fastex, gibbs, svi
 
 import mc2core
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 
 STORED = Path(__file__).with_name("same_bits.json")
 FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
 SIZES = {"n_clusters": 4, "n_topics": 8}
 FITS = {
-    "gibbs collapsed": lambda: (Gibbs(kernel="collapsed", contexts=FAMILIES), 6),
-    "gibbs blocked": lambda: (Gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
-    "gibbs interleaved": lambda: (Gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
-    "gibbs without contexts, fixed": lambda: (Gibbs(learn_concentrations=False, table_concentration=3.0), 6),
-    "gibbs hdp": lambda: (Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=10), 6),
-    "gibbs own documents": lambda: (Gibbs(document_concentration="learn", contexts=FAMILIES, start_topics=12), 6),
+    "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
+    "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),
+    "gibbs interleaved": lambda: (gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
+    "gibbs without contexts, fixed": lambda: (gibbs(learn_concentrations=False, table_concentration=3.0), 6),
+    "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
+    "gibbs own documents": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
     "gibbs hdp of three levels": lambda: (
-        Gibbs(document_concentration=5.0, one_cluster_per_document=True, start_topics=10),
+        gibbs(document_concentration=5.0, model="hdp", start_topics=10),
         6,
     ),
-    "svi mini-batches": lambda: (SVI(**SIZES, n_tables=3, batch_size=7, contexts=FAMILIES), 2),
-    "svi full batch": lambda: (SVI(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
-    "svi from gibbs": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
-    "svi from noise": lambda: (SVI(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
-    "svi direct mini-batches": lambda: (SVI(**SIZES, batch_size=7, contexts=FAMILIES), 2),
+    "svi mini-batches": lambda: (svi(**SIZES, n_tables=3, batch_size=7, contexts=FAMILIES), 2),
+    "svi full batch": lambda: (svi(**SIZES, n_tables=3, batch_size=None, contexts=FAMILIES), 3),
+    "svi from gibbs": lambda: (svi(**SIZES, n_tables=3, batch_size=10, initialisation="gibbs"), 2),
+    "svi from noise": lambda: (svi(**SIZES, n_tables=3, batch_size=10, initialisation="random", schedule="paper"), 2),
+    "svi direct mini-batches": lambda: (svi(**SIZES, batch_size=7, contexts=FAMILIES), 2),
     "svi direct full batch": lambda: (
-        SVI(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
+        svi(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
         3,
     ),
-    "svi own documents": lambda: (SVI(document_concentration="learn", batch_size=7, contexts=FAMILIES), 3),
+    "svi own documents": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
-            FastEx(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
+            fastex(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),
             4,
         )
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     },
-    "fastex exact gauss_wishart": lambda: (FastEx(n_clusters=5, component="gauss_wishart", word_prior=0.1), 4),
+    "fastex exact gauss_wishart": lambda: (fastex(n_clusters=5, component="gauss_wishart", word_prior=0.1), 4),
     "fastex neighbours": lambda: (
-        FastEx(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
+        fastex(n_clusters=5, proposal="neighbours", word_prior=0.1, list_budget=60, exact_sweeps=[3]),
         4,
     ),
-    "fastex as printed": lambda: (FastEx(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
+    "fastex as printed": lambda: (fastex(n_clusters=5, proposal="hash", projection="paper", bits=128), 4),
 }
 
 
@@ -78,8 +78,8 @@ def results_of(name):
     """Public results of a fit and of its scores: whole numbers and reals apart."""
     engine, iterations = FITS[name]()
     corpus = small_corpus()
-    fit = mc2core.fit(corpus, engine, iterations=iterations, seed=5, progress=False)
-    model = fit.model
+    fit = mc2core.fit(corpus, *engine, iterations=iterations, seed=5, progress=False)
+    model = fit.posterior
     whole = [fit.state.cluster, *([fit.state.topic] if hasattr(fit.state, "topic") else [])]
     real = [model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)]
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs, svi
 
 from mc2core import Corpus
 from mc2core.families import NormalGamma
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference import SVI, Gibbs, seeding
+from mc2core.inference import seeding
 
 
 def planted(n_documents=60, n_clusters=3, seed=0):
@@ -35,8 +36,8 @@ def test_squared_distances_of_rows_are_twice_hellingers():
 @pytest.mark.parametrize(
     "engine",
     [
-        Gibbs(start_clusters=3, contexts={"year": NormalGamma()}),
-        SVI(n_clusters=3, n_topics=6, contexts={"year": NormalGamma()}),
+        gibbs(start_clusters=3, contexts={"year": NormalGamma()}),
+        svi(n_clusters=3, n_topics=6, contexts={"year": NormalGamma()}),
     ],
 )
 def test_both_engines_start_from_the_planted_clusters(engine):

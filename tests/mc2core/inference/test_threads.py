@@ -9,6 +9,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import svi
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
@@ -61,7 +62,7 @@ def corpus():
 
 def run(corpus, kind, settings, threads, iterations=ITERATIONS, **more):
     done = fit(
-        corpus, kind(**SIZES[kind], **settings, threads=threads), iterations=iterations, burn_in=1, seed=3, **more
+        corpus, *kind(**SIZES[kind], **settings, threads=threads), iterations=iterations, burn_in=1, seed=3, **more
     )
     return done.state, done.trace.drop(columns="seconds")
 
@@ -84,10 +85,10 @@ def test_same_bits_and_checkpoints_on_one_thread_and_on_two(tmp_path, corpus, ki
 def test_a_stop_within_an_epoch_may_change_the_threads(corpus):
     settings = SIZES[SVI] | {"batch_size": 50}
     whole, _ = run(corpus, SVI, {"batch_size": 50}, 1, 1)
-    engine = SVI(**settings)
+    engine = svi(**settings)
     state = engine.init(corpus, 3)
     assert engine.advance(corpus, state, 3, 1) is None
-    engine = SVI(**settings, threads=2)
+    engine = svi(**settings, threads=2)
     state = engine.restore(corpus, state.arrays())
     while engine.advance(corpus, state, 3, 1) is None:
         pass
@@ -104,7 +105,7 @@ def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
         def submit(self, *_):
             raise AssertionError("a block went to another thread")
 
-    engine = SVI(**SIZES[SVI], threads=2)
+    engine = svi(**SIZES[SVI], threads=2)
     state, rows = engine.init(corpus, 3), np.arange(400)
     with pytest.raises(AssertionError, match="went to another thread"):
         engine.batch_step(corpus, state, rows, 0.1, Untouched())

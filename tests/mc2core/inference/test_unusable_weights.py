@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.engines import ENGINES
+from helpers.fits import gibbs, svi
 from helpers.gibbs_twin import small_corpus
 
 from mc2core import fit
 from mc2core.compute import variates
 from mc2core.families import NormalGamma
-from mc2core.inference import SVI, Gibbs
 from mc2core.inference.gibbs import blocked
 
 CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum above 0; look at"
@@ -18,7 +18,7 @@ TOPICS = r"document \d+: the weights of a token's topics have no finite sum abov
 
 
 def own_documents(**more):
-    return SVI(n_clusters=3, n_topics=4, batch_size=5, document_concentration="learn", **more)
+    return svi(n_clusters=3, n_topics=4, batch_size=5, document_level=True, **more)
 
 
 @pytest.mark.parametrize("engine", [*ENGINES.values(), own_documents], ids=[*ENGINES, "svi own documents"])
@@ -34,7 +34,7 @@ def test_a_context_that_is_no_number_is_named(engine):
 @pytest.mark.parametrize("weight", [np.nan, np.inf])
 def test_a_topic_weight_that_is_no_number_is_named(weight):
     corpus = small_corpus(1)
-    engine = Gibbs(kernel="collapsed", one_cluster_per_document=True)
+    engine = gibbs(kernel="collapsed", model="hdp")
     state = engine.init(corpus, 0)
     state.assignments.topic_weights[0] = weight
     with pytest.raises(ValueError, match=TOPICS):
@@ -44,7 +44,7 @@ def test_a_topic_weight_that_is_no_number_is_named(weight):
 @pytest.mark.parametrize("mass", [np.nan, np.inf])
 def test_blocked_tokens_without_finite_mass_are_named(mass, monkeypatch):
     corpus = small_corpus(1)
-    engine = Gibbs(kernel="blocked", one_cluster_per_document=True)
+    engine = gibbs(kernel="blocked", model="hdp")
     state = engine.init(corpus, 0)
     draw_psi = blocked.draw_psi
 
@@ -66,7 +66,7 @@ def test_a_choice_needs_weights(weights):
 @pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])
 def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
     corpus = small_corpus(1)
-    model = fit(corpus, Gibbs(), iterations=2, progress=False).model
+    model = fit(corpus, *gibbs(), iterations=2, progress=False).model
     model.last.topic_words.data = model.last.topic_words.data.astype(float)
     model.last.topic_words.data[0] = np.inf
     broken = r"document \d+: its log likelihood under the model is nan; the model's"

@@ -22,7 +22,7 @@ from helpers.posterior_samples import (
 
 from mc2core import Corpus
 from mc2core.base import storage
-from mc2core.posterior import Model, document_level, mixture, scores
+from mc2core.posterior import Posterior, document_level, mixture, scores
 
 OMEGA = 1.7
 EVERY = pytest.mark.parametrize("estimator", ["importance", "left_to_right"])
@@ -260,9 +260,9 @@ def test_a_model_keeps_its_document_concentration_and_older_files_have_none(tmp_
     path = tmp_path / "m.npz"
     model = model_of(draw_sample(1), document_concentration=OMEGA)
     model.save(path)
-    assert Model.load(path).last.document_concentration == OMEGA
+    assert Posterior.load(path).last.document_concentration == OMEGA
     model_of(draw_sample(1)).save(path)
-    assert Model.load(path).last.document_concentration == np.inf
+    assert Posterior.load(path).last.document_concentration == np.inf
     arrays = storage.read_arrays(path)
     storage.write_arrays(path, arrays | {"0.scalars": arrays["0.scalars"][:4]})
-    assert Model.load(path).last.document_concentration == np.inf
+    assert Posterior.load(path).last.document_concentration == np.inf

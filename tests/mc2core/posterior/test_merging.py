@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import fastex, gibbs, svi
 from scipy import stats
 
 from mc2core import Corpus, fit
 from mc2core.app.cli import main
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.svi.state import clusters_in_use, topics_in_use
 from mc2core.posterior import merging
 
@@ -97,7 +97,7 @@ def model_of(corpus, engine, state):
 def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(omega):
     """Tokens of topics, or tables of documents with proportions of their own, and three contexts."""
     corpus = small_corpus()
-    engine = Gibbs(
+    engine = gibbs(
         contexts=FAMILIES, start_topics=3, start_clusters=5, document_concentration=omega,
         group_concentration=10.0, learn_concentrations=False,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(om
 
 def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
     corpus = small_corpus().with_contexts({})
-    engine = FastEx(n_clusters=6, proposal="exact", word_prior=0.2)
+    engine = fastex(n_clusters=6, proposal="exact", word_prior=0.2)
     state = chain(corpus, engine)
     model = model_of(corpus, engine, state)
 
@@ -131,7 +131,7 @@ def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
 def test_unions_of_svi_take_its_expected_counts(omega):
     """Of tokens, or of tables where documents have proportions of their own."""
     corpus = small_corpus().with_contexts({})
-    engine = SVI(n_clusters=5, n_topics=4, batch_size=None, document_concentration=omega)
+    engine = svi(n_clusters=5, n_topics=4, batch_size=None, document_concentration=omega)
     state = chain(corpus, engine)
     model = model_of(corpus, engine, state)
     n_km, v = state.n_km, state.table_concentration
@@ -153,7 +153,7 @@ def test_unions_of_svi_take_its_expected_counts(omega):
 def test_clusters_of_svi_with_tables_are_joined_by_their_shares_of_the_tokens():
     """Its proportions are no Dirichlet's: what a total read off them would be, is not believed."""
     corpus = small_corpus().with_contexts({})
-    engine = SVI(n_clusters=4, n_topics=6, n_tables=3, batch_size=None)
+    engine = svi(n_clusters=4, n_topics=6, n_tables=3, batch_size=None)
     model = model_of(corpus, engine, chain(corpus, engine))
     totals = merging._part_of_content(model.last)._totals
     assert totals == pytest.approx(model.last.cluster_weights * model.last.topic_words.sum(), rel=0.05)
@@ -189,7 +189,7 @@ def test_rows_move_up_when_the_store_is_full_and_keep_their_counts():
 
 def test_a_model_whose_documents_are_clusters_is_refused():
     corpus = small_corpus().with_contexts({})
-    hdp = fit(corpus, Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=2), iterations=1, seed=0)
+    hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
     with pytest.raises(ValueError, match="each document is a cluster of its own"):
         merging.merge_tree(hdp.model)
 
@@ -197,11 +197,11 @@ def test_a_model_whose_documents_are_clusters_is_refused():
 def test_the_command_adds_the_probabilities_of_what_is_joined(tmp_path, capsys):
     corpus = small_corpus().with_contexts({})
     corpus.save(tmp_path / "corpus")
-    model = fit(corpus, Gibbs(start_topics=3, start_clusters=5), iterations=2, seed=0, burn_in=1).model
-    model.save(tmp_path / "model.npz")
+    model = fit(corpus, *gibbs(start_topics=3, start_clusters=5), iterations=2, seed=0, burn_in=1).posterior
+    model.save(tmp_path / "posterior.npz")
     n_clusters = model.last.n_clusters
     assert n_clusters > 2
-    command = ["clusters", str(tmp_path / "model.npz"), str(tmp_path / "corpus")]
+    command = ["clusters", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus")]
     assert main([*command, "--merge-to", "2"]) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
     group = merging.merge_tree(model).cut(2)

@@ -1,4 +1,4 @@
-"""Model: round trip through its file, probabilities, and what it says of clusters and topics."""
+"""Posterior: round trip through its file, probabilities, and what it says of clusters and topics."""
 
 import dataclasses
 import json
@@ -11,7 +11,7 @@ from scipy.special import softmax
 from mc2core import Corpus
 from mc2core.base import storage
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.posterior import Model, Sample, SparseRows, perplexity, scores
+from mc2core.posterior import Posterior, Sample, SparseRows, perplexity, scores
 
 WORDS = ["ash", "birch", "cedar", "date"]
 
@@ -39,7 +39,7 @@ def make_model(dense=False, n_samples=2):
                 log_joint=-12.5 - i,
             )
         )
-    return Model(
+    return Posterior(
         samples,
         families,
         {"author": 2, "pages": 2, "year": 4},
@@ -62,22 +62,22 @@ def make_corpus():
 
 
 def test_a_model_saved_before_provenance_had_its_name_still_loads(tmp_path):
-    make_model(False).save(tmp_path / "model.npz")
-    arrays = storage.read_arrays(tmp_path / "model.npz")
+    make_model(False).save(tmp_path / "posterior.npz")
+    arrays = storage.read_arrays(tmp_path / "posterior.npz")
     meta = json.loads(str(arrays["meta"]))
     meta["evidence"] = meta.pop("provenance")
     storage.write_arrays(tmp_path / "old.npz", arrays | {"meta": np.array(json.dumps(meta))})
-    assert Model.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
+    assert Posterior.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
 
 
 def test_a_model_saved_with_dense_context_parameters_still_loads(tmp_path):
     model = make_model(False)
-    model.save(tmp_path / "model.npz")
-    arrays = storage.read_arrays(tmp_path / "model.npz")
+    model.save(tmp_path / "posterior.npz")
+    arrays = storage.read_arrays(tmp_path / "posterior.npz")
     old = {name: array for name, array in arrays.items() if ".natural." not in name}
     old |= {f"{i}.natural": sample.natural for i, sample in enumerate(model.samples)}
     storage.write_arrays(tmp_path / "old.npz", old)
-    np.testing.assert_array_equal(Model.load(tmp_path / "old.npz").last.natural, model.last.natural)
+    np.testing.assert_array_equal(Posterior.load(tmp_path / "old.npz").last.natural, model.last.natural)
 
 
 def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():
@@ -97,8 +97,8 @@ def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():
 @pytest.mark.parametrize("dense", [False, True])
 def test_save_and_load_round_trip(dense, tmp_path):
     model = make_model(dense)
-    model.save(tmp_path / "model.npz")
-    found = Model.load(tmp_path / "model.npz")
+    model.save(tmp_path / "posterior.npz")
+    found = Posterior.load(tmp_path / "posterior.npz")
     for name in ("families", "dimensions", "vocabulary", "context_names", "units", "provenance"):
         assert getattr(found, name) == getattr(model, name), name
     assert len(found.samples) == 2
@@ -119,28 +119,28 @@ def test_save_and_load_round_trip(dense, tmp_path):
 @pytest.mark.parametrize("value", [0.0, -1.0])
 def test_parameters_of_no_distribution_are_refused(tmp_path, column, part, value):
     model = make_model(n_samples=1)
-    model.save(tmp_path / "model.npz")
-    arrays = storage.read_arrays(tmp_path / "model.npz")
+    model.save(tmp_path / "posterior.npz")
+    arrays = storage.read_arrays(tmp_path / "posterior.npz")
     place = column if part == "least" else np.flatnonzero(arrays["0.natural.above.indices"] == column)
     arrays[f"0.natural.{part}"][place] = value
     storage.write_arrays(tmp_path / "forged.npz", arrays)
     if column == 4:  # kappa mu of the normal, a number of any sign
-        Model.load(tmp_path / "forged.npz").predict(make_corpus())
+        Posterior.load(tmp_path / "forged.npz").predict(make_corpus())
         return
     name = ["author", "author", "pages", "pages", "year", "year", "year", "year"][column]
     sentence = f"sample 0: the parameters of context '{name}' are those of no distribution"
     with pytest.raises(ValueError, match=f"{sentence}$"):
-        Model.load(tmp_path / "forged.npz")
+        Posterior.load(tmp_path / "forged.npz")
 
 
 def test_a_failed_save_leaves_the_old_model(tmp_path):
     model = make_model()
-    model.save(tmp_path / "model.npz")
-    before = (tmp_path / "model.npz").read_bytes()
+    model.save(tmp_path / "posterior.npz")
+    before = (tmp_path / "posterior.npz").read_bytes()
     model.provenance["unwritable"] = object()
     with pytest.raises(TypeError):
-        model.save(tmp_path / "model.npz")
-    assert (tmp_path / "model.npz").read_bytes() == before
+        model.save(tmp_path / "posterior.npz")
+    assert (tmp_path / "posterior.npz").read_bytes() == before
 
 
 def test_probabilities_sum_to_one_and_last_sample_speaks():
@@ -196,8 +196,8 @@ def test_sparse_shares_score_as_dense_ones(tmp_path):
         dataclasses.replace(sample, topic_given_cluster=sp.csr_matrix(sample.topic_given_cluster))
         for sample in sparse.samples
     ]
-    sparse.save(tmp_path / "model.npz")
-    read = Model.load(tmp_path / "model.npz")
+    sparse.save(tmp_path / "posterior.npz")
+    read = Posterior.load(tmp_path / "posterior.npz")
     assert sp.issparse(read.last.topic_given_cluster)
     for model in (sparse, read):
         np.testing.assert_array_equal(model.topic_given_cluster, dense.topic_given_cluster)
@@ -217,7 +217,7 @@ def test_top_words_of_sparse_counts_are_those_of_dense_ones():
     found = []
     for table in (counts, sp.csr_matrix(counts)):
         one = dataclasses.replace(sample, topic_words=table, **topics)
-        found.append(Model([one], {}, {}, [str(word) for word in range(30)]).top_words(12))
+        found.append(Posterior([one], {}, {}, [str(word) for word in range(30)]).top_words(12))
     assert found[0] == found[1]
     expected = [str(word) for word in np.argsort(-counts[0], kind="stable") if counts[0, word] > 0]
     assert found[0][0] == expected[:12]

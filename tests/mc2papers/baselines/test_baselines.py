@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from scipy.special import rel_entr
 from sklearn import cluster, decomposition
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from mc2core import Corpus, clustering, fit
 from mc2core.base import memory, storage
-from mc2core.inference import Gibbs
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.baselines.affinity import Affinity, HDPAffinity, symmetric_kl
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import random_state
@@ -40,8 +40,8 @@ def clear(seed=0, with_tags=False):
 
 @pytest.fixture(scope="module")
 def hdp():
-    engine = Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=6)
-    return fit(clear(), engine, iterations=40, seed=0, progress=False).model
+    engine = gibbs(kernel="collapsed", model="hdp", start_topics=6)
+    return fit(clear(), *engine, iterations=40, seed=0, progress=False).posterior
 
 
 def solve(baseline, corpus=None, seed=0, model=None):
@@ -67,7 +67,7 @@ def solve(baseline, corpus=None, seed=0, model=None):
 def test_clear_clusters_are_found(baseline, seed, hdp):
     """Each cluster is of one group. No false alarm: the groups' words hardly overlap."""
     found = solve(baseline, seed=seed, model=hdp)
-    labels = found.last.cluster if isinstance(found, Model) else next(iter(found.solutions.values()))
+    labels = found.last.cluster if isinstance(found, Posterior) else next(iter(found.solutions.values()))
     assert clustering.purity(TRUTH, labels) == 1.0
     assert clustering.nmi(TRUTH, labels) > (0.99 if not isinstance(baseline, Affinity | HDPAffinity) else 0.6)
 
@@ -152,7 +152,7 @@ def test_lda_leaves_scikit_learns_topics_proportions_and_prior():
 def test_the_same_seed_gives_the_same_bits(name, hdp):
     settings = {"kmeans": {"n_clusters": [3, 7]}, "nmf": {"n_clusters": [3, 7]}, "lda": {"n_topics": 5}}.get(name, {})
     one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
-    if isinstance(one, Model):
+    if isinstance(one, Posterior):
         np.testing.assert_array_equal(one.last.topic_words, other.last.topic_words)
         third = make_baseline(name, settings).fit(clear(5), 4, hdp).result
         assert (one.last.topic_words != third.last.topic_words).any()
@@ -244,7 +244,7 @@ def test_files_of_a_fit(tmp_path, hdp):
         output=tmp_path / "m.npz",
         provenance=tmp_path / "m.json",
     )
-    assert Model.load(tmp_path / "m.npz").provenance["engine"] == "lda"
+    assert Posterior.load(tmp_path / "m.npz").provenance["engine"] == "lda"
     with pytest.raises(ValueError, match="LDA clusters words only; it cannot use context 'tag'"):
         fit_baseline(
             corpus, engine="lda", settings={}, contexts=["tag"], seed=0, output=tmp_path / "n.npz",

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.posterior_samples import enumerate_document, tokens_of
+from helpers.fits import gibbs
 
 from mc2core import Corpus, fit
-from mc2core.inference import Gibbs
 from mc2core.posterior import scores
 from mc2papers.baselines.lda import LDA
 
@@ -16,8 +16,8 @@ TEST = Corpus([[2, 1, 0, 0], [0, 0, 1, 3], [1, 1, 1, 1], [0, 0, 0, 0], [5, 0, 0,
 
 
 def hdp(n_samples):
-    engine = Gibbs(kernel="collapsed", one_cluster_per_document=True, start_topics=3, topic_prior=0.5)
-    return fit(TRAIN, engine, iterations=10 + n_samples, burn_in=10, seed=1, progress=False).model
+    engine = gibbs(kernel="collapsed", model="hdp", start_topics=3, topic_prior=0.5)
+    return fit(TRAIN, *engine, iterations=10 + n_samples, burn_in=10, seed=1, progress=False).posterior
 
 
 def exact_hdp(model):
@@ -54,9 +54,9 @@ def test_left_to_right_of_lda_is_the_enumeration():
 
 def test_each_model_is_scored_by_the_estimators_that_suit_it():
     asked = ["marginal", "icml14"]
-    words = Gibbs(kernel="collapsed", start_topics=3)
+    words = gibbs(kernel="collapsed", start_topics=3)
     for model, names in (
-        (fit(TRAIN, words, iterations=2, seed=0, progress=False).model, asked),
+        (fit(TRAIN, *words, iterations=2, seed=0, progress=False).posterior, asked),
         (hdp(1), ["left_to_right"]),
         (LDA(n_topics=3).fit(TRAIN, 0).result, ["left_to_right"]),
     ):

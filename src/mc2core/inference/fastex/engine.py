@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import MOST_LABELS, choice, finite, positive, whole
+from mc2core.base.checks import MOST_LABELS, choice, finite, whole
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
 from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
-from mc2core.families import Family
 from mc2core.inference.base import Engine, State
 from mc2core.inference.fastex import neighbours
 from mc2core.inference.fastex.choice import choose_proposal
@@ -25,7 +24,6 @@ from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState
 from mc2core.inference.fastex.gauss_wishart import GaussWishartState, clusters_bytes
 from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.limits import (
-    MIN_PRIOR,
     hashed_bytes,
     refuse_beyond_memory,
     refuse_counts,
@@ -34,6 +32,7 @@ from mc2core.inference.fastex.limits import (
 )
 from mc2core.inference.fastex.neighbours import NOBODY, NeighbourState, Visits, find_neighbours, refuse_graph
 from mc2core.inference.fastex.uncollapsed import UncollapsedState
+from mc2core.models import Mixture, Model
 from mc2core.posterior import Sample, SparseRows
 
 _COMPONENTS = {
@@ -61,9 +60,9 @@ TRIES_PER_VISIT = 2
 
 
 class FastEx(Engine):
-    """Mixture of K components over documents' words, sampled with hashed proposals or exactly (NIPS12, docs/model.md).
+    """Metropolis-Hastings and Gibbs sampling of a mixture, with hashed proposals or exactly (NIPS12, docs/model.md).
 
-    The components' weights have a symmetric Dirichlet prior. Every sweep visits each document once, in order. With
+    Every sweep visits each document once, in order. With
     ``proposal="hash"`` a cluster is proposed from bit signatures and accepted by Metropolis-Hastings, at a cost that
     hardly grows with K; with ``"exact"`` all clusters are scored. With ``"neighbours"`` (ours, multinomial components
     only) proposals are the clusters of a document's nearest documents by shared rare words, which are found once; at
@@ -76,26 +75,12 @@ class FastEx(Engine):
 
     Parameters
     ----------
-    n_clusters : int in [1, 2147483647], default 100
-        K, clusters; more than documents are allowed, and some then stay empty.
-    word_prior : float in [1e-100, inf), default 0.01
-        a, Dirichlet parameter of every word. With Poisson components it is the shape of the Gamma prior of every word's
-        rate, with Gaussian ones of either kind the documents that the prior mean of 0 counts for. V * word_prior is at
-        most 1e9.
-    weight_prior : float in [1e-100, inf), default 1.0
-        Dirichlet parameter of every cluster weight. K * weight_prior is at most 1e9.
     bits : {8, 16, 32, 64, 128, 256}, default 128
         Length of a signature. A visit takes less time with 128 than with 32, as fewer poor clusters are proposed
         (``docs/notes/fastex.md``); the paper's is 32.
     projection : {"balanced", "paper"}, default "balanced"
         Hash documents and parameters centred and scaled, or as printed (:mod:`mc2core.inference.fastex.hashed`).
         The balanced one makes two moves of a document in each sweep from the same signatures, the paper's one.
-    component : {"multinomial", "poisson", "gaussian", "gauss_wishart"}, default "multinomial"
-        Distribution of the word counts in a cluster (:mod:`mc2core.inference.fastex.components`). Poisson: each
-        word's count has a rate of its own. Gaussian: the document's V counts are normal around the cluster's mean, with
-        a precision of the cluster's own. Gauss-Wishart: with a whole covariance matrix of the cluster's own. It takes
-        16 V^2 bytes a cluster and V^2 / 2 multiplications to score one, so that it suits tens or hundreds of words, and
-        is sampled by exact proposals alone.
     proposal : {"hash", "exact", "neighbours", "auto", "baseline"}, default "auto"
         Propose by hash signatures, score every cluster exactly, propose where a document's neighbours are, choose by
         size, or the paper's baseline, which is not collapsed. "auto" is exact up to 2,000 clusters while the tables
@@ -111,9 +96,6 @@ class FastEx(Engine):
     flatness : float in (0, 1], default 0.8
         Power to which the proposal is raised; 1 is the printed one. Below 1 it forgives errors of the estimate and is
         accepted more often. The balanced projection lowers it further as long as its estimates are poor.
-    rate_prior : float in [1e-100, inf), default 1.0
-        Rate of the Gamma prior of rates (Poisson) or, its shape being 1, of precisions (Gaussian; Gauss-Wishart: those
-        of single words). 1 suits variances in a cluster that are near 1.
     documents_per_round : int in [1, inf), default 1
         Documents that are sampled at once by hashed proposals; 1 keeps the chain exact. With 1 every document sees all
         earlier moves, and one thread does the work. More is approximate: so many documents are sampled from shared
@@ -144,22 +126,18 @@ class FastEx(Engine):
     """
 
     name: ClassVar[str] = "fastex"
+    models = (Mixture,)
     keeps_samples: ClassVar[bool] = False
     default_iterations: ClassVar[int] = 60
 
     def __init__(
         self,
         *,
-        n_clusters: int = 100,
-        word_prior: float = 0.01,
-        weight_prior: float = 1.0,
         bits: int = 128,
         projection: str = "balanced",
-        component: str = "multinomial",
         proposal: str = "auto",
         failure_probability: float | None = None,
         flatness: float = 0.8,
-        rate_prior: float = 1.0,
         documents_per_round: int = 1,
         n_neighbours: int = 8,
         list_budget: int = 4000,
@@ -168,28 +146,16 @@ class FastEx(Engine):
         exact_sweeps: Sequence[int] = (5,),
         threads: int = 1,
     ) -> None:
-        self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
-        self.word_prior = _prior("word_prior", word_prior)
-        self.weight_prior = _prior("weight_prior", weight_prior)
         self.bits = whole("bits", bits)
         n_signature_words(self.bits)
         self.projection = choice("projection", projection, ("balanced", "paper"))
-        self.component = choice("component", component, _COMPONENTS)
         self.proposal = choice("proposal", proposal, ("hash", "exact", "neighbours", "auto", "baseline"))
-        if self.proposal == "neighbours" and self.component != "multinomial":
-            raise ValueError(f"proposal='neighbours' needs component='multinomial', not {self.component!r}")
-        if self.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
-            raise ValueError(
-                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
-                "parameters of two covariances, which would be hashed or drawn anew"
-            )
         self.failure_probability = (
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
         if self.failure_probability == 1.0:
             raise ValueError("failure_probability is 1; it must lie between 0 and 1")
         self.flatness = _fraction("flatness", flatness)
-        self.rate_prior = _prior("rate_prior", rate_prior)
         self.threads = whole("threads", threads)
         self.documents_per_round = whole("documents_per_round", documents_per_round)
         self.n_neighbours = whole("n_neighbours", n_neighbours)
@@ -197,84 +163,89 @@ class FastEx(Engine):
         self.tries = whole("tries", tries, most=1000)
         self.uniform_share = _fraction("uniform_share", uniform_share)
         self.exact_sweeps = _numbers_of_sweeps("exact_sweeps", exact_sweeps)
-        self.contexts: dict[str, Family] = {}
 
-    def chosen_proposal(self, corpus: Corpus) -> str:
+    def supports(self, model: Model) -> None:
+        super().supports(model)
+        assert isinstance(model, Mixture)
+        if self.proposal == "neighbours" and model.component != "multinomial":
+            raise ValueError(f"proposal='neighbours' needs component='multinomial', not {model.component!r}")
+        if model.component == "gauss_wishart" and self.proposal not in ("auto", "exact"):
+            raise ValueError(
+                f"component='gauss_wishart' needs proposal='exact', not {self.proposal!r}, since a move changes all "
+                "parameters of two covariances, which would be hashed or drawn anew"
+            )
+
+    def chosen_proposal(self, model: Mixture, corpus: Corpus) -> str:
         """What "auto" stands for with this corpus, or the proposal that is set."""
         if self.proposal != "auto":
             return self.proposal
-        if self.component == "gauss_wishart":
+        if model.component == "gauss_wishart":
             return "exact"
-        return choose_proposal(corpus, self.n_clusters, self.component == "multinomial", self._visits)
+        return choose_proposal(corpus, model.n_clusters, model.component == "multinomial", self._visits)
 
-    def to_warm(self, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
+    def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
         """As :meth:`Engine.to_warm`: what "auto" stands for with the whole corpus, and an exact sweep besides."""
         engine = copy(self)
-        engine.proposal = self.chosen_proposal(corpus)
+        engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
 
     @property
     def _visits(self) -> Visits:
         return Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps))
 
-    @property
-    def _settings(self) -> Settings:
+    def _settings(self, model: Mixture) -> Settings:
         return Settings(
-            self.n_clusters, self.word_prior, self.weight_prior, self.rate_prior, _COMPONENTS[self.component],
+            model.n_clusters, model.word_prior, model.weight_prior, model.rate_prior, _COMPONENTS[model.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
         )  # fmt: skip
 
-    def _refuse(self, corpus: Corpus) -> None:
+    def _refuse(self, model: Mixture, corpus: Corpus) -> None:
         """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
         if corpus.n_tokens == 0:
             raise ValueError("FastEx clusters documents by their words, but the corpus has none")
-        sampler = self.chosen_proposal(corpus)
+        sampler = self.chosen_proposal(model, corpus)
         if sampler == "neighbours":
-            neighbours.refuse_beyond_memory(corpus, self.n_clusters, self._visits)
+            neighbours.refuse_beyond_memory(corpus, model.n_clusters, self._visits)
         else:
             n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
-                "baseline": 4 * self.n_clusters * corpus.n_words,
-                "exact": self._exact_bytes(corpus),
-                "hash": hashed_bytes(self.n_clusters, self.bits),
+                "baseline": 4 * model.n_clusters * corpus.n_words,
+                "exact": _exact_bytes(model, corpus),
+                "hash": hashed_bytes(model.n_clusters, self.bits),
             }[sampler]
-            refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings)
-        refuse_prior_sum("word_prior", self.word_prior, corpus.n_words, "words")
-        refuse_prior_sum("weight_prior", self.weight_prior, self.n_clusters, "clusters")
+            refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings(model))
+        refuse_prior_sum("word_prior", model.word_prior, corpus.n_words, "words")
+        refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
         content = corpus.content
         totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
-        refuse_counts(totals.astype(np.int64), sampler, self._settings)
+        refuse_counts(totals.astype(np.int64), sampler, self._settings(model))
 
-    def init(self, corpus: Corpus, seed: int) -> State:
+    def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
         """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
-        self._refuse(corpus)
+        self._refuse(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
-            0, self.n_clusters, corpus.n_documents, dtype=np.int32
+            0, model.n_clusters, corpus.n_documents, dtype=np.int32
         )
-        return self._state(corpus, cluster, seed)
+        state = self._state(model, corpus, cluster, seed)
+        state.model = model
+        return state
 
-    def _state(self, corpus: Corpus, cluster: np.ndarray, seed: int) -> AnyState:
+    def _state(self, model: Mixture, corpus: Corpus, cluster: np.ndarray, seed: int) -> AnyState:
         """A chain that starts from these clusters."""
-        sampler = self.chosen_proposal(corpus)
+        sampler = self.chosen_proposal(model, corpus)
         if sampler == "baseline":
-            return UncollapsedState(corpus, self._settings, cluster)
+            return UncollapsedState(corpus, self._settings(model), cluster)
         if sampler == "exact":
-            return self._exact_state(corpus, cluster)
+            return self._exact_state(model, corpus, cluster)
         if sampler == "hash":
-            return HashedState(corpus, self._settings, cluster)
+            return HashedState(corpus, self._settings(model), cluster)
         with thread_budget(self.threads) as pool:
             graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
-        return NeighbourState(corpus, self._settings, self._visits, cluster, graph)
+        return NeighbourState(corpus, self._settings(model), self._visits, cluster, graph)
 
-    def _exact_state(self, corpus: Corpus, cluster: np.ndarray) -> AnyState:
-        kind = GaussWishartState if self.component == "gauss_wishart" else ExactState
-        return kind(corpus, self._settings, cluster)
-
-    def _exact_bytes(self, corpus: Corpus) -> int:
-        """Least bytes that exact scores take."""
-        if self.component == "gauss_wishart":
-            return clusters_bytes(self.n_clusters, corpus.n_words)
-        return BYTES_PER_CLUSTER * self.n_clusters
+    def _exact_state(self, model: Mixture, corpus: Corpus, cluster: np.ndarray) -> AnyState:
+        kind = GaussWishartState if model.component == "gauss_wishart" else ExactState
+        return kind(corpus, self._settings(model), cluster)
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
@@ -289,7 +260,7 @@ class FastEx(Engine):
             state.fit_projection()
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
         if not math.isfinite(log_joint):
-            refuse_scores(self._settings, "a cluster")
+            refuse_scores(self._settings(state.model), "a cluster")
         return {
             "clusters": in_use,
             "topics": in_use,
@@ -302,21 +273,21 @@ class FastEx(Engine):
         """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
         assert isinstance(state, AnyState)
         used = np.flatnonzero(state.sizes)
-        label = np.zeros(self.n_clusters, np.int64)
+        label = np.zeros(state.model.n_clusters, np.int64)
         label[used] = np.arange(len(used))
         rows = label[state.cluster]
         members = sp.csr_matrix(
             (np.ones(corpus.n_documents, np.int64), (rows, np.arange(corpus.n_documents))),
             shape=(len(used), corpus.n_documents),
         )
-        weights = state.sizes[used] + self.weight_prior
+        weights = state.sizes[used] + state.model.weight_prior
         return Sample(
             cluster_weights=weights / weights.sum(),
             new_cluster_weight=0.0,
             topic_given_cluster=sp.identity(len(used), format="csr"),
             new_topic_weight=np.zeros(len(used)),
             topic_words=sp.csr_matrix(members @ corpus.content),
-            topic_prior=self.word_prior,
+            topic_prior=state.model.word_prior,
             topic_weights=np.full(len(used), 1.0 / len(used)),
             table_concentration=1.0,
             contexts=SparseRows.of(np.zeros((len(used), 0))),
@@ -324,18 +295,23 @@ class FastEx(Engine):
             log_joint=state.log_joint,
         )
 
-    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        self._refuse(corpus)
-        sampler, settings = self.chosen_proposal(corpus), self._settings
+    def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        state = self._restored(model, corpus, arrays)
+        state.model = model
+        return state
+
+    def _restored(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> AnyState:
+        self._refuse(model, corpus)
+        sampler, settings = self.chosen_proposal(model, corpus), self._settings(model)
         if self.proposal == "auto":  # a chain goes on as it began, whatever the rule was then
             sampler = next((one for one, described in _DESCRIBED_FOR.items() if set(described) <= set(arrays)), "exact")
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": self.n_clusters, "N": self.n_neighbours}
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters, "N": self.n_neighbours}
         check(arrays, _DESCRIBED | _DESCRIBED_FOR.get(sampler, {}), sizes)
         cluster = arrays["cluster"]
         if sampler == "baseline":
             return UncollapsedState(corpus, settings, cluster)
         if sampler == "exact":
-            return self._exact_state(corpus, cluster)
+            return self._exact_state(model, corpus, cluster)
         if sampler == "hash":
             centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
             return HashedState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
@@ -343,11 +319,11 @@ class FastEx(Engine):
         return NeighbourState(corpus, settings, self._visits, cluster, arrays["neighbours"])
 
 
-def _prior(name: str, value: float) -> float:
-    number = positive(name, value)
-    if number < MIN_PRIOR:
-        raise ValueError(f"{name} is {value!r}; it must be at least {MIN_PRIOR:g}")
-    return number
+def _exact_bytes(model: Mixture, corpus: Corpus) -> int:
+    """Least bytes that exact scores take."""
+    if model.component == "gauss_wishart":
+        return clusters_bytes(model.n_clusters, corpus.n_words)
+    return BYTES_PER_CLUSTER * model.n_clusters
 
 
 def _fraction(name: str, value: float) -> float:

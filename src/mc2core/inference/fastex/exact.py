@@ -494,7 +494,7 @@ class ExactState(State):
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
         n_log_gammas = count_log_gammas(corpus, is_frequent(frequency, n_clusters))
         self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
-        self.model = ExactConstants(
+        self.priors = ExactConstants(
             settings.component, corpus.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
             float(mass.sum() / corpus.n_documents),
         )  # fmt: skip
@@ -521,8 +521,8 @@ class ExactState(State):
         """
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))
-        fill_terms(self.model, self.clusters, terms)
-        mixture = ExactChain(self.model, self.log_gamma, self.cells, self.tables, self.clusters, terms)
+        fill_terms(self.priors, self.clusters, terms)
+        mixture = ExactChain(self.priors, self.log_gamma, self.cells, self.tables, self.clusters, terms)
         scores, likely = np.empty((2, n_clusters)), np.empty((2, n_clusters), np.int64)
         is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
         first, is_ahead = 0, is_shared
@@ -550,7 +550,7 @@ class ExactState(State):
     @property
     def log_joint(self) -> float:
         """As that of :class:`.hashed.HashedState`."""
-        of_sizes = log_joint_of_sizes(self.settings, self.model.n_words, len(self.cluster), *self.clusters)
+        of_sizes = log_joint_of_sizes(self.settings, self.priors.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:
             return of_sizes
         return of_sizes + log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT

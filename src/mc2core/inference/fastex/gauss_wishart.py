@@ -312,11 +312,11 @@ class GaussWishartState(State):
         refuse_beyond_memory("exact", clusters_bytes(n_clusters, n_words), n_words, settings)
         self.settings = settings
         self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        self.model = Priors(settings.word_prior, settings.weight_prior, settings.rate_prior)
+        self.priors = Priors(settings.word_prior, settings.weight_prior, settings.rate_prior)
         self.documents = DocumentCells(**document_columns(corpus, settings.component))
         self.clusters = no_clusters(n_clusters, n_words)
         count_documents(self.documents, self.clusters, self.cluster)
-        refresh_all(self.model, self.clusters)
+        refresh_all(self.priors, self.clusters)
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
         """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
@@ -324,7 +324,7 @@ class GaussWishartState(State):
         ValueError, with the document, where scores are not finite.
         """
         work = workspace(*self.clusters.sums.shape)
-        done = sweep(key, self.model, self.documents, self.clusters, self.cluster, moves, work)
+        done = sweep(key, self.priors, self.documents, self.clusters, self.cluster, moves, work)
         if done < 0:
             refuse_scores(self.settings, f"document {-1 - done}")
 

@@ -12,8 +12,6 @@ from mc2core.base.checks import MOST_LABELS
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, Settings
 
-#: least value of a prior: no count over it comes near to overflow
-MIN_PRIOR = 1e-100
 #: most that the parameters of a Dirichlet prior sum to: the log-gamma of the sum is good to 4e-6 nats
 MAX_PRIOR_SUM = 1e9
 

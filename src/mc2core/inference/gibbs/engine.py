@@ -7,10 +7,9 @@ An iteration of each kernel, all of which leave the same posterior invariant:
 * ``blocked``: the blocked move (``gibbs_blocked``), tables and concentrations;
 * ``interleaved``: the blocked move, then all of ``collapsed``.
 
-With ``token_contexts`` the model is npTOT (Dubey et al. 2013), and its sweep over tokens is ``timed_tokens``.
-With a finite ``document_concentration`` documents have topic proportions of their own, and an iteration is
-``own.documents``: tokens, splits and merges of topics, documents given tau, omega, splits and merges of clusters,
-tables of documents, documents given these, tables and concentrations.
+The sweep of npTOT over tokens is ``token_contexts``. With a document level an iteration is ``document_level``: tokens,
+splits and merges of topics, documents given tau, omega, splits and merges of clusters, tables of documents, documents
+given these, tables and concentrations.
 """
 
 from __future__ import annotations
@@ -18,25 +17,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, prior_count, truth_value, whole
+from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, whole
 from mc2core.base.described import Stored, check
 from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
-from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.base import Engine, State, context_families
+from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.blocked import move_blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
 from mc2core.inference.gibbs.document_level.state import SETTLING, SORTING, OwnDocuments, log_clustering, scatter
 from mc2core.inference.gibbs.joint import log_joint
-from mc2core.inference.gibbs.limits import check_token_contexts, refuse_too_much
+from mc2core.inference.gibbs.limits import refuse_too_much
 from mc2core.inference.gibbs.state import (
     Assignments,
     Concentrations,
@@ -48,9 +46,12 @@ from mc2core.inference.gibbs.state import (
 )
 from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
-from mc2core.models.hyperparameters import ROLES, WORDS, concentration_priors_of, learnt_roles, omega_of
+from mc2core.models import HDP, MC2, NPTOT, Model
+from mc2core.models.base import DOCUMENT, ROLES, WORDS, TopicModel
 from mc2core.posterior import Sample, SparseRows
 
+# topics at the start, at most, where none are set
+_TOPICS, _TOPICS_WITH_DOCUMENT_LEVEL = 50, 100
 KERNELS = ("collapsed", "blocked", "interleaved")
 _DESCRIBED = {
     "topic_weights": Stored("f", "M", least=0, most=1),
@@ -72,6 +73,7 @@ class GibbsState(State):
 
     Attributes
     ----------
+    model : MC2, HDP or NPTOT
     assignments : Assignments
         z, l, epsilon and their counts.
     concentrations : Concentrations
@@ -82,14 +84,15 @@ class GibbsState(State):
         marginal likelihood of the contexts (base measures included). Where documents have proportions of their
         own it is given tau and omega too, with theta integrated out.
     cells, contexts, times
-        The corpus word by word, its contexts as clusters emit them, and as tokens do (None unless ``token_contexts``):
-        follow from the corpus, not stored.
+        The corpus word by word, its contexts as clusters emit them, and as tokens do (None but for npTOT): follow from
+        the corpus, not stored.
     own : OwnDocuments or None
         tau and omega where documents have proportions of their own.
     topic_prior : float
-        s now; ``is_prior_learnt`` says whether it moves.
+        s now.
     """
 
+    model: TopicModel
     assignments: Assignments
     concentrations: Concentrations
     log_joint: float
@@ -97,8 +100,12 @@ class GibbsState(State):
     contexts: StackedContexts
     times: TokenTimes | None
     topic_prior: float
-    is_prior_learnt: bool
     own: OwnDocuments | None = None
+
+    @property
+    def is_prior_learnt(self) -> bool:
+        """Whether s moves."""
+        return WORDS in self.model.learn_concentrations
 
     @property
     def cluster(self) -> np.ndarray:  # type: ignore[override]
@@ -123,28 +130,10 @@ class GibbsState(State):
 
 
 class Gibbs(Engine):
-    """Gibbs sampler of MC2 (ICML14, section 3.2).
+    """Gibbs sampler (ICML14, section 3.2) of MC2, the HDP and npTOT.
 
     Parameters
     ----------
-    group_concentration : float in [1e-10, 1e10], default 1.0
-        alpha of ICML14, of document clusters; the start where it is learnt.
-    table_concentration : float in [1e-10, 1e10], default 1.0
-        v, within a cluster; the start where it is learnt.
-    topic_concentration : float in [1e-10, 1e10], default 1.0
-        eta, of topics; the start where it is learnt.
-    learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
-        Which concentrations are sampled; True is the first three. Words is topic_prior.
-    document_concentration : float in [1e-10, 1e10] or "inf" or "learn", default "inf"
-        omega: a document's topic proportions are drawn from DP(omega, those of its cluster). "inf" is MC2, whose
-        documents share their cluster's proportions; "learn" samples omega, from 10 on. Not with the kernel "blocked";
-        the other two are then the same. With one_cluster_per_document it is the HDP of three levels.
-    concentration_priors : dict of {"group", "table", "topic", "document", "words"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
-    topic_prior : float in [1e-10, 1e10], default 0.01
-        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
-    contexts : mapping of context names to families or None, default None
-        Families, or their settings as a plan holds them; the corpus must have contexts of these names.
     kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
         Collapsed sweeps, blocked moves, or both in turn.
     start_topics : int in [1, 2147483647] or None, default None
@@ -152,13 +141,6 @@ class Gibbs(Engine):
     start_clusters : int in [1, 2147483647], default 20
         Document clusters of the starting state, at most. With a document_concentration topics settle in one cluster;
         then clusters are found from one and from this number at random, and the likelier of both are the start.
-    one_cluster_per_document : bool, default False
-        Hold every document in a cluster of its own, which makes the model the HDP of Teh et al. (2006). Contexts then
-        say nothing of the words, and alpha plays no part.
-    token_contexts : bool, default False
-        Let topics emit the context with every token, which makes the HDP the npTOT of Dubey et al. (2013). Needs
-        one_cluster_per_document, the kernel "collapsed" and exactly one context, of the family normal_gamma: the
-        document's time, which each of its tokens has. A missing one says nothing. The model keeps no context.
     threads : int in [1, inf), default 1
         Threads of the blocked move, of documents' tables and of weights of clusters; the result does not depend on it.
 
@@ -166,73 +148,49 @@ class Gibbs(Engine):
     ------
     ValueError
         A setting outside its range.
-    """  # noqa: E501
+    """
 
     name: ClassVar[str] = "gibbs"
+    models = (MC2, HDP, NPTOT)
     keeps_samples: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
 
     def __init__(
         self,
         *,
-        group_concentration: float = 1.0,
-        table_concentration: float = 1.0,
-        topic_concentration: float = 1.0,
-        learn_concentrations: Any = True,
-        document_concentration: float | str = "inf",
-        concentration_priors: Mapping[str, Any] | None = None,
-        topic_prior: float = 0.01,
-        contexts: Mapping[str, Family] | None = None,
         kernel: str = "interleaved",
         start_topics: int | None = None,
         start_clusters: int = 20,
-        one_cluster_per_document: bool = False,
-        token_contexts: bool = False,
         threads: int = 1,
     ) -> None:
-        self.group_concentration = prior_count("group_concentration", group_concentration)
-        self.table_concentration = prior_count("table_concentration", table_concentration)
-        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
-        self.learn_concentrations = learnt_roles(learn_concentrations, more=(WORDS,))
-        self.document_concentration = omega_of(document_concentration)
-        self.concentration_priors = concentration_priors_of(concentration_priors, ("document", WORDS))
-        self.topic_prior = prior_count("topic_prior", topic_prior)
-        self.contexts = context_families(contexts)
         self.kernel = choice("kernel", kernel, KERNELS)
-        if self.document_concentration != "inf" and self.kernel == "blocked":
-            raise ValueError(
-                "kernel is 'blocked'; with a document_concentration it must be 'collapsed' or 'interleaved'"
-            )
-        if start_topics is None:
-            start_topics = 50 if self.document_concentration == "inf" else 100
-        self.start_topics = whole("start_topics", start_topics, most=MOST_LABELS)
+        self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
-        self.one_cluster_per_document = truth_value("one_cluster_per_document", one_cluster_per_document)
-        self.finds = ("topics",) if self.one_cluster_per_document else ("clusters", "topics")
-        self.token_contexts = truth_value("token_contexts", token_contexts)
-        if self.token_contexts:
-            check_token_contexts(self.kernel, self.one_cluster_per_document, self.document_concentration, self.contexts)
         self.threads = whole("threads", threads)
 
-    @property
-    def cluster_contexts(self) -> dict[str, Family]:
-        return {} if self.token_contexts else self.contexts
+    # -- the contract --------------------------------------------------------------------------------------
+    def supports(self, model: Model) -> None:
+        super().supports(model)
+        assert isinstance(model, TopicModel)
+        if model.document_level and self.kernel == "blocked":
+            raise ValueError("kernel is 'blocked'; with a document level it must be 'collapsed' or 'interleaved'")
+        if model.has_token_context and self.kernel != "collapsed":
+            raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
 
-    # -- the protocol --------------------------------------------------------------------------------------
-    def init(self, corpus: Corpus, seed: int) -> GibbsState:
-        concentrations = Concentrations(self.group_concentration, self.table_concentration, self.topic_concentration)
-        has_own = self.document_concentration != "inf"
-        n_clusters = None if self.one_cluster_per_document else self.start_clusters
-        refuse_too_much(corpus, n_clusters, self.start_topics, has_own, self.token_contexts)
-        contexts, rng = StackedContexts(corpus, self.cluster_contexts), streams.generator(seed, "start")
-        first = 1 if has_own and n_clusters else n_clusters
-        assignments = start_assignments(corpus, contexts, first, self.start_topics, rng)
-        state = self._state(corpus, contexts, assignments, concentrations, 0.0)
-        if has_own:
-            state.own = OwnDocuments.start(assignments, self.document_concentration)
+    def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
+        concentrations = Concentrations(model.group_concentration, model.table_concentration, model.topic_concentration)
+        n_clusters = self.start_clusters if model.has_clusters else None
+        n_topics = self.start_topics or (_TOPICS_WITH_DOCUMENT_LEVEL if model.document_level else _TOPICS)
+        refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
+        contexts, rng = StackedContexts(corpus, model.cluster_contexts), streams.generator(seed, "start")
+        first = 1 if model.document_level and n_clusters else n_clusters
+        assignments = start_assignments(corpus, contexts, first, n_topics, rng)
+        state = _state(model, corpus, contexts, assignments, concentrations, 0.0)
+        if model.document_level:
+            state.own = OwnDocuments.start(assignments, model.document_concentration)
             state = self._settle(corpus, state, state.own, seed)
         else:
-            self._update_weights(state, seed, 0)
+            _update_weights(state, seed, 0)
         state.log_joint = self.log_joint(corpus, state)
         return state
 
@@ -244,7 +202,7 @@ class Gibbs(Engine):
         else:
             self._step_shared(corpus, state, seed, iteration)
         if state.is_prior_learnt:
-            prior = GammaPrior(*self.concentration_priors.get(WORDS, (1.0, 1.0)))
+            prior = GammaPrior(*state.model.prior_of(WORDS))
             key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
             words = words_of_topics(state.cells, assignments.topic, assignments.n_topics)
             state.topic_prior = draw_topic_prior(state.topic_prior, words, prior, key, rng)
@@ -272,7 +230,7 @@ class Gibbs(Engine):
         alpha = state.concentrations.group
         return Sample(
             cluster_weights=assignments.n_k / n_documents,
-            new_cluster_weight=1.0 if self.one_cluster_per_document else alpha / (n_documents + alpha),
+            new_cluster_weight=alpha / (n_documents + alpha) if state.model.has_clusters else 1.0,
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
             topic_words=sp.csr_matrix(words_of_topics(state.cells, assignments.topic, assignments.n_topics)),
@@ -285,7 +243,7 @@ class Gibbs(Engine):
             document_concentration=math.inf if own is None else own.omega,
         )
 
-    def restore(self, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
+    def restore(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
         sizes = check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
         scalars = dict(zip(_DESCRIBED_SCALARS, arrays["scalars"], strict=True))
         check(scalars, _DESCRIBED_SCALARS, {})
@@ -297,35 +255,21 @@ class Gibbs(Engine):
         # no number is left out: K and M are those of the clusters and topics in use
         if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
-        if self.token_contexts and (cluster != np.arange(corpus.n_documents)).any():
-            raise ValueError("'cluster' does not hold document j in cluster j, as one_cluster_per_document does")
+        if not model.has_clusters and (cluster != np.arange(corpus.n_documents)).any():
+            raise ValueError(f"'cluster' does not hold document j in cluster j, as {model.name} has it")
         assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
         assignments.count()
         concentrations = Concentrations(group, table, topic_concentration)
-        contexts = StackedContexts(corpus, self.cluster_contexts)
-        state = self._state(corpus, contexts, assignments, concentrations, log_joint)
+        contexts = StackedContexts(corpus, model.cluster_contexts)
+        state = _state(model, corpus, contexts, assignments, concentrations, log_joint)
         if state.is_prior_learnt:
             check(arrays, {"topic_prior": Stored("f", "", above=0, most=MOST_PRIOR)}, {})
             state.topic_prior = float(arrays["topic_prior"])
-        if self.document_concentration != "inf":
+        if model.document_level:
             state.own = OwnDocuments.restore(arrays, assignments)
         return state
 
     # -- inside --------------------------------------------------------------------------------------------
-    def _state(
-        self,
-        corpus: Corpus,
-        contexts: StackedContexts,
-        assignments: Assignments,
-        concentrations: Concentrations,
-        log_joint: float,
-    ) -> GibbsState:
-        content = corpus.content
-        cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
-        times = TokenTimes(corpus, self.contexts) if self.token_contexts else None
-        is_learnt = WORDS in self.learn_concentrations
-        return GibbsState(assignments, concentrations, log_joint, cells, contexts, times, self.topic_prior, is_learnt)
-
     def _step_shared(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> None:
         """An iteration of MC2, whose documents share the proportions of their cluster."""
         assignments = state.assignments
@@ -333,10 +277,10 @@ class Gibbs(Engine):
             with thread_budget(self.threads) as pool:
                 move_blocked(
                     assignments, corpus.content, state.cells, state.contexts, state.concentrations, state.topic_prior,
-                    seed, iteration, pool, clusters_are_fixed=self.one_cluster_per_document,
+                    seed, iteration, pool, clusters_are_fixed=not state.model.has_clusters,
                 )  # fmt: skip
         if self.kernel != "blocked":
-            if not self.one_cluster_per_document:
+            if state.model.has_clusters:
                 key = streams.key(seed, "clusters", iteration)
                 sweep_clusters(assignments, state.contexts, state.concentrations, key)
             key = streams.key(seed, "topics", iteration)
@@ -345,14 +289,7 @@ class Gibbs(Engine):
             else:
                 concentrations, s = state.concentrations, state.topic_prior
                 sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
-        self._update_weights(state, seed, iteration)
-
-    def _update_weights(self, state: GibbsState, seed: int, iteration: int) -> None:
-        key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
-        update_weights(
-            state.assignments, state.concentrations, self._learnt_priors(), key, rng,
-            clusters_are_fixed=self.one_cluster_per_document,
-        )  # fmt: skip
+        _update_weights(state, seed, iteration)
 
     def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> GibbsState:
         """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
@@ -362,7 +299,7 @@ class Gibbs(Engine):
                 own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
                 self._update_own(state, own, seed, iteration, is_settled=False)
                 told.advance()
-        if self.one_cluster_per_document:
+        if not state.model.has_clusters:
             return state
         starts = sorted({1, min(self.start_clusters, corpus.n_documents)})
         return max((self._sort(state, own, n, seed) for n in starts), key=self._log_clustering)
@@ -380,30 +317,53 @@ class Gibbs(Engine):
 
     def _log_clustering(self, state: GibbsState) -> float:
         assert state.own is not None
-        priors = {**vars(self._learnt_priors()), "document": self._omega_prior()}
+        priors = {**vars(_learnt_priors(state.model)), DOCUMENT: _omega_prior(state.model)}
         return log_clustering(state.assignments, state.own, state.concentrations, priors, state.contexts)
 
     def _update_own(
         self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, is_settled: bool = True
     ) -> None:
-        omega_prior = self._omega_prior() if is_settled else None
+        omega_prior = _omega_prior(state.model) if is_settled else None
         with thread_budget(self.threads) as pool:
             own.move_all_but_tokens(
-                state.assignments, state.contexts, state.concentrations, self._learnt_priors(), omega_prior, seed,
-                iteration, pool, documents_move=is_settled, clusters_are_fixed=self.one_cluster_per_document,
+                state.assignments, state.contexts, state.concentrations, _learnt_priors(state.model), omega_prior, seed,
+                iteration, pool, documents_move=is_settled, clusters_are_fixed=not state.model.has_clusters,
             )  # fmt: skip
-
-    def _omega_prior(self) -> GammaPrior | None:
-        prior = self.concentration_priors.get("document", (1.0, 1.0))
-        return GammaPrior(*prior) if self.document_concentration == "learn" else None
-
-    def _learnt_priors(self) -> ConcentrationPriors:
-        priors, learnt = self.concentration_priors, self.learn_concentrations
-        return ConcentrationPriors(**{role: GammaPrior(*priors[role]) for role in ROLES if role in learnt})
 
     def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
         """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
         return log_joint(
             state.assignments, state.cells, state.contexts, state.concentrations, state.topic_prior, corpus.n_words,
-            state.own, state.times, clusters_are_fixed=self.one_cluster_per_document,
+            state.own, state.times, clusters_are_fixed=not state.model.has_clusters,
         )  # fmt: skip
+
+
+def _state(
+    model: TopicModel,
+    corpus: Corpus,
+    contexts: StackedContexts,
+    assignments: Assignments,
+    concentrations: Concentrations,
+    log_joint: float,
+) -> GibbsState:
+    content = corpus.content
+    cells = word_cells(content.indptr, content.indices, content.data, corpus.n_words)
+    times = TokenTimes(corpus, model.contexts) if model.has_token_context else None
+    return GibbsState(model, assignments, concentrations, log_joint, cells, contexts, times, model.topic_prior)
+
+
+def _update_weights(state: GibbsState, seed: int, iteration: int) -> None:
+    key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
+    update_weights(
+        state.assignments, state.concentrations, _learnt_priors(state.model), key, rng,
+        clusters_are_fixed=not state.model.has_clusters,
+    )  # fmt: skip
+
+
+def _omega_prior(model: TopicModel) -> GammaPrior | None:
+    return GammaPrior(*model.prior_of(DOCUMENT)) if model.document_concentration == "learn" else None
+
+
+def _learnt_priors(model: TopicModel) -> ConcentrationPriors:
+    learnt = model.learn_concentrations
+    return ConcentrationPriors(**{role: GammaPrior(*model.prior_of(role)) for role in ROLES if role in learnt})

@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from mc2core.base import memory
 from mc2core.corpus import Corpus
-from mc2core.families import Family, NormalGamma
 from mc2core.inference.gibbs.document_level.state import TOPIC_PROPOSALS
 
 _MOST_TOKENS = 2**31 - 1
-
-
-def check_token_contexts(
-    kernel: str, one_cluster_per_document: bool, document_concentration: float | str, contexts: Mapping[str, Family]
-) -> None:
-    """ValueError for settings of Gibbs that do not go with ``token_contexts``."""
-    if not one_cluster_per_document:
-        raise ValueError(
-            "token_contexts is true, but one_cluster_per_document false; topics with contexts in clusters of "
-            "several documents are no model of the papers: set both, or contexts alone"
-        )
-    if document_concentration != "inf":
-        raise ValueError(f"document_concentration is {document_concentration!r}; with token_contexts it must be 'inf'")
-    if kernel != "collapsed":
-        raise ValueError(f"kernel is {kernel!r}; with token_contexts it must be 'collapsed'")
-    families = list(contexts.values())
-    if len(families) != 1 or not isinstance(families[0], NormalGamma):
-        found = ", ".join(f"{name!r} ({family.name})" for name, family in contexts.items()) or "none"
-        raise ValueError(
-            f"token_contexts takes exactly one context, of the family normal_gamma, but contexts holds {found}"
-        )
 
 
 def refuse_too_much(

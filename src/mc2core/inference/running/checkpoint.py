@@ -17,7 +17,7 @@ from mc2core.inference.base import n_samples
 from mc2core.posterior import Sample
 from mc2core.posterior.sample import pack_sample, unpack_sample
 
-FORMAT = "mc2core checkpoint 2"
+FORMAT = "mc2core checkpoint 3"
 #: what to do about one of another run
 ELSEWHERE = "write elsewhere, or remove it to start anew"
 
@@ -29,7 +29,7 @@ class Checkpoint:
     Attributes
     ----------
     run : JSON-able
-        What must be the same for the run to go on: engine, settings, seed, corpus digest, thinning; and the burn-in,
+        What must be the same for the run to go on: model, engine, seed, corpus digest, thinning; and the burn-in,
         after which all samples are there. It may become another one (:meth:`drop`).
     iteration : int
     seconds, cpu_seconds : float, spent so far by the clock and of processors
@@ -89,16 +89,12 @@ def write(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
 
 
 def read(
-    path: str | os.PathLike[str],
-    run: Mapping[str, Any],
-    sizes: Mapping[str, int] | None = None,
-    defaults: Mapping[str, Any] | None = None,
+    path: str | os.PathLike[str], run: Mapping[str, Any], sizes: Mapping[str, int] | None = None
 ) -> Checkpoint | None:
     """The checkpoint at ``path``, or None where there is no file.
 
-    ``sizes``: J and V of the corpus; ``defaults``: of the engine's settings, for those that were not there yet when the
-    checkpoint was written. The burn-in may be another one than that of ``run``. ValueError if the file is damaged, was
-    changed, or belongs to another run than ``run`` (it names the first difference).
+    ``sizes``: J and V of the corpus. The burn-in may be another one than that of ``run``. ValueError if the file is
+    damaged, was changed, or belongs to another run than ``run`` (it names the first difference).
     """
     if not Path(path).exists():
         return None
@@ -106,10 +102,6 @@ def read(
     with _or_anew():
         arrays, meta = _open(path)
     stored = meta["run"]
-    if isinstance(stored.get("settings"), dict):
-        asked_for = run.get("settings", {})
-        known = {name: value for name, value in (defaults or {}).items() if name in asked_for}
-        stored = stored | {"settings": json.loads(json.dumps(known)) | stored["settings"]}
     free = {name: stored[name] for name in ("burn_in",) if name in stored and name in run}
     asked = json.loads(json.dumps(run)) | free
     difference = first_difference(stored | {"corpus": asked.get("corpus")}, asked)
@@ -157,8 +149,6 @@ def _open(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str
         meta = storage.parse_json(str(arrays["meta"]))
         if meta["format"] != FORMAT:
             raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
-        if "moments" in meta:  # their name in older files
-            meta["snapshot_times"] = meta.pop("moments")
         _check_meta(meta)
     return arrays, meta
 
@@ -176,7 +166,7 @@ def _unpack(
             trace=meta["trace"],
             snapshots=[unpack_sample(arrays, f"snapshot.{i}.", sizes) for i in range(len(meta["snapshot_times"]))],
             snapshot_times=meta["snapshot_times"],
-            cpu_seconds=float(meta.get("cpu_seconds", meta["seconds"])),  # older files have those of the clock only
+            cpu_seconds=float(meta["cpu_seconds"]),
         )
 
 
@@ -188,7 +178,7 @@ def is_one(arrays: Mapping[str, np.ndarray]) -> bool:
 def _check_meta(meta: Mapping[str, Any]) -> None:
     """ValueError unless progress, trace and numbers of samples belong together."""
     run, iteration, trace = meta["run"], meta["iteration"], meta["trace"]
-    if not meta.get("cpu_seconds", 0.0) >= 0:
+    if not meta["cpu_seconds"] >= 0:
         raise ValueError(f"it took {meta['cpu_seconds']!r} seconds of processors")
     if not (isinstance(run, dict) and isinstance(iteration, int) and iteration >= 0 and meta["seconds"] >= 0):
         raise ValueError(f"it is at iteration {iteration!r} after {meta['seconds']!r} seconds")
@@ -203,10 +193,7 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
 
 
 def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str | None:
-    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same.
-
-    A switch that is off here may be absent there: it came after the run was stored.
-    """
+    """A phrase such as "seed is 1 there and 2 here", or None if the two JSON values are the same."""
     if isinstance(stored, dict) and isinstance(asked, dict):
         # in the order asked: the engine before what only some engines have
         for key in dict.fromkeys((*asked, *stored)):
@@ -214,6 +201,6 @@ def first_difference(stored: Any, asked: Any, names: Sequence[str] = ()) -> str 
             if found:
                 return found
         return None
-    if stored == asked or (stored is None and asked is False):
+    if stored == asked:
         return None
     return f"{'.'.join(names)} is {stored!r} there and {asked!r} here"

@@ -14,7 +14,7 @@ from mc2core.base.progress import work
 from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference.base import State
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import Fit, fit, tell_unused
 from mc2core.posterior import clustering
 
@@ -22,11 +22,12 @@ from mc2core.posterior import clustering
 def fit_corpus(
     corpus: Corpus,
     *,
-    engine: str,
-    contexts: Mapping[str, Any],
+    model: str | None,
+    engine: str | None,
+    contexts: Any,
     settings: Mapping[str, Any],
     seed: int,
-    model: str | os.PathLike[str],
+    posterior: str | os.PathLike[str],
     trace: str | os.PathLike[str],
     provenance: str | os.PathLike[str],
     checkpoint: str | os.PathLike[str],
@@ -43,37 +44,38 @@ def fit_corpus(
     spark: Mapping[str, Any] | None = None,
     keep_all: bool = False,
 ) -> dict[str, Any]:
-    """Fit an engine and write model, trace and provenance; returns the provenance.
+    """Fit a model by an engine (names, None for the default) and write posterior, trace and provenance, which it
+    returns.
 
-    ``snapshots`` is written too, a model of the samples at ``snapshot_times`` (iterations), if there are any.
+    ``snapshots`` is written too, a posterior of the samples at ``snapshot_times`` (iterations), if there are any.
 
     A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
     finished fit again where its code has changed, and must then not go on from what older code made.
-    While it runs, a second fit that writes the same model is refused (ValueError).
+    While it runs, a second fit that writes the same posterior is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
     With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, and a run that a
-    signal stops leaves a model and provenance of what there is so far.
+    signal stops leaves a posterior and provenance of what there is so far.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
-    absent = [name for name in contexts if name not in corpus.contexts]
-    if absent:
-        raise ValueError(f"the corpus has no context {absent[0]!r}; it has: {', '.join(corpus.contexts) or 'none'}")
-    tell_unused(corpus, contexts)
-    part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
+    specified, way = specify(model, engine, settings, contexts, threads)
+    specified = specified.for_corpus(corpus)
+    tell_unused(corpus, specified.contexts)
+    part = corpus.with_contexts({name: corpus.contexts[name] for name in specified.contexts})
     part = subsets.without_contexts(part, missing, seed)
 
     def leave(done: Fit) -> None:
-        with work("writing the model"):
-            done.model.save(model)
+        with work("writing the posterior"):
+            done.posterior.save(posterior)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))
 
-    with stopping.watching(), locks.only_one(model, "another fit"), cluster.session(spark):
+    with stopping.watching(), locks.only_one(posterior, "another fit"), cluster.session(spark):
         done = fit(
             part,
-            make_engine(engine, settings, contexts, threads),
+            specified,
+            way,
             iterations=iterations,
             seed=seed,
             burn_in=burn_in,

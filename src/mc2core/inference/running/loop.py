@@ -22,11 +22,12 @@ from mc2core.base.provenance import environment
 from mc2core.compute.kernels import compile_seconds
 from mc2core.corpus import Corpus
 from mc2core.families import Family, NormalGamma
-from mc2core.inference.base import Engine, State, n_samples, run_length
-from mc2core.inference.registry import DEFAULT_ENGINE, make_engine, with_default_model
+from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
+from mc2core.inference.registry import default_names, engine_class, model_class
 from mc2core.inference.running import checkpoint as checkpoints
 from mc2core.inference.running.summary import found
-from mc2core.posterior import Model
+from mc2core.models import Model
+from mc2core.posterior import Posterior
 
 logger = logging.getLogger(__name__)
 #: prior standard deviations of a mean from which it is said to be far
@@ -44,30 +45,30 @@ class Fit:
 
     Attributes
     ----------
-    model : Model
+    posterior : Posterior
     state : State
         After the last iteration.
     trace : DataFrame
         A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
         what the engine reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
-        Engine, settings, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
+        Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
         processors: cpu_seconds, all threads together), and ``found``: the last numbers of what the engine finds,
         clusters and topics, and those before the last third of the run
         (:func:`mc2core.inference.running.summary.found`).
-    snapshots : Model, or None where none were asked for
+    snapshots : Posterior, or None where none were asked for
         A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
         fraction) and the seconds.
     """
 
-    model: Model
+    posterior: Posterior
     state: State
     trace: pd.DataFrame
     provenance: dict[str, Any]
-    snapshots: Model | None = None
+    snapshots: Posterior | None = None
 
     def __repr__(self) -> str:
-        return f"Fit({len(self.trace)} iterations, {self.model!r})"
+        return f"Fit({len(self.trace)} iterations, {self.posterior!r})"
 
 
 @dataclass
@@ -91,6 +92,7 @@ class _Run:
     """
 
     corpus: Corpus
+    model: Model
     engine: Engine
     state: State
     done: checkpoints.Checkpoint
@@ -149,10 +151,12 @@ class _Run:
 
 
 def _asked_for(
-    engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
+    model: Model, engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
 ) -> dict[str, Any]:
     """What must be the same for a run to go on."""
-    asked = {"engine": engine.name, "settings": engine.settings(), "seed": seed, "corpus": corpus.digest}
+    parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
+    asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
+    asked |= {"seed": seed, "corpus": corpus.digest}
     if engine.keeps_samples:
         asked |= {"burn_in": burn_in, "thin": thin}
     if snapshots:
@@ -167,7 +171,7 @@ def _stored(
     if path is None:
         return None
     sizes = {"J": corpus.n_documents, "V": corpus.n_words}
-    stored = checkpoints.read(path, asked, sizes, engine.defaults())
+    stored = checkpoints.read(path, asked, sizes)
     if stored is None:
         return None
     if stored.iteration > iterations:
@@ -186,6 +190,7 @@ def _stored(
 
 def _begin(
     corpus: Corpus,
+    model: Model,
     engine: Engine,
     asked: dict[str, Any],
     stored: checkpoints.Checkpoint | None,
@@ -197,15 +202,15 @@ def _begin(
     ahead = asked.get("snapshots", [])
     if stored is None:
         with telling.work(f"{engine.name}, start"):
-            state = engine.init(corpus, asked["seed"])
+            state = engine.init(model, corpus, asked["seed"])
         spent, cpu_spent = time.perf_counter() - started, time.process_time() - cpu_started
         done = checkpoints.Checkpoint(asked, 0, spent, state={}, cpu_seconds=cpu_spent)
     else:
         try:
-            state, done = engine.restore(corpus, stored.state), stored
+            state, done = engine.restore(model, corpus, stored.state), stored
         except ValueError as error:
             raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
-    run = _Run(corpus, engine, state, done, ahead, burn_in, path, time.perf_counter())
+    run = _Run(corpus, model, engine, state, done, ahead, burn_in, path, time.perf_counter())
     if engine.keeps_samples:
         run.drop()
     if done.snapshot_times:
@@ -215,6 +220,7 @@ def _begin(
 
 def fit(
     corpus: Corpus,
+    model: Model | None = None,
     engine: Engine | None = None,
     *,
     iterations: int | None = None,
@@ -229,14 +235,16 @@ def fit(
     progress: bool | None = None,
     on_stop: Callable[[Fit], None] | None = None,
 ) -> Fit:
-    """Run ``engine`` on ``corpus``.
+    """Fit ``model`` to ``corpus`` by ``engine``.
 
     Parameters
     ----------
     corpus : Corpus
+    model : Model, optional
+        What is believed: ``MC2()`` if not given, with a document level and no contexts (the first of the engine's
+        ``models`` where only that is given).
     engine : Engine, optional
-        ``Gibbs(document_concentration="learn")`` if not given: documents have topic proportions of their own, and
-        contexts of the corpus are not looked at.
+        How it is fitted: ``Gibbs()`` if not given, or the one that fits the model.
     iterations : int, optional
         Sweeps (Gibbs, FastEx) or epochs (SVI), counted from the start of the run, not from a checkpoint;
         ``engine.default_iterations`` (60, 60 and 10) if not given.
@@ -280,10 +288,9 @@ def fit(
     if not isinstance(corpus, Corpus):
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
         raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
-    if engine is None:
-        engine = make_engine(DEFAULT_ENGINE, with_default_model(DEFAULT_ENGINE, {}), {})
-    if not isinstance(engine, Engine):
-        raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
+    model, engine = _specified(model, engine)
+    engine.supports(model)
+    model = model.for_corpus(corpus)
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every = whole("checkpoint_every", checkpoint_every)
@@ -291,19 +298,29 @@ def fit(
     ahead = sorted(finite("snapshots", moment) for moment in snapshots)
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
-    asked = _asked_for(engine, corpus, seed, burn_in, thin, ahead)
+    asked = _asked_for(model, engine, corpus, seed, burn_in, thin, ahead)
     stored = _stored(checkpoint, engine, asked, corpus, iterations)
     if stored is not None:
         rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
         logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
-    tell_unused(corpus, engine.contexts)
-    tell_far(corpus, engine.contexts)
+    tell_unused(corpus, model.contexts)
+    tell_far(corpus, model.contexts)
     with stopping.watching(), telling.showing(progress):
         with stopping.noting():
             is_done = stored is not None and stored.iteration == iterations
-            compiled = 0.0 if is_done else _warm(engine, corpus)
-            run = _begin(corpus, engine, asked, stored, burn_in if is_named else None, checkpoint)
+            compiled = 0.0 if is_done else _warm(model, engine, corpus)
+            run = _begin(corpus, model, engine, asked, stored, burn_in if is_named else None, checkpoint)
         return _iterate(run, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+
+
+def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
+    """Both, the default where one is None; ValueError for what is neither."""
+    if not (model is None or isinstance(model, Model)):
+        raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
+    if not (engine is None or isinstance(engine, Engine)):
+        raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
+    names = default_names(model.name if model else None, engine.name if engine else None)
+    return model or model_class(names[0])(), engine or engine_class(names[1])()
 
 
 def _iterate(
@@ -349,30 +366,31 @@ def _result(run: _Run, iterations: int, compiled: float) -> Fit:
     provenance = done.run | {"iterations": iterations}
     if done.iteration < iterations:
         provenance["stopped_at"] = run.now
-    model = engine.model(run.corpus, samples, provenance)
+    posterior = posterior_of(run.model, run.corpus, samples, provenance)
     timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
     timing |= {"compile_seconds": compiled, "threads": engine.threads}
     shown = None
     if done.snapshots:
-        shown = engine.model(run.corpus, done.snapshots, provenance | timing | {"snapshot_times": done.snapshot_times})
-    numbers = found(done.trace, engine.finds, engine.truncations(run.corpus))
+        about = provenance | timing | {"snapshot_times": done.snapshot_times}
+        shown = posterior_of(run.model, run.corpus, done.snapshots, about)
+    numbers = found(done.trace, run.model.finds, engine.truncations(run.model, run.corpus))
     about = provenance | timing | {"found": numbers} | environment()
-    return Fit(model, run.state, pd.DataFrame(done.trace), about, shown)
+    return Fit(posterior, run.state, pd.DataFrame(done.trace), about, shown)
 
 
-def _warm(engine: Engine, corpus: Corpus) -> float:
+def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     """Have every kernel that the run will use, on a few documents of it; returns the seconds of compiling."""
-    engine, lengths = engine.here(), corpus.document_lengths
+    engine, lengths = engine.in_this_process(), corpus.document_lengths
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)
     loading = telling.work(f"{engine.name}, loading compiled kernels")
     # ValueError: the run itself meets the same settings, and names documents by their numbers
     with compile_seconds() as seconds, loading, suppress(ValueError):
-        engine, iterations = engine.to_warm(corpus)
-        state = engine.init(part, seed=0)
+        engine, iterations = engine.to_warm(model, corpus)
+        state = engine.init(model, part, seed=0)
         for iteration in iterations:
             engine.step(part, state, 0, iteration)
-        engine.sample(part, engine.restore(part, state.arrays()))
+        engine.sample(part, engine.restore(model, part, state.arrays()))
     return sum(seconds)
 
 

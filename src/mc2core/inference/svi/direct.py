@@ -671,15 +671,15 @@ class DirectPart(GlobalPart):
 
     def _prior(self, role: str) -> tuple[float, float] | None:
         """(shape, rate) of a concentration with a point estimate, None where it is fixed."""
-        if role not in self.engine.learn_concentrations:
+        if role not in self.model.learn_concentrations:
             return None
-        shape, rate = self.engine.concentration_priors.get(role, (1.0, 1.0))
+        shape, rate = self.model.concentration_priors.get(role, (1.0, 1.0))
         return shape, rate
 
     def _fixed(self) -> dict[str, Any]:
         """Fields of the state that the settings say."""
         return {
-            "eta": self.engine.topic_concentration,
+            "eta": self.model.topic_concentration,
             "v_prior": self._prior("table"),
             "s_prior": self._prior("words"),
         }
@@ -693,27 +693,28 @@ class DirectPart(GlobalPart):
         n_topics = assignments.topic_words.shape[1]
         n_km = np.zeros((len(start.order), n_topics))
         np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
-        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), engine.group_concentration)
-        settings = engine.concentration_settings
+        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), self.model.group_concentration)
+        settings = engine.concentration_settings(self.model)
         topic_words = start.scale * assignments.topic_words
         state = self.state_type(
             group_sticks=group_sticks,
             n_km=start.scale * n_km[start.order],
             topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
             rest=1.0 / (n_topics + 1),
-            table_concentration=engine.table_concentration,
+            table_concentration=self.model.table_concentration,
             topic_words=topic_words,
             context_counts=start.contexts,
             context_totals=contexts.sums_by_context(start.contexts),
             # a Gamma posterior whose mean is the starting value
             concentration_rates=(settings.shape + len(start.n_k)) / settings.start,
             cluster=start.cluster,
-            topic_prior=engine.topic_prior,
+            topic_prior=self.model.topic_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
             **self._fixed(),
             **self._beginning(corpus, *n_km.shape),
         )
+        state.model = self.model
         self.tidy(state, None, is_full=True)
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
         return state
@@ -809,7 +810,7 @@ class DirectPart(GlobalPart):
         state.keep(clusters, topics)
         alpha = self.engine.concentrations(state).mean[GROUP]
         state.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
-        step_concentrations(state, self.engine.concentration_settings)
+        step_concentrations(state, self.engine.concentration_settings(self.model))
 
     def proportions(
         self, state: DirectGlobals, expected: Expectations, clusters: np.ndarray, topics: np.ndarray

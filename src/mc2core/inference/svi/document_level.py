@@ -674,13 +674,13 @@ class OwnPart(DirectPart):
 
     def _fixed(self) -> dict[str, Any]:
         prior = None
-        if self.engine.document_concentration == "learn":
-            shape, rate = self.engine.concentration_priors.get("document", (1.0, 1.0))
+        if self.model.document_concentration == "learn":
+            shape, rate = self.model.concentration_priors.get("document", (1.0, 1.0))
             prior = shape, rate
         return {**super()._fixed(), "omega_prior": prior}
 
     def _beginning(self, corpus: Corpus, n_clusters: int, n_topics: int) -> dict[str, Any]:
-        given = self.engine.document_concentration
+        given = self.model.document_concentration
         omega = START if given == "learn" else float(given)
         n_candidates = min(CANDIDATES, n_clusters) if self.engine.batch_size is None else 0
         return {

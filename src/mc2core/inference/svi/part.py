@@ -14,6 +14,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.svi.local import Assign, Batch, DocumentStatistics, assign_documents
 from mc2core.inference.svi.start import Start
 from mc2core.inference.svi.state import Concentrations, ConcentrationSettings, Expectations, Globals
+from mc2core.models import MC2
 
 #: documents of a mini-batch by rule
 BATCH = 400
@@ -35,9 +36,10 @@ class BatchSums(NamedTuple):
 
 
 class GlobalPart(ABC):
-    """The half of an SVI run that tables and direct assignment do each in its own way; holds the engine's settings."""
+    """The half of an SVI run that tables and direct assignment do each in its own way; holds model and engine."""
 
-    def __init__(self, engine: Any) -> None:
+    def __init__(self, model: MC2, engine: Any) -> None:
+        self.model = model
         self.engine = engine
 
     @abstractmethod

@@ -26,9 +26,8 @@ from mc2core.base import locks, storage
 from mc2core.compute import spark
 from mc2core.corpus import Corpus
 from mc2core.corpus.subsets import bare
-from mc2core.families import Family, family_settings
+from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.base import context_families
 from mc2core.inference.svi import local
 from mc2core.inference.svi.state import Expectations
 
@@ -220,7 +219,7 @@ def _visit_one(shards: Shards, path: Path, families: Mapping[str, Mapping[str, A
     key = str(shards.folder), shards.digests[p]
     if key not in _open:
         shard = open_shard(shards, p)
-        _open[key] = shard, StackedContexts(shard, context_families(families))
+        _open[key] = shard, StackedContexts(shard, {name: family_from_settings(one) for name, one in families.items()})
     shard, contexts = _open[key]
     with np.load(path, allow_pickle=False) as step:
         rows = step["rows"]

@@ -19,7 +19,8 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
-from mc2core.models.hyperparameters import ROLES
+from mc2core.models import MC2
+from mc2core.models.base import ROLES
 
 # documents that seeding looks at
 _SAMPLE = 10_000
@@ -66,8 +67,8 @@ class Start:
     assignments: Assignments
 
 
-def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Start:
-    """Where the SVI engine ``engine``, whose truncations are numbers, starts on ``corpus``.
+def start(model: MC2, engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Start:
+    """Where the SVI engine ``engine`` of ``model``, whose truncations are numbers, starts on ``corpus``.
 
     At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
     """
@@ -79,7 +80,7 @@ def start(engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> 
     if engine.initialisation == "random":
         assignments = assign_at_random(part, engine, rng)
     elif engine.initialisation == "gibbs":
-        assignments = assign_by_gibbs(part, engine, seed)
+        assignments = assign_by_gibbs(part, model, engine, seed)
     else:
         assignments = assign_by_seeds(part, some, engine, rng)
     n_clusters = engine.n_clusters
@@ -108,21 +109,20 @@ def tables_at_start(engine: Any) -> int:
     return int(engine.n_topics if engine.initialisation == "gibbs" else min(_NEAREST_TOPICS, engine.n_topics))
 
 
-def assign_by_gibbs(part: Corpus, engine: Any, seed: int) -> Assignments:
+def assign_by_gibbs(part: Corpus, model: MC2, engine: Any, seed: int) -> Assignments:
     """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
-    sampler = Gibbs(
-        contexts=engine.contexts,
-        topic_prior=engine.topic_prior,
-        group_concentration=engine.group_concentration,
-        table_concentration=engine.table_concentration,
-        topic_concentration=engine.topic_concentration,
-        learn_concentrations=[role for role in engine.learn_concentrations if role in ROLES],
-        concentration_priors={role: engine.concentration_priors[role] for role in ROLES},
-        start_clusters=engine.n_clusters,
-        start_topics=engine.n_topics,
-        threads=engine.threads,
+    shared = MC2(
+        document_level=False,
+        contexts=model.contexts,
+        topic_prior=model.topic_prior,
+        group_concentration=model.group_concentration,
+        table_concentration=model.table_concentration,
+        topic_concentration=model.topic_concentration,
+        learn_concentrations=[role for role in model.learn_concentrations if role in ROLES],
+        concentration_priors={role: model.prior_of(role) for role in ROLES},
     )
-    state = sampler.init(part, seed)
+    sampler = Gibbs(start_clusters=engine.n_clusters, start_topics=engine.n_topics, threads=engine.threads)
+    state = sampler.init(shared, part, seed)
     with work("Gibbs sampling", _GIBBS_SWEEPS, "sweeps") as told:
         for iteration in range(1, _GIBBS_SWEEPS + 1):
             sampler.step(part, state, seed, iteration)

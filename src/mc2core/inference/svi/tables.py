@@ -479,14 +479,14 @@ class TablePart(GlobalPart):
         topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
         table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[start.order], tables, axis=1)]
         topic_sticks = sticks.stick_posterior(
-            np.bincount(table_topic.ravel(), minlength=n_topics), engine.topic_concentration
+            np.bincount(table_topic.ravel(), minlength=n_topics), self.model.topic_concentration
         )
         scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
         np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-        group_sticks = sticks.stick_posterior(start.n_k, engine.group_concentration)
-        table_sticks = sticks.stick_posterior(start.scale * n_kt, engine.table_concentration)
+        group_sticks = sticks.stick_posterior(start.n_k, self.model.group_concentration)
+        table_sticks = sticks.stick_posterior(start.scale * n_kt, self.model.table_concentration)
         topic_words = np.ascontiguousarray(start.scale * assignments.topic_words[:, topics])
-        settings = engine.concentration_settings
+        settings = engine.concentration_settings(self.model)
         n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
         return TableGlobals(
             group_sticks=group_sticks,
@@ -499,7 +499,7 @@ class TablePart(GlobalPart):
             # Gamma posteriors whose means are the starting values
             concentration_rates=(settings.shape + n_sticks) / settings.start,
             cluster=start.cluster,
-            topic_prior=engine.topic_prior,
+            topic_prior=self.model.topic_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
         )
@@ -508,7 +508,7 @@ class TablePart(GlobalPart):
         self, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts
     ) -> TableGlobals:
         sizes = {**sizes, "T": self.engine.n_tables}
-        return TableGlobals.from_arrays(arrays, sizes, contexts, topic_prior=self.engine.topic_prior)
+        return TableGlobals.from_arrays(arrays, sizes, contexts, topic_prior=self.model.topic_prior)
 
     def word_likelihoods(
         self, state: TableGlobals, expected: TableExpectations, words: np.ndarray, pool: Executor | None

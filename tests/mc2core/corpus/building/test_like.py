@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 
-from mc2core import Corpus, Model, fit
+from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import Gibbs
 
 FRAME = pd.DataFrame(
     {
@@ -44,11 +44,11 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("like")
     settings = {"contexts": {"year": "Year", "who": "who"}, "keep": ["title"]}
     corpus = Corpus.from_dataframe(FRAME, "body", **settings).standardised("year")
-    engine = Gibbs(contexts={"who": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
-    model = fit(corpus, engine, iterations=3, seed=0, progress=False).model
+    engine = gibbs(contexts={"who": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
+    model = fit(corpus, *engine, iterations=3, seed=0, progress=False).posterior
     corpus.save(folder / "corpus")
-    model.save(folder / "model.npz")
-    loaded = {"saved corpus": Corpus.load(folder / "corpus"), "saved model": Model.load(folder / "model.npz")}
+    model.save(folder / "posterior.npz")
+    loaded = {"saved corpus": Corpus.load(folder / "corpus"), "saved model": Posterior.load(folder / "posterior.npz")}
     return {"corpus": corpus, "model": model, "folder": folder} | loaded
 
 
@@ -128,7 +128,7 @@ def test_a_file_and_a_frame_are_read_alike(models, tmp_path, capsys):
     """The columns of a model that was made from either are those of both."""
     rows = json.loads(NEW.to_json(orient="records"))
     (tmp_path / "new.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    command = ["import", str(tmp_path / "new.jsonl"), "--like", str(models["folder"] / "model.npz")]
+    command = ["import", str(tmp_path / "new.jsonl"), "--like", str(models["folder"] / "posterior.npz")]
     assert main([*command, "--out", str(tmp_path / "new")]) == 0
     assert "- 3 tokens: of a word unknown to the model" in capsys.readouterr().out
     check(Corpus.load(tmp_path / "new"))
@@ -172,7 +172,7 @@ def test_how_words_were_made_is_followed():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda like: Corpus.from_texts(["ferry"], like={}), "like is dict; a Corpus or a Model is needed"),
+        (lambda like: Corpus.from_texts(["ferry"], like={}), "like is dict; a Corpus or a Posterior is needed"),
         (lambda like: Corpus.from_texts(["lake"], like=like), "no word of the new documents is among the 6 words of"),
         (lambda like: Corpus.from_texts(["ferry"], {"x": [1]}, like=like), "context 'x' is none of those of the model"),
         (

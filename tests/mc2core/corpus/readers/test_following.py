@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mc2core import Corpus, Model, fit
+from mc2core import Corpus, Posterior, fit
 from mc2core.app.cli import main
 from mc2core.corpus.following import conform, pattern_of
 from mc2core.corpus.readers.reading import read_own
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import Gibbs
 
 ROWS = [
     {"key": f"d{j}", "body": text, "Year": str(1990 + j), "who": who, "kind": kind, "title": f"T{j}"}
@@ -73,16 +73,16 @@ def earlier(tmp_path_factory):
     folder = tmp_path_factory.mktemp("earlier")
     corpus, _ = read_own(write(folder / "train.csv", ROWS), SETTINGS)
     corpus.save(folder / "corpus")
-    engine = Gibbs(contexts={"who": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
-    model = fit(corpus.standardised("year"), engine, iterations=4, seed=0, progress=False).model
-    model.save(folder / "model.npz")
+    engine = gibbs(contexts={"who": DirichletCategorical(0.1), "year": NormalGamma()}, start_topics=3)
+    model = fit(corpus.standardised("year"), *engine, iterations=4, seed=0, progress=False).posterior
+    model.save(folder / "posterior.npz")
     return folder
 
 
-@pytest.fixture(params=["corpus", "model.npz"])
+@pytest.fixture(params=["corpus", "posterior.npz"])
 def like(request, earlier):
     path = earlier / request.param
-    return Corpus.load(path) if path.is_dir() else Model.load(path)
+    return Corpus.load(path) if path.is_dir() else Posterior.load(path)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -93,12 +93,14 @@ def test_new_documents_are_read_in_the_columns_of_the_earlier_ones(tmp_path, lik
     assert corpus.context_names == {"who": ["ann", "bob", "cid", "http://x.org:80"]}
     assert corpus.contexts["who"].toarray().tolist() == [[0, 0, 0, 1], [1, 0, 0, 0]]
     # 1990 to 1993: mean 1991.5, variance 1.25
-    assert corpus.units.get("year", (0, 1)) == pytest.approx((1991.5, 1.25**0.5) if isinstance(like, Model) else (0, 1))
+    assert corpus.units.get("year", (0, 1)) == pytest.approx(
+        (1991.5, 1.25**0.5) if isinstance(like, Posterior) else (0, 1)
+    )
     mean, sd = corpus.units.get("year", (0.0, 1.0))
     np.testing.assert_allclose(corpus.contexts["year"] * sd + mean, [1995, np.nan])
     assert corpus.documents.to_dict("list") == {"key": ["n0", "n1"], "title": ["N0", "N1"]}
     assert corpus.labels is None
-    what = "the model" if isinstance(like, Model) else "the corpus"
+    what = "the model" if isinstance(like, Posterior) else "the corpus"
     assert [(one.number, one.what, one.why) for one in dropped] == [
         (2, "words", f"unknown to {what}"),
         (3, "tokens", f"of a word unknown to {what}"),
@@ -119,7 +121,7 @@ def test_a_model_scores_new_documents_from_the_command_line(tmp_path, capsys):
     """The model alone is enough, and what came of it serves a third import as well."""
     options = ["--text", "body", "--context", "year=Year:number", "--context", "who:bag", "--min-letters", "4"]
     train, new = write(tmp_path / "train.csv", ROWS), write(tmp_path / "new.csv", NEW)
-    model = str(tmp_path / "fit/model.npz")
+    model = str(tmp_path / "fit/posterior.npz")
     assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
     families = ["--context", "year=normal_gamma", "--context", "who=dirichlet:0.1"]
     of_mc2 = [*families, "--set", "document_concentration=inf", "--iterations", "4"]
@@ -164,7 +166,7 @@ def test_columns_that_the_file_lacks(tmp_path, like, suffix):
 
 
 def test_a_context_that_is_missing_everywhere_is_told_with_its_option(tmp_path, like, capsys):
-    like.save(tmp_path / "like.npz" if isinstance(like, Model) else tmp_path / "like")
+    like.save(tmp_path / "like.npz" if isinstance(like, Posterior) else tmp_path / "like")
     earlier = str(next(tmp_path.glob("like*")))
     path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
     command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
@@ -204,7 +206,7 @@ def test_labels_and_facts_may_be_other_ones(tmp_path, like):
     ],
 )
 def test_what_contradicts_the_earlier_documents_is_refused(tmp_path, like, given_, message):
-    message = message.format("model" if isinstance(like, Model) else "corpus")
+    message = message.format("model" if isinstance(like, Posterior) else "corpus")
     with pytest.raises(ValueError, match=rf"^{message}$"):
         read_own(write(tmp_path / "new.csv", NEW), given_, like)
 
@@ -252,8 +254,8 @@ def test_separators_go_with_their_columns(tmp_path):
     other = write(tmp_path / "other.csv", [{"t": "ferry", "by": "bob/ann", "tags": "b"}])
     corpus, _ = read_own(other, {"contexts": ["who=by"], "separators": ["by=/"]}, like)
     assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
-    engine = Gibbs(contexts={"tags": DirichletCategorical()}, start_topics=2)
-    model = fit(like, engine, iterations=2, seed=0, progress=False).model
+    engine = gibbs(contexts={"tags": DirichletCategorical()}, start_topics=2)
+    model = fit(like, *engine, iterations=2, seed=0, progress=False).posterior
     assert read_own(new, {}, model)[0].contexts["tags"].toarray().tolist() == [[0, 1]]
 
 
@@ -265,8 +267,8 @@ def test_a_text_with_separators_in_it_may_be_one_name(tmp_path):
 
 def test_of_a_model_the_contexts_are_those_it_was_fitted_with(tmp_path, earlier):
     corpus = Corpus.load(earlier / "corpus")
-    engine = Gibbs(contexts={"who": DirichletCategorical(0.1)}, start_topics=3)
-    model = fit(corpus, engine, iterations=2, seed=0, progress=False).model
+    engine = gibbs(contexts={"who": DirichletCategorical(0.1)}, start_topics=3)
+    model = fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
     new, dropped = read_own(write(tmp_path / "new.csv", without(NEW, "Year")), {}, model)
     assert list(new.contexts) == ["who"]
     assert not [one for one in dropped if one.what == "contexts"]
@@ -344,7 +346,7 @@ def test_what_cannot_be_followed(tmp_path):
         (Corpus(counts, ["a", "b"], {"who": counts}), "the corpus does not name its columns of context 'who'"),
         (Corpus(counts, ["a", "a"]), "the corpus has the name 'a' twice among its words"),
         (Corpus(counts, ["a", "b"]), "no word of the new documents is among the 2 words of the corpus"),
-        ({"words": ["a"]}, "like is dict; a Corpus or a Model is needed"),
+        ({"words": ["a"]}, "like is dict; a Corpus or a Posterior is needed"),
     ):
         with pytest.raises(ValueError, match=message):
             read_own(path, {"text": "body"}, like)
@@ -363,13 +365,13 @@ def test_a_damaged_account_of_the_import_is_refused(tmp_path, stored):
 
 
 def test_files_of_earlier_versions_have_no_account_of_the_import(earlier, tmp_path):
-    with np.load(earlier / "model.npz") as stored:
+    with np.load(earlier / "posterior.npz") as stored:
         arrays = dict(stored)
     del arrays["digest"]
     meta = json.loads(str(arrays["meta"]))
     del meta["imported"]
-    np.savez(tmp_path / "model.npz", **arrays | {"meta": np.array(json.dumps(meta))})
-    assert Model.load(tmp_path / "model.npz").imported is None
+    np.savez(tmp_path / "posterior.npz", **arrays | {"meta": np.array(json.dumps(meta))})
+    assert Posterior.load(tmp_path / "posterior.npz").imported is None
 
 
 @settings(max_examples=60, deadline=None)

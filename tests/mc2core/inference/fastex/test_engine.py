@@ -18,6 +18,7 @@ from helpers.fastex_twin import (
     settings_of,
     small_corpus,
 )
+from helpers.fits import fastex
 
 from mc2core import Corpus
 from mc2core.compute import streams
@@ -25,7 +26,6 @@ from mc2core.compute.signatures import BITS
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.fastex import choice, exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
-from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.exact import ExactChain, ExactState, Terms, fill_terms, sweep_exact
 from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, sweep, workspace
 from mc2core.inference.fastex.sparse_counts import add_to, count_at, count_bits, empty_table, grown
@@ -270,7 +270,7 @@ def test_correction_of_remark_5():
 @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
 @pytest.mark.parametrize("proposal", ["hash", "exact"])
 def test_log_joint_is_that_of_the_model(component, proposal):
-    engine = FastEx(n_clusters=K, word_prior=A, weight_prior=G, rate_prior=B, component=component, proposal=proposal)
+    engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, rate_prior=B, component=component, proposal=proposal)
     state = engine.init(TINY, 0)
     for iteration in range(1, 4):
         row = engine.step(TINY, state, 0, iteration)
@@ -281,7 +281,7 @@ def test_log_joint_is_that_of_the_model(component, proposal):
 @pytest.mark.parametrize("settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"projection": "paper"}])
 def test_finds_planted_clusters(settings):
     corpus, truth = small_corpus()
-    result = fit(corpus, FastEx(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
+    result = fit(corpus, *fastex(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
     pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
     assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
     assert result.model.predict(corpus).shape == (40, len(result.model.cluster_weights))
@@ -290,11 +290,11 @@ def test_finds_planted_clusters(settings):
 @pytest.mark.parametrize("proposal", ["hash", "exact"])
 def test_resumes_with_the_same_bits(tmp_path, proposal):
     corpus, _ = small_corpus()
-    engine = FastEx(n_clusters=50, proposal=proposal, word_prior=0.1)  # more clusters than documents
-    whole = fit(corpus, engine, iterations=12, seed=1)
+    engine = fastex(n_clusters=50, proposal=proposal, word_prior=0.1)  # more clusters than documents
+    whole = fit(corpus, *engine, iterations=12, seed=1)
     path = tmp_path / "run.npz"
-    fit(corpus, engine, iterations=5, seed=1, checkpoint=path)
-    rest = fit(corpus, engine, iterations=12, seed=1, checkpoint=path)
+    fit(corpus, *engine, iterations=5, seed=1, checkpoint=path)
+    rest = fit(corpus, *engine, iterations=12, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
 
@@ -303,10 +303,10 @@ def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters():
     corpus, truth = small_corpus(200)
     found = []
     for threads in (1, 2, 3):
-        engine = FastEx(
+        engine = fastex(
             n_clusters=4, word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
         )
-        result = fit(corpus, engine, iterations=40, seed=3)
+        result = fit(corpus, *engine, iterations=40, seed=3)
         found.append((result.state.cluster, result.trace["log_joint"].tolist()))
     assert all(np.array_equal(found[0][0], cluster) and found[0][1] == trace for cluster, trace in found[1:])
     pairs = {(int(a), int(b)) for a, b in zip(found[0][0], truth, strict=True)}
@@ -332,31 +332,31 @@ def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters():
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
-        FastEx(**settings)
+        fastex(**settings)
 
 
 def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
     once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
     for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
         monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes)
-        engine = FastEx(n_clusters=n_clusters)
+        engine = fastex(n_clusters=n_clusters)
         assert engine.chosen_proposal(once) == "exact"
-        assert FastEx(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
+        assert fastex(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
         assert isinstance(engine.init(once, 0), ExactState)
         monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes - 1)
         assert engine.chosen_proposal(once) == "hash"
-        assert FastEx(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
+        assert fastex(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
         state = engine.init(once, 0)
         assert isinstance(state, HashedState)
         assert isinstance(engine.restore(once, state.arrays()), HashedState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
     monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 3 * 4 * 3)
-    assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
-    assert FastEx(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
+    assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
+    assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
 
 
 def test_corpora_and_checkpoints_that_do_not_fit():
-    engine = FastEx(n_clusters=3, proposal="hash")
+    engine = fastex(n_clusters=3, proposal="hash")
     with pytest.raises(ValueError, match="the corpus has none"):
         engine.init(Corpus(np.zeros((2, 3), int), contexts={"year": np.array([1.0, 2.0])}), 0)
     with pytest.raises(ValueError, match="'cluster' holds 3; it must be at least 0 and below 3"):

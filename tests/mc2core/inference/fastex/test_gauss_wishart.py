@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 from helpers.fastex_twin import TINY, A, B, G, K, log_joint, posterior, predictive, settings_of
+from helpers.fits import fastex
 from inference.fastex.test_transitions import assert_invariant, first_uniform, matrices
 from scipy.stats import multivariate_t
 
@@ -12,7 +13,6 @@ from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, DocumentCells
-from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.gauss_wishart import (
     FactoredClusters,
@@ -267,21 +267,21 @@ def correlated_corpus(n_documents=240):
 def test_finds_clusters_that_differ_by_their_covariance_alone():
     corpus, truth = correlated_corpus()
     for component, least, most in (("gauss_wishart", 0.9, 1.0), ("gaussian", 0.5, 0.65)):
-        engine = FastEx(n_clusters=2, component=component, proposal="exact")
-        right = np.mean(fit(corpus, engine, iterations=60, seed=3, progress=False).state.cluster == truth)
+        engine = fastex(n_clusters=2, component=component, proposal="exact")
+        right = np.mean(fit(corpus, *engine, iterations=60, seed=3, progress=False).state.cluster == truth)
         assert least < max(right, 1 - right) < most
 
 
 def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
     corpus, _ = correlated_corpus()
     settings = {"n_clusters": 6, "component": "gauss_wishart"}
-    whole = fit(corpus, FastEx(**settings), iterations=8, seed=1, progress=False)
+    whole = fit(corpus, *fastex(**settings), iterations=8, seed=1, progress=False)
     path = tmp_path / "run.npz"
-    fit(corpus, FastEx(**settings), iterations=3, seed=1, checkpoint=path, progress=False)
-    rest = fit(corpus, FastEx(**settings, threads=2), iterations=8, seed=1, checkpoint=path, progress=False)
+    fit(corpus, *fastex(**settings), iterations=3, seed=1, checkpoint=path, progress=False)
+    rest = fit(corpus, *fastex(**settings, threads=2), iterations=8, seed=1, checkpoint=path, progress=False)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
-    again = fit(corpus, FastEx(**settings), iterations=8, seed=1, checkpoint=path, progress=False)
+    again = fit(corpus, *fastex(**settings), iterations=8, seed=1, checkpoint=path, progress=False)
     assert again.state.log_joint == whole.state.log_joint
 
 
@@ -289,11 +289,11 @@ def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
 @pytest.mark.parametrize("proposal", ["hash", "baseline", "neighbours"])
 def test_other_proposals_are_refused(proposal):
     with pytest.raises(ValueError, match=f"not {proposal!r}|not 'gauss_wishart'"):
-        FastEx(component="gauss_wishart", proposal=proposal)
+        fastex(component="gauss_wishart", proposal=proposal)
 
 
 def test_auto_is_exact_and_memory_is_asked_for(monkeypatch):
-    engine = FastEx(component="gauss_wishart", n_clusters=5000)
+    engine = fastex(component="gauss_wishart", n_clusters=5000)
     assert engine.chosen_proposal(TINY) == "exact"
     monkeypatch.setattr(memory, "available_bytes", lambda: 10**9)
     message = "proposal='exact' with 5000 clusters and 400 words would take 12.8 GB of memory, but 1.0 GB"
@@ -304,7 +304,7 @@ def test_auto_is_exact_and_memory_is_asked_for(monkeypatch):
 def test_counts_whose_squares_do_not_fit_are_refused():
     large = Corpus(np.array([[2**31 - 1, 0], [0, 1], [2**31 - 1, 1]]))
     with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* component='gauss_wishart'"):
-        FastEx(n_clusters=2, component="gauss_wishart").init(large, 0)
+        fastex(n_clusters=2, component="gauss_wishart").init(large, 0)
 
 
 @pytest.mark.parametrize("rate_prior", [1e-90, 1e-6, 1e6, 1e90])
@@ -312,9 +312,9 @@ def test_counts_whose_squares_do_not_fit_are_refused():
 def test_extremes_that_are_allowed_give_numbers(word_prior, rate_prior):
     """Words that no document has, empty documents, equal ones, more clusters than documents."""
     corpus = Corpus(np.array([[5, 5, 0, 10**5], [5, 5, 0, 10**5], [0, 0, 0, 0], [1, 2, 0, 3], [0, 0, 0, 0]]))
-    engine = FastEx(component="gauss_wishart", n_clusters=9, word_prior=word_prior, rate_prior=rate_prior)
+    engine = fastex(component="gauss_wishart", n_clusters=9, word_prior=word_prior, rate_prior=rate_prior)
     try:
-        done = fit(corpus, engine, iterations=5, seed=0, progress=False)
+        done = fit(corpus, *engine, iterations=5, seed=0, progress=False)
     except ValueError as error:
         assert "the most extreme" in str(error)  # noqa: PT017
         assert rate_prior == 1e-90  # which rounding of counts' squares leaves nothing of

@@ -15,6 +15,7 @@ from helpers.fastex_twin import (
     settings_of,
     small_corpus,
 )
+from helpers.fits import fastex
 from inference.fastex.test_transitions import assert_invariant, matrices
 
 from mc2core import Corpus
@@ -23,7 +24,6 @@ from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.inference.fastex import choice
 from mc2core.inference.fastex.components import MULTINOMIAL
-from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import HashedState
 from mc2core.inference.fastex.neighbours import NeighbourState, Visits, _build_index, choose, find_neighbours, sweep
@@ -297,7 +297,7 @@ def test_counts_equal_recomputed_ones_after_thousands_of_moves():
 
 def test_exact_sweeps_are_those_of_exact_proposals():
     corpus, _ = small_corpus()
-    engine = FastEx(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
+    engine = fastex(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
     state = engine.init(corpus, 3)
     for iteration in (1, 2):
         exact = ExactState(corpus, engine._settings, state.cluster.copy())
@@ -310,11 +310,11 @@ def test_exact_sweeps_are_those_of_exact_proposals():
 @pytest.mark.parametrize("stop", [2, 3])
 def test_resumes_with_the_same_bits(tmp_path, stop):
     corpus, _ = small_corpus()
-    engine = FastEx(n_clusters=50, proposal="neighbours", word_prior=0.1, exact_sweeps=[3])
-    whole = fit(corpus, engine, iterations=6, seed=1)
+    engine = fastex(n_clusters=50, proposal="neighbours", word_prior=0.1, exact_sweeps=[3])
+    whole = fit(corpus, *engine, iterations=6, seed=1)
     path = tmp_path / "run.npz"
-    fit(corpus, engine, iterations=stop, seed=1, checkpoint=path)
-    rest = fit(corpus, engine, iterations=6, seed=1, checkpoint=path)
+    fit(corpus, *engine, iterations=stop, seed=1, checkpoint=path)
+    rest = fit(corpus, *engine, iterations=6, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert np.array_equal(whole.state.chain.documents.neighbours, rest.state.chain.documents.neighbours)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
@@ -322,7 +322,7 @@ def test_resumes_with_the_same_bits(tmp_path, stop):
 
 
 def test_log_joint_is_that_of_the_model():
-    engine = FastEx(n_clusters=K, word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
+    engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
     state = engine.init(TINY, 0)
     for iteration in range(1, 5):
         row = engine.step(TINY, state, 0, iteration)
@@ -331,7 +331,7 @@ def test_log_joint_is_that_of_the_model():
 
 def test_finds_planted_clusters():
     corpus, truth = small_corpus(200, 60)
-    done = fit(corpus, FastEx(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
+    done = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
     pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
     assert len(pairs) == len({a for a, _ in pairs})
 
@@ -348,27 +348,27 @@ def test_auto_reads_neighbours_of_multinomial_clusters_that_are_many(monkeypatch
         ({"n_clusters": many, "component": "poisson"}, "exact"),
         ({"n_clusters": many, "proposal": "hash"}, "hash"),
     ):
-        assert FastEx(**settings).chosen_proposal(corpus) == expected, settings
+        assert fastex(**settings).chosen_proposal(corpus) == expected, settings
     monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
-    assert FastEx(n_clusters=3).chosen_proposal(corpus) == "neighbours"
-    assert FastEx(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
+    assert fastex(n_clusters=3).chosen_proposal(corpus) == "neighbours"
+    assert fastex(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
     monkeypatch.setattr(choice, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
-    assert FastEx(n_clusters=3).chosen_proposal(corpus) == "hash"
+    assert fastex(n_clusters=3).chosen_proposal(corpus) == "hash"
 
 
 def test_auto_goes_on_as_a_stored_chain_began(monkeypatch):
     """Checkpoints of before, whose rule was another."""
     corpus, _ = small_corpus()
     monkeypatch.setattr(choice, "MAX_EXACT_CLUSTERS", 1)
-    engine = FastEx(n_clusters=5)
+    engine = fastex(n_clusters=5)
     for proposal, kind in (("exact", ExactState), ("hash", HashedState), ("neighbours", NeighbourState)):
-        arrays = FastEx(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
+        arrays = fastex(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
         assert isinstance(engine.restore(corpus, arrays), kind)
     assert isinstance(engine.init(corpus, 0), NeighbourState)
 
 
 def test_a_fit_compiles_exact_sweeps_before_it_begins():
-    engine, iterations = FastEx(n_clusters=3000, exact_sweeps=[7, 9]).to_warm(small_corpus(400, 200)[0])
+    engine, iterations = fastex(n_clusters=3000, exact_sweeps=[7, 9]).to_warm(small_corpus(400, 200)[0])
     assert (engine.proposal, iterations) == ("neighbours", (1, 2, 7))
 
 
@@ -377,7 +377,7 @@ def test_a_fit_compiles_exact_sweeps_before_it_begins():
 def test_other_components_are_refused(component):
     message = f"^proposal='neighbours' needs component='multinomial', not '{component}'$"
     with pytest.raises(ValueError, match=message):
-        FastEx(n_clusters=3, component=component, proposal="neighbours")
+        fastex(n_clusters=3, component=component, proposal="neighbours")
 
 
 @pytest.mark.parametrize(
@@ -394,11 +394,11 @@ def test_other_components_are_refused(component):
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=message):
-        FastEx(**settings)
+        fastex(**settings)
 
 
 def test_graphs_that_do_not_fit_are_refused():
-    engine = FastEx(n_clusters=3, proposal="neighbours", n_neighbours=2)
+    engine = fastex(n_clusters=3, proposal="neighbours", n_neighbours=2)
     cluster = np.zeros(4, np.int32)
     for graph, message in (
         (np.array([[1, 2], [1, 2], [0, -1], [-1, -1]]), "'neighbours' names document 1 as its own neighbour"),
@@ -417,7 +417,7 @@ def test_memory_is_asked_for_beforehand(monkeypatch):
     """Of 1,000 documents the graph alone takes 4 N of them in bytes; the message names what to change."""
     corpus = Corpus(np.ones((1000, 2), int))
     monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 1000 * 1000)
-    FastEx(n_clusters=3, proposal="neighbours", n_neighbours=900).init(corpus, 0)
+    fastex(n_clusters=3, proposal="neighbours", n_neighbours=900).init(corpus, 0)
     message = r"^proposal='neighbours' with 1000 documents and 3 clusters would take .*; use a smaller n_neighbours$"
     with pytest.raises(ValueError, match=message):
-        FastEx(n_clusters=3, proposal="neighbours", n_neighbours=1000).init(corpus, 0)
+        fastex(n_clusters=3, proposal="neighbours", n_neighbours=1000).init(corpus, 0)

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 from helpers.fastex_twin import TINY, settings_of
+from helpers.fits import fastex
 
 from mc2core import Corpus, fit
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.variates import argmax, draw_from_logs, select_likely
-from mc2core.inference import FastEx
 from mc2core.inference.fastex import uncollapsed
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
 from mc2core.inference.fastex.exact import ExactState
@@ -37,14 +37,14 @@ EXTREME = "the most extreme"
 @pytest.mark.parametrize("threads", [1, 2])
 def test_scores_that_are_not_finite_name_the_document_and_the_prior(settings, message, threads):
     with pytest.raises(ValueError, match=message.replace("+", r"\+").replace(r"]\+", "]+")):
-        fit(SMALL, FastEx(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
+        fit(SMALL, *fastex(n_clusters=9, threads=threads, **settings), iterations=3, seed=0)
 
 
 def test_the_document_is_one_of_the_corpus(monkeypatch):
     """Not of those three on which a fit compiles its kernels before it begins."""
     monkeypatch.setattr(uncollapsed, "assign", lambda key, first, last, *rest: -1 - (last - 1))
     with pytest.raises(ValueError, match="document 7 has scores"):
-        fit(Corpus(np.ones((8, 3), int)), FastEx(n_clusters=3, proposal="baseline"), iterations=1, seed=0)
+        fit(Corpus(np.ones((8, 3), int)), *fastex(n_clusters=3, proposal="baseline"), iterations=1, seed=0)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -100,13 +100,13 @@ def test_too_many_clusters_are_refused_with_what_they_would_need(proposal, monke
     name = "exact" if proposal == "auto" else proposal
     message = rf"^proposal='{name}' with 2147483647 clusters and 4 words would take [0-9.,]+ GB of memory, but 5\.0 GB"
     with pytest.raises(ValueError, match=message):
-        fit(SMALL, FastEx(n_clusters=2**31 - 1, proposal=proposal), iterations=1, seed=0)
+        fit(SMALL, *fastex(n_clusters=2**31 - 1, proposal=proposal), iterations=1, seed=0)
 
 
 def test_hashed_proposals_are_advised_where_they_fit():
     wide = Corpus(np.ones((1, 10**6), np.int8))
     with pytest.raises(ValueError, match=r"would take 4,000\.0 GB .*; use proposal='hash'$"):
-        FastEx(n_clusters=10**6, word_prior=1e-3, proposal="baseline").init(wide, 0)
+        fastex(n_clusters=10**6, word_prior=1e-3, proposal="baseline").init(wide, 0)
 
 
 @pytest.mark.parametrize(
@@ -121,23 +121,23 @@ def test_hashed_proposals_are_advised_where_they_fit():
 )
 def test_priors_out_of_range(settings, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        FastEx(**settings).init(SMALL, 0)
+        fastex(**settings).init(SMALL, 0)
 
 
 def test_counts_out_of_range():
     large = Corpus(np.array([[2**31 - 1, 0], [0, 1], [2**31 - 1, 1]]))
     with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* proposal='exact'"):
-        FastEx(n_clusters=2, proposal="exact").init(large, 0)
+        fastex(n_clusters=2, proposal="exact").init(large, 0)
     with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* component='gaussian'"):
-        FastEx(n_clusters=2, proposal="hash", component="gaussian").init(large, 0)
-    assert np.isfinite(fit(large, FastEx(n_clusters=2, proposal="hash"), iterations=1, seed=0).state.log_joint)
+        fastex(n_clusters=2, proposal="hash", component="gaussian").init(large, 0)
+    assert np.isfinite(fit(large, *fastex(n_clusters=2, proposal="hash"), iterations=1, seed=0).state.log_joint)
 
 
 @pytest.mark.parametrize("proposal", ["auto", "hash", "exact", "baseline"])
 def test_no_words(proposal):
     corpus = Corpus(np.zeros((3, 2), int), contexts={"year": np.arange(3.0)})
     with pytest.raises(ValueError, match="by their words, but the corpus has none"):
-        fit(corpus, FastEx(proposal=proposal), iterations=1, seed=0)
+        fit(corpus, *fastex(proposal=proposal), iterations=1, seed=0)
 
 
 @pytest.mark.parametrize("proposal", ["hash", "exact", "baseline"])
@@ -151,11 +151,11 @@ def test_extremes_that_are_allowed_give_numbers(proposal, component):
         corpora * 5, 10.0 ** draw_.uniform(-20, 6, 15), 10.0 ** draw_.uniform(-20, 6, 15),
         10.0 ** draw_.uniform(-20, 20, 15), strict=True,
     ):  # fmt: skip
-        engine = FastEx(
+        engine = fastex(
             n_clusters=70, proposal=proposal, component=component, word_prior=word, weight_prior=weight, rate_prior=rate
         )
         try:
-            done = fit(corpus, engine, iterations=2, seed=0)
+            done = fit(corpus, *engine, iterations=2, seed=0)
         except ValueError as error:
             assert EXTREME in str(error)  # noqa: PT017
             continue

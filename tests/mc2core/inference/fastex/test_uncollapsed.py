@@ -6,12 +6,12 @@ import numba
 import numpy as np
 import pytest
 from helpers.fastex_twin import STATES, TINY, A, B, G, K, assert_stationary, posterior, settings_of, small_corpus
+from helpers.fits import fastex
 from scipy.special import gammaln
 
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, POISSON
-from mc2core.inference.fastex.engine import FastEx
 from mc2core.inference.fastex.uncollapsed import (
     UncollapsedState,
     assign,
@@ -104,12 +104,12 @@ def test_empty_clusters_at_a_small_word_prior():
 
 def test_threads_and_resume_leave_the_bits_as_they_are(tmp_path):
     corpus, truth = small_corpus(2500, 20)
-    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5)
-    whole = fit(corpus, engine, iterations=8, seed=1)
+    engine = fastex(n_clusters=4, proposal="baseline", word_prior=0.5)
+    whole = fit(corpus, *engine, iterations=8, seed=1)
     path = tmp_path / "run.npz"
-    fit(corpus, engine, iterations=3, seed=1, checkpoint=path)
-    engine = FastEx(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2)
-    rest = fit(corpus, engine, iterations=8, seed=1, checkpoint=path)
+    fit(corpus, *engine, iterations=3, seed=1, checkpoint=path)
+    engine = fastex(n_clusters=4, proposal="baseline", word_prior=0.5, threads=2)
+    rest = fit(corpus, *engine, iterations=8, seed=1, checkpoint=path)
     assert np.array_equal(whole.state.cluster, rest.state.cluster)
     assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
     assert len({(int(a), int(b)) for a, b in zip(whole.state.cluster, truth, strict=True)}) == 4

@@ -6,6 +6,7 @@ chance of about 4e-5 (Student's t with 39 degrees of freedom); seeds are fixed.
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 from helpers.gibbs_forward import (
     BATCHES,
     FAMILIES,
@@ -19,8 +20,6 @@ from helpers.gibbs_forward import (
     draw_data,
     statistics,
 )
-
-from mc2core.inference.gibbs.engine import Gibbs
 
 FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
 
@@ -77,8 +76,8 @@ def test_forward_draws_and_the_chain_agree():
     forward = np.array(rows)
 
     rng = np.random.default_rng(30)
-    engine = Gibbs(
-        document_concentration="learn", contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=FOUR_PRIORS,
+    engine = gibbs(
+        document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=FOUR_PRIORS,
         start_topics=2, start_clusters=2,
     )  # fmt: skip
     state = engine.init(corpus, 0)

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 from helpers.gibbs_twin import CONCENTRATIONS, PRIOR, assignments_of, pick, small_corpus, tokens_of
 from scipy.special import gammaln
 
@@ -20,7 +21,6 @@ from mc2core.inference.gibbs.document_level.sweep import (
     log_documents,
 )
 from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
-from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 
@@ -176,14 +176,14 @@ def test_log_documents_is_a_dirichlet_multinomial(omega):
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        Gibbs(**settings)
+        gibbs(**settings)
 
 
 def test_kernels_are_the_same_move():
     corpus = small_corpus(1)
     rows = []
     for kernel in ("collapsed", "interleaved"):
-        engine = Gibbs(document_concentration="learn", kernel=kernel, start_topics=4, start_clusters=3)
+        engine = gibbs(document_level=True, kernel=kernel, start_topics=4, start_clusters=3)
         state = engine.init(corpus, 0)
         rows.append([engine.step(corpus, state, 0, iteration) for iteration in range(1, 6)])
     assert rows[0] == rows[1]
@@ -193,7 +193,7 @@ def test_kernels_are_the_same_move():
 
 def test_a_number_holds_omega():
     corpus = small_corpus(1)
-    engine = Gibbs(document_concentration=3.0, start_topics=4, start_clusters=3)
+    engine = gibbs(document_concentration=3.0, start_topics=4, start_clusters=3)
     state = engine.init(corpus, 0)
     assert engine.step(corpus, state, 0, 1)["document_concentration"] == 3.0
     sample = engine.sample(corpus, state)
@@ -201,13 +201,13 @@ def test_a_number_holds_omega():
     prior = state.concentrations.table * sample.topic_weights
     mean = prior + state.own.tables
     np.testing.assert_allclose(sample.topic_given_cluster, mean / mean.sum(axis=1, keepdims=True))
-    shared = Gibbs(start_topics=4, start_clusters=3)
+    shared = gibbs(start_topics=4, start_clusters=3)
     assert shared.sample(corpus, shared.init(corpus, 0)).document_concentration == math.inf
 
 
 def test_a_state_that_does_not_fit_is_refused():
     corpus = small_corpus(1)
-    engine = Gibbs(document_concentration="learn", start_topics=4, start_clusters=3)
+    engine = gibbs(document_level=True, start_topics=4, start_clusters=3)
     arrays = engine.init(corpus, 0).arrays()
     for changes, message in (
         ({"proportions": arrays["proportions"] / 2}, "'proportions' do not sum to 1"),
@@ -217,18 +217,18 @@ def test_a_state_that_does_not_fit_is_refused():
         with pytest.raises(ValueError, match=message):
             engine.restore(corpus, arrays | changes)
     with pytest.raises(ValueError, match="'proportions' is missing"):
-        engine.restore(corpus, Gibbs(start_topics=4).init(corpus, 0).arrays())
+        engine.restore(corpus, gibbs(start_topics=4).init(corpus, 0).arrays())
 
 
 @pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
 @pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
 def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta):
     corpus = small_corpus(1, n_documents=7)
-    engine = Gibbs(
+    engine = gibbs(
         document_concentration=omega, table_concentration=v, topic_concentration=eta, learn_concentrations=False,
         start_topics=3, start_clusters=2,
     )  # fmt: skip
-    done = fit(corpus, engine, iterations=6, progress=False)
+    done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace["log_joint"]).all()
     assert np.isfinite(done.model.log_likelihood(corpus, "left_to_right")).all()
     np.testing.assert_allclose(done.model.predict(corpus).sum(axis=1), 1.0)

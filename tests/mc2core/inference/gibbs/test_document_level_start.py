@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from helpers.document_level_states import assignments_at, corpus_and_state, log_contexts, log_topics_of_cluster
+from helpers.fits import gibbs
 from helpers.gibbs_enumeration import log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES
 
@@ -29,16 +30,16 @@ def simulated():
 @pytest.mark.parametrize("start", [1, 100])
 def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
     corpus, _ = simulated()
-    engine = Gibbs(document_concentration="learn", start_clusters=start, start_topics=20)
-    found = fit(corpus, engine, iterations=40, seed=0, progress=False).model.last.cluster
+    engine = gibbs(document_level=True, start_clusters=start, start_topics=20)
+    found = fit(corpus, *engine, iterations=40, seed=0, progress=False).model.last.cluster
     assert abs((np.bincount(found) >= 3).sum() - CLUSTERS) <= 1, np.bincount(found)
 
 
 def test_a_chain_soon_has_the_clusters_of_its_topics():
     corpus, truth = simulated()
-    engine = Gibbs(document_concentration="learn", start_topics=20)
+    engine = gibbs(document_level=True, start_topics=20)
     for seed in range(3):
-        cluster = fit(corpus, engine, iterations=20, seed=seed, progress=False).model.last.cluster
+        cluster = fit(corpus, *engine, iterations=20, seed=seed, progress=False).model.last.cluster
         # documents of a pair are together in both or apart in both
         together, should = cluster[:, None] == cluster, truth[:, None] == truth
         assert (together == should).mean() > 0.9
@@ -46,7 +47,7 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
 
 def test_of_two_clusterings_the_likelier_is_the_start(monkeypatch):
     corpus, _ = simulated()
-    engine, likelihood = Gibbs(document_concentration="learn", start_topics=20), Gibbs._log_clustering
+    engine, likelihood = gibbs(document_level=True, start_topics=20), Gibbs._log_clustering
     likelier = engine.init(corpus, 0)
     monkeypatch.setattr(Gibbs, "_log_clustering", lambda self, state: -likelihood(self, state))
     other = engine.init(corpus, 0)

@@ -10,6 +10,7 @@ fixed.
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from helpers.gibbs_forward import (
     BATCHES,
     FAMILIES,
@@ -27,7 +28,6 @@ from helpers.gibbs_forward import (
 )
 
 from mc2core import Corpus
-from mc2core.inference.gibbs.engine import Gibbs
 
 
 def draw_prior(rng):
@@ -50,7 +50,7 @@ def forward():
 @pytest.mark.parametrize("kernel", ["collapsed", "blocked", "interleaved"])
 def test_forward_draws_and_the_chain_agree(kernel, forward):
     rng = np.random.default_rng(20)
-    engine = Gibbs(
+    engine = gibbs(
         kernel=kernel, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS,
         start_topics=2, start_clusters=2,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def test_forward_draws_and_the_chain_agree_where_s_is_learnt():
         rows.append(all_statistics(concentrations, s, cluster, topic, corpus))
     forward = np.array(rows)
 
-    engine = Gibbs(
+    engine = gibbs(
         contexts=FAMILIES, concentration_priors={**PRIORS, "words": (2.0, 3.0)}, start_topics=2, start_clusters=2,
         learn_concentrations=["group", "table", "topic", "words"],
     )  # fmt: skip
@@ -150,8 +150,8 @@ def test_forward_draws_and_the_chain_agree_where_tokens_have_times():
     mean = weights @ forward
     error = np.sqrt(weights**2 @ (forward - mean) ** 2)
 
-    engine = Gibbs(
-        kernel="collapsed", one_cluster_per_document=True, token_contexts=True, contexts={"year": FAMILIES["year"]},
+    engine = gibbs(
+        kernel="collapsed", model="hdp", token_contexts=True, contexts={"year": FAMILIES["year"]},
         topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS, start_topics=2,
     )  # fmt: skip
     content, _ = draw_words(draw_topics(clusters, 1.0, 1.0, rng), rng)

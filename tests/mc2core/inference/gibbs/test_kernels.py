@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 from helpers.gibbs_twin import (
     CONCENTRATIONS,
     PRIOR,
@@ -24,7 +25,6 @@ from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
-from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 
@@ -170,7 +170,7 @@ def test_psi_has_the_moments_of_its_dirichlet():
 
 # -- the engine ----------------------------------------------------------------------------------------------------
 def run(corpus, iterations, state=None, first=1, **settings):
-    engine = Gibbs(
+    engine = gibbs(
         contexts={"year": NormalGamma(), "tag": DirichletCategorical(0.3)},
         start_topics=5, start_clusters=3, **settings,
     )  # fmt: skip

@@ -8,9 +8,9 @@ As printed, with 1 / (v (v + 1)) and equal weights, it is no probability (docs/m
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 
 from mc2core import Corpus
-from mc2core.inference import Gibbs
 
 ALPHA, V, ETA = 1.2, 0.8, 0.5
 SWEEPS, BATCHES = 8000, 40
@@ -19,7 +19,7 @@ SWEEPS, BATCHES = 8000, 40
 @pytest.mark.parametrize("kernel", ["collapsed", "blocked"])
 def test_probability_of_one_cluster_and_of_one_topic(kernel):
     corpus = Corpus(np.array([[2], [2]]))
-    engine = Gibbs(
+    engine = gibbs(
         group_concentration=ALPHA,
         table_concentration=V,
         topic_concentration=ETA,

@@ -15,10 +15,9 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.fits import gibbs
 from helpers.gibbs_chains import corpus_of, events
 from helpers.gibbs_enumeration import canonical, log_tables, posterior
-
-from mc2core.inference.gibbs.engine import Gibbs
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -33,7 +32,7 @@ SETTINGS = {
 
 
 def engine_of(**changed):
-    return Gibbs(
+    return gibbs(
         **({"topic_prior": 0.5, "learn_concentrations": False, "start_topics": 2, "start_clusters": 2} | changed)
     )
 

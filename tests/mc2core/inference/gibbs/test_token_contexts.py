@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 from helpers import gibbs_transitions as transitions
+from helpers.fits import gibbs
 from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed
 from helpers.gibbs_enumeration import log_words, posterior
 from helpers.gibbs_twin import (
@@ -25,7 +26,6 @@ from scipy.special import gammaln
 from mc2core import Corpus, fit
 from mc2core.compute import streams
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import collapsed, token_contexts
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
@@ -202,7 +202,7 @@ def test_posterior_is_the_enumerated_one(years):
 
 
 def run(corpus, iterations, state=None, first=1):
-    engine = Gibbs(contexts={"year": NormalGamma()}, start_topics=5, **NPTOT)
+    engine = gibbs(contexts={"year": NormalGamma()}, start_topics=5, **NPTOT)
     state = engine.init(corpus, 0) if state is None else engine.restore(corpus, state)
     for iteration in range(first, iterations + 1):
         engine.step(corpus, state, 0, iteration)
@@ -240,8 +240,8 @@ def test_times_tell_topics_apart_and_a_model_does_not_read_them():
     content = rng.multinomial(40, rng.dirichlet(np.ones(20)), 30)
     year = np.where(np.arange(30) < 15, -1.0, 1.0) + rng.normal(0, 0.1, 30)
     corpus = Corpus(content, contexts={"year": year})
-    engine = Gibbs(contexts={"year": NormalGamma(b0=0.1)}, start_topics=10, **NPTOT)
-    done = fit(corpus, engine, iterations=60, progress=False)
+    engine = gibbs(contexts={"year": NormalGamma(b0=0.1)}, start_topics=10, **NPTOT)
+    done = fit(corpus, *engine, iterations=60, progress=False)
     document, _ = tokens_of(corpus)
     mean = [np.repeat(year, 40)[done.state.topic == m].mean() for m in range(done.state.assignments.n_topics)]
     assert (np.sign(mean)[done.state.topic] == np.sign(year)[document]).mean() > 0.98
@@ -264,8 +264,8 @@ def test_times_tell_topics_apart_and_a_model_does_not_read_them():
 @pytest.mark.parametrize("more", [{}, {"table_concentration": 1e-10}, {"topic_prior": 1e-10}], ids=repr)
 def test_priors_at_the_ends_of_their_range(family, more):
     corpus = small_corpus(1)
-    engine = Gibbs(contexts={"year": family}, learn_concentrations=False, start_topics=4, **NPTOT, **more)
-    done = fit(corpus, engine, iterations=6, progress=False)
+    engine = gibbs(contexts={"year": family}, learn_concentrations=False, start_topics=4, **NPTOT, **more)
+    done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace.to_numpy(float)).all()
     assert np.isfinite(done.model.perplexity(corpus, "left_to_right"))
 
@@ -297,15 +297,15 @@ YEAR = {"year": NormalGamma()}
 )
 def test_settings_that_do_not_go_together_are_refused(settings, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        Gibbs(**(NPTOT | {"contexts": YEAR} | settings))
+        gibbs(**(NPTOT | {"contexts": YEAR} | settings))
 
 
 def test_corpora_without_the_number_are_refused():
     corpus = small_corpus(1)
     with pytest.raises(ValueError, match="context 'month' is not in the corpus; it has: tag, year"):
-        Gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
+        gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
     with pytest.raises(ValueError, match="context 'tag': NormalGamma needs one number for each document"):
-        Gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)
+        gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)
 
 
 def test_a_stored_state_with_two_documents_in_a_cluster_is_refused():

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from helpers.fits import fastex, svi
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI, FastEx
 from mc2core.inference.running.files import fit_corpus
 
 COUNTS = np.array([[2, 1, 0], [1, 2, 0], [0, 1, 3], [0, 0, 4]])
@@ -17,11 +17,11 @@ def said(caplog):
 
 
 def test_contexts_that_are_not_used_are_said_once(caplog, tmp_path):
-    fit(CORPUS, FastEx(n_clusters=2), iterations=1)
+    fit(CORPUS, *fastex(n_clusters=2), iterations=1)
     assert said(caplog) == ["contexts of the corpus that this fit does not use: tag, year"]
     caplog.clear()
     names = ("model", "trace", "provenance", "checkpoint")
-    files = {name: tmp_path / name for name in names} | {"model": tmp_path / "model.npz"}
+    files = {name: tmp_path / name for name in names} | {"model": tmp_path / "posterior.npz"}
     fit_corpus(CORPUS, engine="fastex", contexts={}, settings={"n_clusters": 2}, seed=0, iterations=1, **files)
     assert said(caplog) == ["contexts of the corpus that this fit does not use: tag, year"]
 
@@ -39,7 +39,7 @@ def test_contexts_that_are_not_used_are_said_once(caplog, tmp_path):
 )
 def test_numbers_far_from_their_prior_are_said_once(caplog, corpus, prior, is_far):
     contexts = {"year": prior, "tag": DirichletCategorical()}
-    done = fit(corpus, SVI(n_clusters=2, n_topics=3, contexts=contexts), iterations=1)
+    done = fit(corpus, *svi(n_clusters=2, n_topics=3, contexts=contexts), iterations=1)
     assert done.provenance["found"]["truncations"] == {"clusters": 2, "topics": 3}
     far = "context 'year' has the mean 1995, far from what its prior expects, 0 with standard deviation 1: "
     assert said(caplog) == [far + "corpus.standardised('year') has the mean 0"] * is_far

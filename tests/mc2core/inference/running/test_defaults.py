@@ -4,36 +4,36 @@ import re
 
 import numpy as np
 import pytest
+from helpers.fits import fastex, gibbs, svi
 
 import mc2core
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base import storage
-from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.registry import make_engine, with_default_model
 from mc2core.sklearn import MC2Clusterer
 
 COUNTS = np.random.default_rng(0).poisson(0.5, (12, 8)) + np.eye(12, 8, dtype=int)
-OWN = Gibbs(document_concentration="learn").settings()
+OWN = gibbs(document_level=True).settings()
 
 
 def test_function_command_and_estimator_share_their_defaults(tmp_path):
     by_function = mc2core.fit(Corpus(COUNTS), progress=False)
-    by_estimator = MC2Clusterer().fit(COUNTS).model_
+    by_estimator = MC2Clusterer().fit(COUNTS).posterior_
     Corpus(COUNTS).save(tmp_path / "corpus")
     assert main(["fit", str(tmp_path / "corpus"), "--out", str(tmp_path / "fit")]) == 0
     by_command = storage.read_json(tmp_path / "fit/provenance.json")
     for about in (by_function.provenance, by_estimator.provenance, by_command):
         assert (about["engine"], about["settings"], about["iterations"]) == ("gibbs", OWN, 60)
-    assert len(by_function.model.samples) == 30
-    assert np.array_equal(by_function.model.word_given_topic, by_estimator.word_given_topic)
+    assert len(by_function.posterior.samples) == 30
+    assert np.array_equal(by_function.posterior.word_given_topic, by_estimator.word_given_topic)
 
 
 @pytest.mark.parametrize(
-    ("engine", "iterations"), [(Gibbs(kernel="collapsed"), 60), (SVI(), 10), (FastEx(n_clusters=2), 60)]
+    ("engine", "iterations"), [(gibbs(kernel="collapsed"), 60), (svi(), 10), (fastex(n_clusters=2), 60)]
 )
 def test_every_engine_has_a_length(engine, iterations, capsys):
-    assert len(mc2core.fit(Corpus(COUNTS), engine, progress=False).trace) == iterations
+    assert len(mc2core.fit(Corpus(COUNTS), *engine, progress=False).trace) == iterations
     with pytest.raises(SystemExit):
         main(["fit", "--help"])
     told = re.sub(r"\s+", " ", capsys.readouterr().out)

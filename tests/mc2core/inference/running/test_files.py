@@ -7,7 +7,7 @@ import pytest
 from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference.running.files import fit_corpus
-from mc2core.posterior import Model
+from mc2core.posterior import Posterior
 from mc2papers.datasets.simulated import letters
 
 
@@ -15,9 +15,9 @@ def clusters(folder, contexts, **settings):
     corpus = letters.simulate(0, n_documents=40, n_tokens=10)[0].standardised("number")
     folder.mkdir()
     files = {name: folder / name for name in ("model", "trace", "provenance", "checkpoint")}
-    files["model"] = folder / "model.npz"
+    files["model"] = folder / "posterior.npz"
     fit_corpus(corpus, engine="gibbs", contexts=contexts, settings={}, iterations=15, seed=1, **files, **settings)
-    return Model.load(files["model"]).last.cluster, storage.read_json(files["provenance"])
+    return Posterior.load(files["model"]).last.cluster, storage.read_json(files["provenance"])
 
 
 def test_contexts_that_are_missing_everywhere_tell_nothing(tmp_path):
@@ -43,7 +43,7 @@ def corpus(tmp_path_factory):
 def files_of(folder):
     trace = pd.read_csv(folder / "trace.tsv", sep="\t").drop(columns="seconds")
     provenance = storage.read_json(folder / "provenance.json")
-    return (folder / "model.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "found")]
+    return (folder / "posterior.npz").read_bytes(), trace, [provenance[name] for name in ("iterations", "found")]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
     with caplog.at_level("INFO"):
         assert main([*command, "--iterations", "4"]) == 0
     assert "is at iteration 4 of 4: nothing is left to do" in caplog.text
-    assert (tmp_path / "model.npz").read_bytes() == before["model.npz"]
+    assert (tmp_path / "posterior.npz").read_bytes() == before["posterior.npz"]
     assert (tmp_path / "checkpoint.npz").read_bytes() == before["checkpoint.npz"]
 
 

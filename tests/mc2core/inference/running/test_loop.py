@@ -18,6 +18,7 @@ from mc2core.base.checks import choice, whole
 from mc2core.compute import streams
 from mc2core.inference.base import Engine, State
 from mc2core.inference.running import checkpoint, loop
+from mc2core.models import MC2
 from mc2core.posterior import Sample, SparseRows
 
 CORPUS = Corpus(np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]]))
@@ -37,12 +38,14 @@ class Walk(Engine):
     """A random walk in place of a sampler: the loop must not care."""
 
     name = "walk"
+    models = (MC2,)
+    default_iterations = 10
     keeps_samples = True
 
-    def __init__(self, *, stride=1.0, contexts=None, threads=1):
-        self.stride, self.contexts, self.threads = stride, contexts or {}, threads
+    def __init__(self, *, stride=1.0, threads=1):
+        self.stride, self.threads = stride, threads
 
-    def init(self, corpus, seed):
+    def init(self, model, corpus, seed):
         return WalkState(np.zeros(corpus.n_documents, dtype=np.int32), streams.generator(seed, "init").normal(size=2))
 
     def step(self, corpus, state, seed, iteration):
@@ -59,23 +62,23 @@ class Walk(Engine):
             cluster=state.cluster.copy(), log_joint=float(state.position.sum()),
         )  # fmt: skip
 
-    def restore(self, corpus, arrays):
+    def restore(self, model, corpus, arrays):
         return WalkState(arrays["cluster"].copy(), arrays["position"].copy())
 
 
 def joints(result):
-    return [sample.log_joint for sample in result.model.samples]
+    return [sample.log_joint for sample in result.posterior.samples]
 
 
 def test_samples_are_those_after_burn_in_every_thin():
-    result = fit(CORPUS, Walk(), iterations=10, seed=3, burn_in=4, thin=3)
+    result = fit(CORPUS, MC2(), Walk(), iterations=10, seed=3, burn_in=4, thin=3)
     assert joints(result) == [result.trace.log_joint[5], result.trace.log_joint[8]]  # of iterations 6 and 9
     assert list(result.trace.iteration) == list(range(1, 11))
     assert (np.diff(result.trace.seconds) >= 0).all()
 
 
 def test_half_of_the_iterations_are_burn_in_unless_told():
-    assert len(fit(CORPUS, Walk(), iterations=9, seed=0).model.samples) == 5
+    assert len(fit(CORPUS, MC2(), Walk(), iterations=9, seed=0).posterior.samples) == 5
 
 
 def test_callback_sees_every_iteration_and_its_time_is_not_counted():
@@ -88,7 +91,7 @@ def test_callback_sees_every_iteration_and_its_time_is_not_counted():
         time.sleep(0.2)
         return {"twice": 2 * iteration}
 
-    result = fit(CORPUS, Walk(), iterations=5, seed=1, callback=callback)
+    result = fit(CORPUS, MC2(), Walk(), iterations=5, seed=1, callback=callback)
     assert [iteration for iteration, _ in seen] == [1, 2, 3, 4, 5]
     assert np.array_equal([total for _, total in seen], result.trace.log_joint)
     assert result.trace.twice.tolist() == [2, 4, 6, 8, 10]
@@ -96,10 +99,17 @@ def test_callback_sees_every_iteration_and_its_time_is_not_counted():
 
 
 def test_a_run_in_parts_equals_a_run_in_one(tmp_path):
-    whole_run = fit(CORPUS, Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
+    whole_run = fit(CORPUS, MC2(), Walk(), iterations=12, seed=5, burn_in=3, trace=tmp_path / "one.tsv")
     for upto in (4, 5, 12):
         part = fit(
-            CORPUS, Walk(), iterations=upto, seed=5, burn_in=3, checkpoint=tmp_path / "c.npz", trace=tmp_path / "t.tsv"
+            CORPUS,
+            MC2(),
+            Walk(),
+            iterations=upto,
+            seed=5,
+            burn_in=3,
+            checkpoint=tmp_path / "c.npz",
+            trace=tmp_path / "t.tsv",
         )
     assert np.array_equal(part.state.position, whole_run.state.position)
     assert joints(part) == joints(whole_run)
@@ -117,7 +127,7 @@ def test_seconds_of_processors_are_of_steps_and_of_all_parts(tmp_path):
             return super().advance(corpus, state, seed, iteration)
 
     for upto in (2, 4):
-        spent = fit(CORPUS, Busy(), iterations=upto, seed=1, burn_in=1, checkpoint=tmp_path / "c.npz").provenance
+        spent = fit(CORPUS, MC2(), Busy(), iterations=upto, seed=1, burn_in=1, checkpoint=tmp_path / "c.npz").provenance
         assert upto * 0.02 <= spent["cpu_seconds"] < upto * 0.02 + 0.06
         assert spent["seconds"] >= upto * 0.07
 
@@ -128,8 +138,8 @@ class WalkInParts(Walk):
     name = "walk in parts"
     stop_at = None
 
-    def init(self, corpus, seed):
-        state = super().init(corpus, seed)
+    def init(self, model, corpus, seed):
+        state = super().init(model, corpus, seed)
         state.part = 0
         return state
 
@@ -141,8 +151,8 @@ class WalkInParts(Walk):
             os.kill(os.getpid(), signal.SIGTERM)
         return None if state.part else {"log_joint": float(state.position.sum()), "clusters": 1, "topics": 1}
 
-    def restore(self, corpus, arrays):
-        state = super().restore(corpus, arrays)
+    def restore(self, model, corpus, arrays):
+        state = super().restore(model, corpus, arrays)
         state.part = int(arrays["part"])
         state.progress = state.part / 3
         return state
@@ -158,24 +168,24 @@ def same_snapshots(one, other):
 
 
 def test_snapshots_are_taken_as_soon_as_parts_allow():
-    result = fit(CORPUS, WalkInParts(), **PARTS)
+    result = fit(CORPUS, MC2(), WalkInParts(), **PARTS)
     snapshot_times = result.snapshots.provenance["snapshot_times"]
     np.testing.assert_allclose([row["iteration"] for row in snapshot_times], [0, 1 / 3, 2 / 3, 2, 4])
     assert (np.diff([row["seconds"] for row in snapshot_times]) > 0).all()
     assert [result.snapshots.samples[i].log_joint for i in (3, 4)] == result.trace.log_joint[[1, 3]].tolist()
-    assert fit(CORPUS, WalkInParts(), iterations=4, burn_in=1).snapshots is None
+    assert fit(CORPUS, MC2(), WalkInParts(), iterations=4, burn_in=1).snapshots is None
     with pytest.raises(ValueError, match=r"snapshots run from 0 to 5; they must lie within 0\.\.4"):
-        fit(CORPUS, WalkInParts(), iterations=4, snapshots=[5, 0])
+        fit(CORPUS, MC2(), WalkInParts(), iterations=4, snapshots=[5, 0])
 
 
 def test_a_stop_within_an_iteration_is_resumed_there(tmp_path, monkeypatch):
-    straight = fit(CORPUS, WalkInParts(), **PARTS)
+    straight = fit(CORPUS, MC2(), WalkInParts(), **PARTS)
     monkeypatch.setattr(WalkInParts, "stop_at", (3, 2))
     with pytest.raises(SystemExit):
-        fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+        fit(CORPUS, MC2(), WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
     assert json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"] == 2
     monkeypatch.setattr(WalkInParts, "stop_at", None)
-    resumed = fit(CORPUS, WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
+    resumed = fit(CORPUS, MC2(), WalkInParts(), checkpoint=tmp_path / "c.npz", **PARTS)
     assert np.array_equal(resumed.state.position, straight.state.position)
     assert joints(resumed) == joints(straight)
     assert same_snapshots(resumed, straight)
@@ -186,19 +196,19 @@ def test_a_checkpoint_is_written_within_an_iteration_when_the_last_one_is_old(tm
     write = checkpoint.write
     monkeypatch.setattr(checkpoint, "write", lambda path, done: written.append(done.iteration) or write(path, done))
     call = PARTS | {"checkpoint": tmp_path / "c.npz"}
-    fit(CORPUS, WalkInParts(), **call)
+    fit(CORPUS, MC2(), WalkInParts(), **call)
     assert written == [4]
     (tmp_path / "c.npz").unlink()
     written.clear()
     monkeypatch.setattr(loop, "_CHECKPOINT_SECONDS", 0.0)
-    fit(CORPUS, WalkInParts(), **call)
+    fit(CORPUS, MC2(), WalkInParts(), **call)
     assert written == [0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
 
 
 def test_threads_do_not_make_another_run(tmp_path):
     call = {"seed": 5, "burn_in": 1, "checkpoint": tmp_path / "c.npz"}
-    fit(CORPUS, Walk(threads=1), iterations=2, **call)
-    assert len(fit(CORPUS, Walk(threads=2), iterations=4, **call).trace) == 4
+    fit(CORPUS, MC2(), Walk(threads=1), iterations=2, **call)
+    assert len(fit(CORPUS, MC2(), Walk(threads=2), iterations=4, **call).trace) == 4
 
 
 @pytest.mark.parametrize(
@@ -248,10 +258,10 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
 )
 def test_a_finished_fit_goes_on_to_the_bits_of_one_run(tmp_path, lengths, thin):
     for length in lengths:
-        parts = fit(CORPUS, Walk(), **length, thin=thin, checkpoint=tmp_path / "c.npz")
-    whole_run = fit(CORPUS, Walk(), **lengths[-1], thin=thin)
+        parts = fit(CORPUS, MC2(), Walk(), **length, thin=thin, checkpoint=tmp_path / "c.npz")
+    whole_run = fit(CORPUS, MC2(), Walk(), **lengths[-1], thin=thin)
     for name, run in (("parts", parts), ("whole", whole_run)):
-        run.model.save(tmp_path / f"{name}.npz")
+        run.posterior.save(tmp_path / f"{name}.npz")
     assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
     columns = [run.trace.drop(columns="seconds") for run in (parts, whole_run)]
     pd.testing.assert_frame_equal(*columns)
@@ -271,7 +281,7 @@ def test_samples_that_were_never_kept_are_asked_for_in_vain(tmp_path):
     with pytest.raises(ValueError, match=message):
         fit(**call, iterations=10, burn_in=2)
     assert (tmp_path / "c.npz").read_bytes() == before
-    assert len(fit(**call, iterations=10, burn_in=3).model.samples) == 7
+    assert len(fit(**call, iterations=10, burn_in=3).posterior.samples) == 7
 
 
 def test_a_run_stopped_in_its_burn_in_may_have_a_shorter_one(tmp_path):
@@ -280,10 +290,10 @@ def test_a_run_stopped_in_its_burn_in_may_have_a_shorter_one(tmp_path):
             os.kill(os.getpid(), signal.SIGTERM)
 
     with pytest.raises(SystemExit):
-        fit(CORPUS, Walk(), iterations=100, callback=stop, checkpoint=tmp_path / "c.npz")
+        fit(CORPUS, MC2(), Walk(), iterations=100, callback=stop, checkpoint=tmp_path / "c.npz")
     at = json.loads(str(np.load(tmp_path / "c.npz")["meta"]))["iteration"]  # 4, or 5 where the signal was seen later
-    shorter = fit(CORPUS, Walk(), iterations=20, burn_in=at, checkpoint=tmp_path / "c.npz")
-    assert joints(shorter) == joints(fit(CORPUS, Walk(), iterations=20, burn_in=at))
+    shorter = fit(CORPUS, MC2(), Walk(), iterations=20, burn_in=at, checkpoint=tmp_path / "c.npz")
+    assert joints(shorter) == joints(fit(CORPUS, MC2(), Walk(), iterations=20, burn_in=at))
 
 
 def test_a_finished_run_that_is_asked_for_again_does_nothing(tmp_path, monkeypatch, caplog):
@@ -302,11 +312,11 @@ def test_a_finished_run_that_is_asked_for_again_does_nothing(tmp_path, monkeypat
 @pytest.mark.parametrize("burn_in", [None, 0, 2])
 def test_a_checkpoint_past_the_end_is_refused(tmp_path, burn_in):
     """Whatever samples it lacks: with half of them as burn-in, advice on that led in a circle."""
-    fit(CORPUS, Walk(), iterations=7, burn_in=burn_in, checkpoint=tmp_path / "c.npz")
+    fit(CORPUS, MC2(), Walk(), iterations=7, burn_in=burn_in, checkpoint=tmp_path / "c.npz")
     message = r"c.npz is at iteration 7, past the 4 asked for: ask for at least 7, or write elsewhere$"
     for asked in (burn_in, None, 0):
         with pytest.raises(ValueError, match=message):
-            fit(CORPUS, Walk(), iterations=4, burn_in=asked, checkpoint=tmp_path / "c.npz")
+            fit(CORPUS, MC2(), Walk(), iterations=4, burn_in=asked, checkpoint=tmp_path / "c.npz")
 
 
 def stopped_at(at, **call):
@@ -318,7 +328,7 @@ def stopped_at(at, **call):
 
     left = []
     with pytest.raises(SystemExit):
-        fit(CORPUS, Walk(), callback=stop, on_stop=left.append, **call)
+        fit(CORPUS, MC2(), Walk(), callback=stop, on_stop=left.append, **call)
     return left[0]
 
 
@@ -328,26 +338,26 @@ def test_a_stopped_run_has_samples_of_its_later_half_and_goes_on_to_any_length(t
     """A stop within the burn-in of a longer run left one sample of thirty, and shorter ones could not go on."""
     call = {"seed": 4, "thin": thin, "checkpoint": tmp_path / "c.npz"}
     if finished:
-        fit(CORPUS, Walk(), iterations=finished, **call)
+        fit(CORPUS, MC2(), Walk(), iterations=finished, **call)
     left = stopped_at(71, iterations=1000, **call)
     at = int(left.provenance["stopped_at"])
     assert at in (71, 72)
     assert left.provenance["burn_in"] == at // 2
     assert joints(left) == [left.trace.log_joint[i - 1] for i in range(at // 2 + 1, at + 1) if i % thin == 0]
     with pytest.raises(ValueError, match=rf"c.npz is at iteration {at}, past the 60 asked for: ask for at least {at}"):
-        fit(CORPUS, Walk(), iterations=60, **call)
+        fit(CORPUS, MC2(), Walk(), iterations=60, **call)
     for iterations in (at, 100, 150):
-        parts = fit(CORPUS, Walk(), iterations=iterations, **call)
-        whole_run = fit(CORPUS, Walk(), iterations=iterations, seed=4, thin=thin)
+        parts = fit(CORPUS, MC2(), Walk(), iterations=iterations, **call)
+        whole_run = fit(CORPUS, MC2(), Walk(), iterations=iterations, seed=4, thin=thin)
         for name, run in (("parts", parts), ("whole", whole_run)):
-            run.model.save(tmp_path / f"{name}.npz")
+            run.posterior.save(tmp_path / f"{name}.npz")
         assert (tmp_path / "parts.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
 
 def test_a_finished_fit_keeps_its_samples_until_a_longer_named_burn_in_has_passed(tmp_path):
     """Gone on with, stopped within that burn-in, it had lost them: one state was left of thirty samples."""
     call = {"seed": 4, "checkpoint": tmp_path / "c.npz"}
-    finished = fit(CORPUS, Walk(), iterations=60, **call)
+    finished = fit(CORPUS, MC2(), Walk(), iterations=60, **call)
     left = stopped_at(70, iterations=200, burn_in=100, **call)
     at = int(left.provenance["stopped_at"])
     assert joints(left) == left.trace.log_joint[at // 2 : at].tolist()
@@ -356,7 +366,7 @@ def test_a_finished_fit_keeps_its_samples_until_a_longer_named_burn_in_has_passe
     left = stopped_at(105, iterations=200, burn_in=100, **call)
     assert joints(left) == left.trace.log_joint[100 : int(left.provenance["stopped_at"])].tolist()
     parts, whole_run = (
-        fit(CORPUS, Walk(), iterations=200, burn_in=100, **how) for how in (call, {"seed": call["seed"]})
+        fit(CORPUS, MC2(), Walk(), iterations=200, burn_in=100, **how) for how in (call, {"seed": call["seed"]})
     )
     assert joints(parts) == joints(whole_run)
 
@@ -369,24 +379,26 @@ def test_a_burn_in_that_is_not_named_follows_one_that_was(tmp_path):
     end = int(left.provenance["stopped_at"])
     assert joints(left) == left.trace.log_joint[at:end].tolist()
     with pytest.raises(ValueError, match=rf"no samples of iterations 31 to {at}, which a burn-in of 30 needs"):
-        fit(CORPUS, Walk(), iterations=60, **call)
-    assert joints(fit(CORPUS, Walk(), iterations=200, **call)) == joints(fit(CORPUS, Walk(), iterations=200, seed=4))
+        fit(CORPUS, MC2(), Walk(), iterations=60, **call)
+    assert joints(fit(CORPUS, MC2(), Walk(), iterations=200, **call)) == joints(
+        fit(CORPUS, MC2(), Walk(), iterations=200, seed=4)
+    )
 
 
 @pytest.mark.parametrize("cut", [0, 10, 0.5])
 def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
     path = tmp_path / "c.npz"
-    fit(CORPUS, Walk(), iterations=3, checkpoint=path)
+    fit(CORPUS, MC2(), Walk(), iterations=3, checkpoint=path)
     content = path.read_bytes()
     path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
     with pytest.raises(ValueError, match=r"c.npz is not a.*; remove it to start anew$"):
-        fit(CORPUS, Walk(), iterations=4, checkpoint=path)
+        fit(CORPUS, MC2(), Walk(), iterations=4, checkpoint=path)
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):
     np.savez(tmp_path / "c.npz", a=np.ones(3))
     with pytest.raises(ValueError, match=r"c.npz is not a checkpoint: 'meta'"):
-        fit(CORPUS, Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
+        fit(CORPUS, MC2(), Walk(), iterations=4, checkpoint=tmp_path / "c.npz")
 
 
 def test_first_difference_names_the_place():
@@ -407,7 +419,16 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
     handler = signal.getsignal(number)
     left = []
     with pytest.raises((KeyboardInterrupt, SystemExit)) as stopped:
-        fit(CORPUS, Walk(), iterations=9, seed=2, callback=stop, checkpoint=tmp_path / "c.npz", on_stop=left.append)
+        fit(
+            CORPUS,
+            MC2(),
+            Walk(),
+            iterations=9,
+            seed=2,
+            callback=stop,
+            checkpoint=tmp_path / "c.npz",
+            on_stop=left.append,
+        )
     assert [one.provenance["stopped_at"] for one in left] in ([4], [5])
     assert joints(left[0]) == left[0].trace.log_joint[2:].tolist()
     if number == signal.SIGTERM:
@@ -415,8 +436,8 @@ def test_a_signal_stops_after_the_step_and_the_run_goes_on(tmp_path, number):
     assert signal.getsignal(number) == handler
     meta = json.loads(str(np.load(tmp_path / "c.npz", allow_pickle=False)["meta"]))
     assert meta["iteration"] in (4, 5)  # the signal may be seen one step later
-    result = fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
-    assert np.array_equal(result.state.position, fit(CORPUS, Walk(), iterations=9, seed=2).state.position)
+    result = fit(CORPUS, MC2(), Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+    assert np.array_equal(result.state.position, fit(CORPUS, MC2(), Walk(), iterations=9, seed=2).state.position)
 
 
 def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too(tmp_path, monkeypatch):
@@ -430,7 +451,7 @@ def test_a_signal_just_after_the_loop_has_looked_for_one_leaves_a_checkpoint_too
 
     monkeypatch.setattr(loop, "time", Clock())
     with pytest.raises(KeyboardInterrupt):
-        fit(CORPUS, Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
+        fit(CORPUS, MC2(), Walk(), iterations=9, seed=2, checkpoint=tmp_path / "c.npz")
     assert (tmp_path / "c.npz").is_file()
 
 
@@ -450,7 +471,7 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
                 os.kill(os.getpid(), signal.SIGKILL)
         result = fit(corpus, Gibbs(contexts={"x": NormalGamma()}), iterations=12, seed=1, burn_in=6,
                      callback=callback, checkpoint=folder + "/c.npz", checkpoint_every=2, trace=folder + "/t.tsv")
-        result.model.save(folder + "/m.npz")
+        result.posterior.save(folder + "/m.npz")
     """)
 
     def run(die, folder):
@@ -483,7 +504,7 @@ def test_kill_9_and_resume_gives_the_same_bits(tmp_path):
 )
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
-        fit(CORPUS, Walk(), **call)
+        fit(CORPUS, MC2(), Walk(), **call)
 
 
 def test_shared_checks_name_the_nearest():

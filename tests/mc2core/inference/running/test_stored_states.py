@@ -5,14 +5,14 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus, fit
 from mc2core.base import storage
 from mc2core.base.described import Stored, check, check_csr
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.running import checkpoint
-from mc2core.posterior import Model, Sample, SparseRows
+from mc2core.posterior import Posterior, Sample, SparseRows
 from mc2core.posterior.sample import pack_sample
 
 CORPUS = Corpus(
@@ -21,18 +21,18 @@ CORPUS = Corpus(
 )
 CONTEXTS = {"year": NormalGamma(), "tag": DirichletCategorical(0.5)}
 ENGINES = {
-    "gibbs": Gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=3, start_clusters=2),
-    "gibbs own": Gibbs(
-        document_concentration="learn",
+    "gibbs": gibbs(contexts=CONTEXTS, kernel="collapsed", start_topics=3, start_clusters=2),
+    "gibbs own": gibbs(
+        document_level=True,
         learn_concentrations=["group", "words"],
         contexts=CONTEXTS,
         start_topics=3,
         start_clusters=2,
     ),
-    "svi": SVI(contexts=CONTEXTS, n_clusters=3, n_tables=2, n_topics=4, batch_size=2),
-    "hash": FastEx(n_clusters=3, proposal="hash"),
-    "exact": FastEx(n_clusters=3, proposal="exact"),
-    "baseline": FastEx(n_clusters=3, proposal="baseline"),
+    "svi": svi(contexts=CONTEXTS, n_clusters=3, n_tables=2, n_topics=4, batch_size=2),
+    "hash": fastex(n_clusters=3, proposal="hash"),
+    "exact": fastex(n_clusters=3, proposal="exact"),
+    "baseline": fastex(n_clusters=3, proposal="baseline"),
 }
 
 
@@ -132,27 +132,27 @@ def sample(**changes):
 
 
 def model(*samples):
-    return Model(list(samples), {"tag": DirichletCategorical(0.5)}, {"tag": 2}, ["a", "b", "c", "d"])
+    return Posterior(list(samples), {"tag": DirichletCategorical(0.5)}, {"tag": 2}, ["a", "b", "c", "d"])
 
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_forged_samples_are_refused_in_one_sentence(tmp_path, dense):
     tables = ("topic_given_cluster", "topic_words")
     one = sample(**{name: getattr(sample(), name).toarray() for name in tables} if dense else {})
-    path = tmp_path / "model.npz"
+    path = tmp_path / "posterior.npz"
     model(one, one).save(path)
-    assert Model.load(path).last.n_topics == 3
+    assert Posterior.load(path).last.n_topics == 3
     whole = storage.read_arrays(path)
     # counts, natural parameters and the joint, which comes last of the scalars, have no upper bound
     unbounded = {"1.words", "1.words.data", "1.natural.least", "1.natural.above.data", "1.scalars"}
     for name in pack_sample(one, "1."):
         storage.write_arrays(path, {other: array for other, array in whole.items() if other != name})
         with pytest.raises(ValueError, match=r"model\.npz is not a saved model: sample 1: '.*' is missing"):
-            Model.load(path)
+            Posterior.load(path)
         for what, forged in forgeries(whole[name]):
             storage.write_arrays(path, whole | {name: forged})
             try:
-                Model.load(path)
+                Posterior.load(path)
             except ValueError as error:
                 assert "\n" not in str(error)  # noqa: PT017
                 continue
@@ -162,7 +162,7 @@ def test_forged_samples_are_refused_in_one_sentence(tmp_path, dense):
 
 
 def test_forged_descriptions_of_models_are_refused(tmp_path):
-    path = tmp_path / "model.npz"
+    path = tmp_path / "posterior.npz"
     model(sample()).save(path)
     whole = storage.read_arrays(path)
     for field, value in (
@@ -185,10 +185,10 @@ def test_forged_descriptions_of_models_are_refused(tmp_path):
         meta = json.loads(str(whole["meta"])) | {field: value}
         storage.write_arrays(path, whole | {"meta": np.array(json.dumps(meta))})
         with pytest.raises(ValueError, match=r"model\.npz is not a saved model: "):
-            Model.load(path)
+            Posterior.load(path)
     storage.write_arrays(path, whole | {"meta": np.array("[" * 100_000)})
     with pytest.raises(ValueError, match=r"model\.npz is not a saved model: its values lie within each other"):
-        Model.load(path)
+        Posterior.load(path)
 
 
 RUN = {"engine": "gibbs", "burn_in": 1, "thin": 2}
@@ -249,22 +249,22 @@ def test_a_checkpoint_from_before_processors_were_timed_is_read(tmp_path):
 def test_the_checkpoint_of_another_engine_is_told_by_the_engine(tmp_path):
     """The first difference in the order of the alphabet was burn_in, which only some engines have."""
     path = tmp_path / "c.npz"
-    fit(CORPUS, ENGINES["exact"], iterations=1, checkpoint=path)
+    fit(CORPUS, *ENGINES["exact"], iterations=1, checkpoint=path)
     with pytest.raises(
         ValueError, match=r"is the checkpoint of another run: engine is 'fastex' there and 'gibbs' here"
     ):
-        fit(CORPUS, ENGINES["gibbs"], iterations=2, checkpoint=path)
+        fit(CORPUS, *ENGINES["gibbs"], iterations=2, checkpoint=path)
 
 
 def test_a_forged_state_names_the_checkpoint(tmp_path):
     path = tmp_path / "c.npz"
-    fit(CORPUS, ENGINES["exact"], iterations=1, checkpoint=path)
+    fit(CORPUS, *ENGINES["exact"], iterations=1, checkpoint=path)
     stored = storage.read_arrays(path)
     storage.write_arrays(path, stored | {"state.cluster": np.full(4, 3)})
     with pytest.raises(ValueError, match=r"c\.npz cannot be gone on from: 'cluster' holds 3; .* below 3"):
-        fit(CORPUS, ENGINES["exact"], iterations=2, checkpoint=path)
+        fit(CORPUS, *ENGINES["exact"], iterations=2, checkpoint=path)
     np.savez(path, **stored)  # as before digests were stored
-    assert len(fit(CORPUS, ENGINES["exact"], iterations=2, checkpoint=path).trace) == 2
+    assert len(fit(CORPUS, *ENGINES["exact"], iterations=2, checkpoint=path).trace) == 2
 
 
 # -- descriptions ------------------------------------------------------------------------------------------------------
@@ -302,15 +302,15 @@ def test_a_malformed_matrix_is_refused():
 def test_a_checkpoint_from_before_a_setting_was_there_is_gone_on_from(tmp_path):
     """What it does not name had the default; another value than the default is another run."""
     path = tmp_path / "c.npz"
-    whole = fit(CORPUS, Gibbs(start_topics=3), iterations=4, progress=False)
-    fit(CORPUS, Gibbs(start_topics=3), iterations=4, burn_in=2, progress=False, checkpoint=path)
+    whole = fit(CORPUS, *gibbs(start_topics=3), iterations=4, progress=False)
+    fit(CORPUS, *gibbs(start_topics=3), iterations=4, burn_in=2, progress=False, checkpoint=path)
     arrays = storage.read_arrays(path)
     meta = json.loads(str(arrays["meta"]))
     assert meta["run"]["settings"].pop("document_concentration") == "inf"
     older = arrays | {"meta": np.array(json.dumps(meta)), "0.scalars": arrays["0.scalars"][:4]}
     storage.write_arrays(path, older)
-    again = fit(CORPUS, Gibbs(start_topics=3), iterations=4, progress=False, checkpoint=path)
+    again = fit(CORPUS, *gibbs(start_topics=3), iterations=4, progress=False, checkpoint=path)
     np.testing.assert_array_equal(again.state.topic, whole.state.topic)
-    assert again.model.samples[0].document_concentration == np.inf
+    assert again.posterior.samples[0].document_concentration == np.inf
     with pytest.raises(ValueError, match=r"settings\.document_concentration is 'inf' there and 3.0 here"):
-        fit(CORPUS, Gibbs(start_topics=3, document_concentration=3.0), iterations=4, progress=False, checkpoint=path)
+        fit(CORPUS, *gibbs(start_topics=3, document_concentration=3.0), iterations=4, progress=False, checkpoint=path)

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.fits import svi
 from helpers.svi_twin import FAMILIES, corpus_of, engine_of, naive_direct, naive_direct_elbo, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -30,7 +31,6 @@ from mc2core.inference.svi.direct import (
     topic_statistics,
     word_topics,
 )
-from mc2core.inference.svi.engine import SVI
 from mc2core.inference.svi.state import divergence
 
 
@@ -205,10 +205,10 @@ def test_the_topic_prior_is_found_where_topics_were_drawn_from_it():
 def test_the_topic_prior_is_learnt_only_where_it_is_named():
     corpus = small_corpus(1, n_documents=12, n_words=8, mean_count=1.5)
     for learn, is_learnt in ((True, False), (["table"], False), (["words"], True)):
-        model = fit(corpus, direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False).model
+        model = fit(corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False).model
         assert (model.last.topic_prior != 0.3) == is_learnt
     with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs n_tables None"):
-        SVI(n_tables=3, learn_concentrations=["words"])
+        svi(n_tables=3, learn_concentrations=["words"])
 
 
 # -- the bound --------------------------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ def test_full_batch_never_lowers_the_elbo(learn, initialisation):
             n_clusters, n_topics, contexts=contexts, learn_concentrations=learn, initialisation=initialisation,
             topic_prior=0.05,
         )  # fmt: skip
-        trace = fit(corpus, engine, iterations=25, seed=seed, progress=False).trace
+        trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
         assert np.diff(trace.elbo).min() > -1e-9
         assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
@@ -266,7 +266,7 @@ def test_elbo_stays_below_the_enumerated_evidence_given_its_own_weights(learn, t
             2, 2, contexts=families, topic_prior=topic_prior, learn_concentrations=learn, group_concentration=0.8,
             table_concentration=1.3, topic_concentration=0.6,
         )  # fmt: skip
-        state = fit(corpus, engine, iterations=40, seed=seed, progress=False).state
+        state = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state
         known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, topic_prior)
         penalty = state.objective.terms(state.weights)[1]
         assert penalty <= 0
@@ -295,7 +295,7 @@ def test_larger_truncations_cost_nothing(name):
         runs = [
             fit(
                 corpus,
-                direct(*truncations, contexts=contexts, learn_concentrations=False, initialisation=start, **known),
+                *direct(*truncations, contexts=contexts, learn_concentrations=False, initialisation=start, **known),
                 iterations=30, seed=seed, progress=False,
             ).state.elbo
             for start, seed in [("seeded", 0), ("gibbs", 0), ("gibbs", 1), *(("random", seed) for seed in range(4))]
@@ -308,7 +308,7 @@ def test_what_is_not_in_use_leaves_the_arrays():
     corpus = TINY["two kinds"][0]
     for batch_size in (None, 2):
         engine = direct(5, 9, contexts={}, topic_prior=0.05, initialisation="seeded", batch_size=batch_size)
-        result = fit(corpus, engine, iterations=30, progress=False)
+        result = fit(corpus, *engine, iterations=30, progress=False)
         n_clusters, n_topics = result.state.n_km.shape
         assert 2 <= n_clusters <= 4
         assert n_topics < 9
@@ -329,7 +329,7 @@ def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
     states = []
     for threads in (1, 2, 3):
         engine = direct(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded")
-        states.append(fit(corpus, engine, iterations=2, seed=1, progress=False).state)
+        states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
     assert states_equal(states[0], states[1])
     assert states_equal(states[0], states[2])
 
@@ -338,7 +338,7 @@ def test_a_run_stopped_within_an_epoch_goes_on_with_the_same_bits(tmp_path):
     """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
     corpus = small_corpus(9, n_documents=30)
     engine = direct(9, 11, batch_size=4, initialisation="seeded")
-    straight = fit(corpus, engine, iterations=3, seed=2, progress=False)
+    straight = fit(corpus, *engine, iterations=3, seed=2, progress=False)
     state = engine.init(corpus, 2)
     stops = 0
     for iteration in (1, 2, 3):
@@ -364,7 +364,7 @@ def test_degenerate_sizes(batch_size, initialisation):
     corpus = small_corpus(12, n_documents=5)
     for truncations in [(1, 1), (3, 2), (2, 7)]:
         engine = direct(*truncations, batch_size=batch_size, initialisation=initialisation)
-        result = fit(corpus, engine, iterations=2, seed=0, progress=False)
+        result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
         assert np.isfinite(result.trace.elbo).all()
         sample = result.model.last
         assert sample.cluster_weights.sum() == pytest.approx(1.0)
@@ -379,7 +379,7 @@ def test_without_content_it_is_a_mixture_over_contexts():
     time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
     corpus = Corpus(np.zeros((60, 4), int), contexts={"time": time})
     result = fit(
-        corpus, direct(5, 2, contexts={"time": FAMILIES["time"]}, initialisation="seeded"), iterations=40, seed=0,
+        corpus, *direct(5, 2, contexts={"time": FAMILIES["time"]}, initialisation="seeded"), iterations=40, seed=0,
         progress=False,
     )  # fmt: skip
     assert np.diff(result.trace.elbo).min() > -1e-9
@@ -398,6 +398,6 @@ def test_a_gibbs_state_loses_no_token_without_tables():
 @pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 11), (1409, 320), (10**6, 320)])
 def test_truncations_by_rule(n_documents, n_clusters):
     corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
-    assert SVI().part.truncations(corpus) == (n_clusters, 2 * n_clusters)
-    assert SVI(n_clusters=7).part.truncations(corpus) == (7, 14)
-    assert SVI(n_tables=20).part.truncations(corpus) == (40, 120)
+    assert svi().part.truncations(corpus) == (n_clusters, 2 * n_clusters)
+    assert svi(n_clusters=7).part.truncations(corpus) == (7, 14)
+    assert svi(n_tables=20).part.truncations(corpus) == (40, 120)

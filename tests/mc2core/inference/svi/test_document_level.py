@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.fits import svi
 from helpers.svi_twin import (
     FAMILIES,
     corpus_of,
@@ -31,7 +32,6 @@ from mc2core.inference.svi.document_level import (
     tables_of,
     topic_scores,
 )
-from mc2core.inference.svi.engine import SVI
 
 
 def engine(n_clusters=3, n_topics=4, document_concentration="learn", **settings):
@@ -174,7 +174,7 @@ def test_full_batch_never_lowers_the_elbo(omega, initialisation):
         corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
         contexts = dict(itertools.islice(FAMILIES.items(), seed))
         one = engine(n_clusters, n_topics, omega, contexts=contexts, initialisation=initialisation, topic_prior=0.05)
-        trace = fit(corpus, one, iterations=25, seed=seed, progress=False).trace
+        trace = fit(corpus, *one, iterations=25, seed=seed, progress=False).trace
         assert np.diff(trace.elbo).min() > -1e-7
         assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
@@ -234,7 +234,7 @@ def test_elbo_stays_below_the_enumerated_evidence_given_its_own_weights(omega, t
             2, 2, omega, contexts=families, topic_prior=topic_prior, learn_concentrations=["table"],
             group_concentration=0.8, topic_concentration=0.6,
         )  # fmt: skip
-        state = fit(corpus, one, iterations=40, seed=seed, progress=False).state
+        state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
         weights = state.document_concentration, topic_prior
         known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, *weights)
         penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
@@ -259,7 +259,7 @@ def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, le
 def test_it_finds_clusters_of_documents_with_proportions_of_their_own(batch_size):
     corpus, truth = drawn_corpus(1)
     one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
-    result = fit(corpus, one, iterations=12, seed=0, progress=False)
+    result = fit(corpus, *one, iterations=12, seed=0, progress=False)
     assert clustering.nmi(truth, result.state.cluster) > 0.6
     assert 2.0 < result.state.document_concentration < 20.0
     assert result.model.last.document_concentration == result.state.document_concentration
@@ -276,7 +276,7 @@ def test_short_documents_keep_topics_apart(seed):
     """
     corpus, truth = drawn_corpus(seed, n_clusters=5, n_documents=800, n_topics=10, n_words=200, length=20)
     one = engine(32, 256, contexts={}, batch_size=25, initialisation="seeded")
-    state = fit(corpus, one, iterations=8, seed=0, progress=False).state
+    state = fit(corpus, *one, iterations=8, seed=0, progress=False).state
     sizes, shares = np.bincount(state.cluster), state.n_m / state.n_m.sum()
     assert 5 <= np.count_nonzero(sizes >= 0.01 * len(truth)) <= 15
     assert 7 <= np.count_nonzero(shares >= 0.01) <= 25
@@ -320,7 +320,7 @@ def test_threads_do_not_change_a_bit(batch_size):
     corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
     states = [
         fit(
-            corpus, engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2, seed=1,
+            corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2, seed=1,
             progress=False,
         ).state
         for threads in (1, 2)
@@ -332,7 +332,7 @@ def test_threads_do_not_change_a_bit(batch_size):
 def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, batch_size):
     corpus = small_corpus(9, n_documents=30)
     one = engine(9, 11, batch_size=batch_size, initialisation="seeded")
-    straight = fit(corpus, one, iterations=3, seed=2, progress=False)
+    straight = fit(corpus, *one, iterations=3, seed=2, progress=False)
     state = one.init(corpus, 2)
     for iteration in (1, 2, 3):
         row = None
@@ -350,7 +350,7 @@ def test_ends_of_ranges_and_degenerate_sizes(batch_size, omega):
     for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
         for truncations in [(1, 1), (3, 2), (2, 7)]:
             one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
-            result = fit(corpus, one, iterations=3, seed=0, progress=False)
+            result = fit(corpus, *one, iterations=3, seed=0, progress=False)
             assert np.isfinite(result.trace.elbo).all()
             sample = result.model.last
             assert sample.cluster_weights.sum() == pytest.approx(1.0)
@@ -364,17 +364,17 @@ def test_concentrations_at_the_ends_of_their_range(name, value):
     corpus = small_corpus(1, n_documents=8, mean_count=1.5)
     for batch_size in (None, 3):
         one = engine(3, 4, batch_size=batch_size, learn_concentrations=False, **{name: value})
-        assert np.isfinite(fit(corpus, one, iterations=4, progress=False).trace.elbo).all()
+        assert np.isfinite(fit(corpus, *one, iterations=4, progress=False).trace.elbo).all()
 
 
 def test_settings_that_cannot_be_are_refused():
     with pytest.raises(ValueError, match="document_concentration is 'learn', which needs n_tables None; n_tables is 3"):
-        SVI(n_tables=3, document_concentration="learn")
+        svi(n_tables=3, document_level=True)
     with pytest.raises(ValueError, match="n_shards is 2; with a document_concentration it must be None"):
-        SVI(n_shards=2, document_concentration="learn")
+        svi(n_shards=2, document_level=True)
     with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
-        SVI(batch_size="atuo")
-    assert SVI().part.state_type is not SVI(document_concentration=3).part.state_type
+        svi(batch_size="atuo")
+    assert svi().part.state_type is not svi(document_concentration=3).part.state_type
 
 
 @pytest.mark.parametrize(
@@ -390,7 +390,7 @@ def test_settings_that_cannot_be_are_refused():
 )
 def test_truncations_by_rule(n_documents, length, truncations):
     corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
-    assert SVI(document_concentration="learn").part.truncations(corpus) == truncations
+    assert svi(document_level=True).part.truncations(corpus) == truncations
 
 
 @pytest.mark.parametrize(
@@ -398,5 +398,5 @@ def test_truncations_by_rule(n_documents, length, truncations):
     [(1566, "auto", 49), (100, "auto", 20), (10**5, "auto", 400), (1566, 400, 400), (100, 30, 30), (100, None, None)],
 )
 def test_mini_batches_are_many_enough_unless_their_size_is_set(n_documents, batch_size, used):
-    assert SVI(document_concentration="learn", batch_size=batch_size).part.batch_size(n_documents) == used
-    assert SVI(batch_size=batch_size).part.batch_size(n_documents) == (400 if batch_size == "auto" else batch_size)
+    assert svi(document_level=True, batch_size=batch_size).part.batch_size(n_documents) == used
+    assert svi(batch_size=batch_size).part.batch_size(n_documents) == (400 if batch_size == "auto" else batch_size)

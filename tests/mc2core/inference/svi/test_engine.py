@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import svi
 from helpers.svi_twin import FAMILIES, engine_of, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -18,7 +19,6 @@ from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import local, sticks
 from mc2core.inference.svi import start as svi_init
-from mc2core.inference.svi.engine import SVI
 from mc2core.inference.svi.tables import word_tables
 
 # -- the bound ------------------------------------------------------------------------------------------------------
@@ -35,7 +35,7 @@ def test_full_batch_never_lowers_the_elbo(learn, initialisation):
         engine = engine_of(
             *truncations, contexts=contexts, learn_concentrations=learn, initialisation=initialisation, topic_prior=0.05
         )
-        trace = fit(corpus, engine, iterations=25, seed=seed, progress=False).trace
+        trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
         smallest = min(smallest, np.diff(trace.elbo).min())
         assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or truncations == (1, 1, 1)
     assert smallest > -1e-9
@@ -88,7 +88,7 @@ def test_elbo_stays_below_the_enumerated_evidence(truncations, topic_prior, n_na
         engine = engine_of(
             *truncations, contexts=families, topic_prior=topic_prior, learn_concentrations=False, **known
         )
-        elbo = fit(corpus, engine, iterations=40, seed=seed, progress=False).state.elbo
+        elbo = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state.elbo
         assert elbo < evidence
         best = max(best, elbo)
     assert evidence - np.log(n_names) < best
@@ -97,7 +97,7 @@ def test_elbo_stays_below_the_enumerated_evidence(truncations, topic_prior, n_na
 def test_elbo_is_the_evidence_where_nothing_is_unknown_but_words_and_contexts():
     corpus = small_corpus(16)
     engine = engine_of(1, 1, 1, learn_concentrations=False)
-    state = fit(corpus, engine, iterations=1, seed=0, progress=False).state
+    state = fit(corpus, *engine, iterations=1, seed=0, progress=False).state
     n_w = np.asarray(corpus.content.sum(axis=0)).ravel() + 0.3
     words = gammaln(n_w).sum() - gammaln(n_w.sum()) - len(n_w) * gammaln(0.3) + gammaln(0.3 * len(n_w))
     contexts = StackedContexts(corpus, FAMILIES)
@@ -118,7 +118,7 @@ def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
         engine = engine_of(
             7, 5, 9, contexts={"time": NormalGamma()}, batch_size=batch_size, threads=threads, initialisation="seeded"
         )
-        states.append(fit(corpus, engine, iterations=2, seed=1, progress=False).state)
+        states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
     assert states_equal(states[0], states[1])
     assert states_equal(states[0], states[2])
 
@@ -132,14 +132,14 @@ def test_a_resumed_run_is_the_same_bits(tmp_path, batch_size):
             raise KeyboardInterrupt
 
     settings = {"batch_size": batch_size, "initialisation": "seeded"}
-    straight = fit(corpus, engine_of(**settings), iterations=5, seed=2, progress=False)
+    straight = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False)
     path = tmp_path / "run.npz"
     with pytest.raises(KeyboardInterrupt):
         fit(
-            corpus, engine_of(**settings), iterations=5, seed=2, progress=False,
+            corpus, *engine_of(**settings), iterations=5, seed=2, progress=False,
             checkpoint=path, checkpoint_every=1, callback=stop,
         )  # fmt: skip
-    resumed = fit(corpus, engine_of(**settings), iterations=5, seed=2, progress=False, checkpoint=path)
+    resumed = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False, checkpoint=path)
     assert states_equal(straight.state, resumed.state)
     assert straight.trace.elbo.tolist() == resumed.trace.elbo.tolist()
 
@@ -148,7 +148,7 @@ def test_a_run_stopped_within_an_epoch_goes_on_with_the_same_bits(tmp_path):
     """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
     corpus = small_corpus(9, n_documents=30)
     engine = engine_of(batch_size=4, initialisation="seeded")
-    straight = fit(corpus, engine, iterations=2, seed=2, progress=False)
+    straight = fit(corpus, *engine, iterations=2, seed=2, progress=False)
     state = engine.init(corpus, 2)
     stops = 0
     for iteration in (1, 2):
@@ -166,8 +166,8 @@ def test_a_run_stopped_within_an_epoch_goes_on_with_the_same_bits(tmp_path):
 def test_snapshots_within_an_epoch_change_nothing():
     corpus = small_corpus(9, n_documents=30)
     engine = engine_of(batch_size=4, initialisation="seeded")
-    without = fit(corpus, engine, iterations=2, seed=2, progress=False)
-    run = fit(corpus, engine, iterations=2, seed=2, progress=False, snapshots=[0, 0.2, 1, 1.99, 2])
+    without = fit(corpus, *engine, iterations=2, seed=2, progress=False)
+    run = fit(corpus, *engine, iterations=2, seed=2, progress=False, snapshots=[0, 0.2, 1, 1.99, 2])
     assert states_equal(run.state, without.state)
     assert [round(one["iteration"], 3) for one in run.snapshots.provenance["snapshot_times"]] == [0, 0.267, 1, 2]
     state = engine.init(corpus, 2)
@@ -188,8 +188,8 @@ def test_snapshots_within_an_epoch_change_nothing():
 def test_missing_contexts_are_absent_contexts():
     content = small_corpus(10, n_documents=15).content
     missing = {"tag": sp.csr_matrix((15, 3), dtype=int), "time": np.full(15, np.nan), "hits": np.full(15, np.nan)}
-    without = fit(Corpus(content), engine_of(contexts={}), iterations=5, seed=3, progress=False)
-    empty = fit(Corpus(content, contexts=missing), engine_of(), iterations=5, seed=3, progress=False)
+    without = fit(Corpus(content), *engine_of(contexts={}), iterations=5, seed=3, progress=False)
+    empty = fit(Corpus(content, contexts=missing), *engine_of(), iterations=5, seed=3, progress=False)
     np.testing.assert_allclose(empty.trace.elbo, without.trace.elbo, rtol=1e-12)
     np.testing.assert_array_equal(empty.state.topic_words, without.state.topic_words)
 
@@ -200,7 +200,7 @@ def test_without_content_it_is_a_mixture_over_contexts():
     time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
     corpus = Corpus(sp.csr_matrix((60, 4), dtype=int), contexts={"time": time})
     engine = engine_of(5, 2, 2, contexts={"time": NormalGamma()}, initialisation="seeded")
-    result = fit(corpus, engine, iterations=60, seed=0, progress=False)
+    result = fit(corpus, *engine, iterations=60, seed=0, progress=False)
     assert np.diff(result.trace.elbo).min() > -1e-9
     first, second = (set(result.state.cluster[truth == one]) for one in (0, 1))
     assert not first & second
@@ -213,7 +213,7 @@ def test_degenerate_sizes(batch_size, initialisation):
     corpus = small_corpus(12, n_documents=5)
     for truncations in [(1, 1, 1), (3, 1, 2), (2, 3, 2)]:
         engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
-        result = fit(corpus, engine, iterations=2, seed=0, progress=False)
+        result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
         assert np.isfinite(result.trace.elbo).all()
         sample = result.model.last
         assert sample.n_clusters <= truncations[0]
@@ -236,8 +236,8 @@ def test_seeded_topics_that_just_suffice_are_the_clusters_own():
     corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
     elbo = {}
     for start in ("seeded", "gibbs"):
-        engine = SVI(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
-        elbo[start] = fit(corpus, engine, iterations=40, progress=False).trace.elbo.iloc[-1]
+        engine = svi(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
+        elbo[start] = fit(corpus, *engine, iterations=40, progress=False).trace.elbo.iloc[-1]
     assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
 
 
@@ -260,7 +260,7 @@ def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
 
 def test_a_batch_larger_than_the_corpus_is_the_corpus():
     corpus = small_corpus(13)
-    states = [fit(corpus, engine_of(batch_size=size), iterations=3, seed=0, progress=False).state for size in (6, 99)]
+    states = [fit(corpus, *engine_of(batch_size=size), iterations=3, seed=0, progress=False).state for size in (6, 99)]
     assert states_equal(*states)
 
 
@@ -269,7 +269,7 @@ def test_in_use_is_not_the_truncation():
     content[:20, :3] = 5
     content[20:, 3:] = 5
     engine = engine_of(12, 4, 15, contexts={}, topic_prior=0.01, initialisation="seeded")
-    result = fit(Corpus(content), engine, iterations=40, progress=False)
+    result = fit(Corpus(content), *engine, iterations=40, progress=False)
     assert result.trace.clusters.iloc[-1] == 2
     assert result.trace.topics.iloc[-1] <= 6
     assert len(set(result.state.cluster[:20])) == len(set(result.state.cluster[20:])) == 1
@@ -297,12 +297,12 @@ def test_in_use_is_not_the_truncation():
 )
 def test_bad_settings_are_named(settings, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        SVI(**settings)
+        svi(**settings)
 
 
 def test_paper_schedule():
-    assert (SVI(schedule="paper").delay, SVI(schedule="paper").forgetting) == (1.0, 0.8)
-    assert SVI(schedule="paper", delay=3).delay == 3
+    assert (svi(schedule="paper").delay, svi(schedule="paper").forgetting) == (1.0, 0.8)
+    assert svi(schedule="paper", delay=3).delay == 3
 
 
 def test_a_state_of_another_corpus_is_refused():
@@ -346,7 +346,7 @@ def test_parts_of_a_batch_add_up():
 def test_a_token_spread_over_many_topics_leaves_one_in_use():
     """Topics count as in use from half a token on: with one token over four of them there was none."""
     corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
-    engine = SVI(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
-    model = fit(corpus, engine, iterations=3, progress=False).model
+    engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
+    model = fit(corpus, *engine, iterations=3, progress=False).model
     assert len(model.last.topic_weights) >= 1
     np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)

@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.fits import svi
 
 from mc2core import Corpus, fit
 from mc2core.app.cli import main
 from mc2core.compute import spark
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI
 from mc2core.inference.svi.spark import (
     name_of,
     open_shard,
@@ -60,8 +60,8 @@ def same(one, other):
 @pytest.mark.parametrize("case", CASES)
 def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
     corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES[case]
-    here = fit(corpus, SVI(**settings), iterations=2, progress=False)
-    there = fit(corpus, SVI(**settings, n_shards=1), iterations=2, progress=False)
+    here = fit(corpus, *svi(**settings), iterations=2, progress=False)
+    there = fit(corpus, *svi(**settings, n_shards=1), iterations=2, progress=False)
     same(here.state.arrays(), there.state.arrays())
     assert here.trace.drop(columns="seconds").equals(there.trace.drop(columns="seconds"))
 
@@ -69,11 +69,11 @@ def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
 @pytest.mark.needs("spark")
 def test_several_shards_sum_up_to_the_same_figures(local_spark):
     corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES["direct"]
-    here = fit(corpus, SVI(**settings), iterations=2, progress=False)
-    there = fit(corpus, SVI(**settings, n_shards=7), iterations=2, progress=False)
+    here = fit(corpus, *svi(**settings), iterations=2, progress=False)
+    there = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
     assert there.trace["elbo"].to_numpy() == pytest.approx(here.trace["elbo"].to_numpy(), rel=1e-9)
     assert (here.state.cluster == there.state.cluster).all()
-    again = fit(corpus, SVI(**settings, n_shards=7), iterations=2, progress=False)
+    again = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
     same(there.state.arrays(), again.state.arrays())
 
 
@@ -83,11 +83,11 @@ def test_a_document_without_a_finite_weight_is_named_as_by_the_local_engine(loca
     corpus = corpus.with_contexts({"year": np.where(np.arange(120) == 60, 1e300, corpus.contexts["year"])})
     messages = []
     for n_shards in (None, 3):
-        engine = SVI(
+        engine = svi(
             n_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
         )
         with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
-            fit(corpus, engine, iterations=1, progress=False)
+            fit(corpus, *engine, iterations=1, progress=False)
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
 
@@ -157,7 +157,7 @@ def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
     corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
     damaged(write_shards(corpus, spark.folder(), 3), how)
     with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
-        fit(corpus, SVI(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
+        fit(corpus, *svi(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
     assert "\n" not in str(caught.value)
     assert caught.value.__cause__ is None
 

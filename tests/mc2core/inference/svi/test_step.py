@@ -249,7 +249,7 @@ def test_concentration_divergence_by_quadrature():
 def test_only_the_named_concentrations_are_learnt():
     corpus = small_corpus(2)
     engine = engine_of(learn_concentrations=["table"], group_concentration=0.3, topic_concentration=4.0)
-    state = fit(corpus, engine, iterations=3, seed=0, progress=False).state
+    state = fit(corpus, *engine, iterations=3, seed=0, progress=False).state
     mean = engine.concentrations(state).mean
     assert (mean[0], mean[2]) == (0.3, 4.0)
     assert mean[1] != 1.0

@@ -8,13 +8,13 @@ uniform over the distinct letters of its word, so the data tell of the topics on
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 from scipy.special import gammaln
 
 from mc2core import fit
 from mc2core.families import NormalGamma
-from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.posterior import clustering
 from mc2papers.datasets.simulated import letters
 
@@ -70,7 +70,7 @@ def test_four_topics_explain_the_data_as_well_as_thirteen_and_far_more_simply():
 def test_a_chain_that_starts_at_the_truth_leaves_it():
     corpus, truth = letters.simulate(0)
     corpus = corpus.standardised("number")
-    engine = Gibbs(**ENGINE)
+    engine = gibbs(**ENGINE)
     arrays = engine.init(corpus, 0).arrays()
     rng = np.random.default_rng(0)
     topic = []
@@ -105,7 +105,7 @@ def test_the_four_clusters_are_recovered_within_100_sweeps():
     recovered = []
     for seed in range(10):
         corpus, truth = letters.simulate(seed)
-        result = fit(corpus.standardised("number"), Gibbs(**ENGINE), iterations=100, seed=seed, burn_in=99)
+        result = fit(corpus.standardised("number"), *gibbs(**ENGINE), iterations=100, seed=seed, burn_in=99)
         sizes = np.bincount(result.state.cluster) / corpus.n_documents
         # pixels and number under the true parameters: as well as anyone could do
         known = corpus.content @ np.log(np.maximum(truth.topic_given_cluster @ truth.word_given_topic, 1e-300)).T

@@ -1,0 +1,186 @@
+"""What models share: their contexts, hyper-parameters and priors, checked and saved once."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from mc2core.base.checks import choice, prior_count, truth_value
+from mc2core.base.settings import Settings
+from mc2core.corpus import Corpus
+from mc2core.families import Family, family_for, family_from_settings, family_settings
+
+#: names of the concentrations alpha, v, eta (ICML14), in this order
+ROLES = ("group", "table", "topic")
+#: name of s, of the topics' words, beside them; learnt only where it is named
+WORDS = "words"
+#: name of omega, of the document level, beside them in priors
+DOCUMENT = "document"
+#: of a concentration that is learnt, where no prior is given: Gamma(shape, rate)
+_PRIOR = (1.0, 1.0)
+
+
+class Model(Settings, ABC):
+    """What is believed of a corpus: levels, hyper-parameters and their priors, contexts. No data, and no algorithm.
+
+    Attributes
+    ----------
+    contexts : dict of names of contexts to families; None until a corpus says the kind (:meth:`for_corpus`)
+    """
+
+    #: name in sheets and on the command line
+    name: ClassVar[str]
+    #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the model
+    finds: ClassVar[Sequence[str]] = ("clusters", "topics")
+
+    contexts: dict[str, Family]
+
+    def settings(self) -> dict[str, Any]:
+        """Constructor's arguments as JSON-able values."""
+        values = super().settings()
+        if "contexts" in values:
+            values["contexts"] = {name: family and family_settings(family) for name, family in self.contexts.items()}
+        return values
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        """Those of ``contexts`` that clusters of documents emit."""
+        return self.contexts
+
+    def for_corpus(self, corpus: Corpus) -> Model:
+        """This model with a family for each context: where none was named, that of its kind in ``corpus``.
+
+        ValueError for a context that the corpus has not.
+        """
+        for name in self.contexts:
+            if name not in corpus.contexts:
+                has = ", ".join(corpus.contexts) or "none"
+                raise ValueError(f"the corpus has no context {name!r}; it has: {has}")
+        known = copy.copy(self)
+        known.contexts = {
+            name: family_for(corpus.contexts[name]) if family is None else family
+            for name, family in self.contexts.items()
+        }
+        return known
+
+
+class TopicModel(Model):
+    """A hierarchy of Dirichlet processes over topics: what MC2, the HDP and npTOT have in common.
+
+    Attributes
+    ----------
+    group_concentration, table_concentration, topic_concentration : float
+        alpha, v, eta of ICML14.
+    document_level : bool
+        Whether a document's topic proportions are drawn around those of its cluster, from DP(omega, .).
+    document_concentration : float or "learn"
+        omega.
+    learn_concentrations : list of str
+    concentration_priors : dict of str to [shape, rate]
+    topic_prior : float
+        s.
+    """
+
+    #: whether documents are clustered; else each is a cluster of its own
+    has_clusters: ClassVar[bool] = True
+    #: whether topics emit a context with each token
+    has_token_context: ClassVar[bool] = False
+    #: concentrations that there are
+    roles: ClassVar[tuple[str, ...]] = ROLES
+
+    group_concentration: float = 1.0
+    table_concentration: float
+    topic_concentration: float
+    document_level: bool = False
+    document_concentration: float | str = "learn"
+    learn_concentrations: list[str]
+    concentration_priors: dict[str, list[float]]
+    topic_prior: float
+
+    def _set_hierarchy(
+        self,
+        table_concentration: float,
+        topic_concentration: float,
+        learn_concentrations: Any,
+        concentration_priors: Mapping[str, Any] | None,
+        topic_prior: float,
+    ) -> None:
+        """Check and keep what all of these models have."""
+        self.table_concentration = prior_count("table_concentration", table_concentration)
+        self.topic_concentration = prior_count("topic_concentration", topic_concentration)
+        self.learn_concentrations = _learnt_roles(learn_concentrations, self.roles)
+        self.concentration_priors = _priors(concentration_priors, self.roles)
+        self.topic_prior = prior_count("topic_prior", topic_prior)
+
+    def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
+        """Check and keep whether there is a document level, and omega."""
+        self.document_level = truth_value("document_level", document_level)
+        self.document_concentration = document_concentration
+        if document_concentration != "learn":
+            self.document_concentration = prior_count("document_concentration", document_concentration)
+            if not self.document_level:
+                raise ValueError(
+                    f"document_concentration is {document_concentration!r}, which needs document_level true"
+                )
+
+    def prior_of(self, role: str) -> tuple[float, float]:
+        """(shape, rate) of the Gamma prior of a concentration."""
+        shape, rate = self.concentration_priors.get(role, _PRIOR)
+        return shape, rate
+
+
+def _learnt_roles(learn: Any, roles: tuple[str, ...]) -> list[str]:
+    """Checked copy of a ``learn_concentrations`` argument: true (``roles``), false, or a list of them and WORDS."""
+    if isinstance(learn, bool | np.bool_):
+        return list(roles) if learn else []
+    if isinstance(learn, str | Mapping) or not isinstance(learn, Iterable):
+        raise ValueError(f"learn_concentrations is {learn!r}; it must be true, false or a list")
+    return [choice("learn_concentrations", role, (*roles, WORDS)) for role in learn]
+
+
+def _priors(priors: Any, roles: tuple[str, ...]) -> dict[str, list[float]]:
+    """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out."""
+    allowed = (*roles, WORDS, DOCUMENT)
+    if priors is not None and not isinstance(priors, Mapping):
+        raise ValueError(
+            f"concentration_priors is {priors!r}; it must map some of {', '.join(allowed)} to (shape, rate)"
+        )
+    known: dict[str, list[float]] = {role: list(_PRIOR) for role in roles}
+    for role, prior in (priors or {}).items():
+        choice("concentration_priors", role, allowed)
+        if isinstance(prior, str) or not isinstance(prior, Sequence | np.ndarray) or len(prior) != 2:
+            raise ValueError(f"concentration_priors[{role!r}] is {prior!r}; it must be (shape, rate)")
+        known[role] = [
+            prior_count(f"concentration_priors[{role!r}] {part}", value)
+            for part, value in zip(("shape", "rate"), prior, strict=True)
+        ]
+    return known
+
+
+def context_families(contexts: Any) -> dict[str, Any]:
+    """Checked copy of a ``contexts`` argument: names, each with its family, the family's settings, or None.
+
+    A list of names is a mapping to None: the family follows from the kind of the context.
+    """
+    if contexts is None:
+        return {}
+    if isinstance(contexts, list | tuple):
+        contexts = dict.fromkeys(contexts)
+    if not isinstance(contexts, Mapping):
+        raise ValueError(
+            f"contexts is {contexts!r}; it must be a list of names, or map them to families such as NormalGamma()"
+        )
+    families: dict[str, Family | None] = {}
+    for name, family in contexts.items():
+        if not isinstance(name, str):
+            raise ValueError(f"contexts has the name {name!r}; a context's name is a string")
+        if isinstance(family, Mapping):
+            family = family_from_settings(family)
+        if family is not None and not isinstance(family, Family):
+            raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+        families[name] = family
+    return families

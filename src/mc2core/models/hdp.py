@@ -1,0 +1,58 @@
+"""The hierarchical Dirichlet process (Teh et al. 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.models.base import TopicModel
+
+
+class HDP(TopicModel):
+    """Documents with topic proportions, words in topics whose number is unknown; no clusters and no contexts.
+
+    Parameters
+    ----------
+    document_level : bool, default False
+        Whether there is one more level, proportions drawn from DP(omega, those of MC2's document level): the HDP of
+        three levels, beside which MC2 with a document level is compared.
+    document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        omega, of that level; "learn" starts at 10.
+    table_concentration : float in [1e-10, 1e10], default 1.0
+        v, within a document; the start where it is learnt.
+    topic_concentration : float in [1e-10, 1e10], default 1.0
+        eta, of topics; the start where it is learnt.
+    learn_concentrations : bool or list of {"table", "topic", "words"}, default True
+        Which concentrations are learnt; True is the first two. Words is topic_prior.
+    concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+    topic_prior : float in [1e-10, 1e10], default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+    """  # noqa: E501
+
+    name = "hdp"
+    finds = ("topics",)
+    has_clusters = False
+    roles = ("table", "topic")
+
+    def __init__(
+        self,
+        *,
+        document_level: bool = False,
+        document_concentration: float | str = "learn",
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+    ) -> None:
+        self._set_document_level(document_level, document_concentration)
+        self.contexts = {}
+        self._set_hierarchy(
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+        )

@@ -1,0 +1,64 @@
+"""MC2 (ICML14), with or without a document level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.base.checks import prior_count
+from mc2core.models.base import TopicModel, context_families
+
+
+class MC2(TopicModel):
+    """Documents in clusters, words in topics, contexts emitted by clusters; the numbers of both are unknown.
+
+    Parameters
+    ----------
+    document_level : bool, default True
+        Whether a document's topic proportions are drawn from DP(omega, those of its cluster) (ours). False is the model
+        of ICML14 and UAI16, whose documents share the proportions of their cluster.
+    document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
+        omega, of the document level; "learn" starts at 10.
+    contexts : list of names, or mapping of names to families or None, default None
+        Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
+        context's kind, NormalGamma of numbers and DirichletCategorical of counts.
+    group_concentration : float in [1e-10, 1e10], default 1.0
+        alpha of ICML14, of document clusters; the start where it is learnt.
+    table_concentration : float in [1e-10, 1e10], default 1.0
+        v, within a cluster; the start where it is learnt.
+    topic_concentration : float in [1e-10, 1e10], default 1.0
+        eta, of topics; the start where it is learnt.
+    learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
+        Which concentrations are learnt; True is the first three. Words is topic_prior.
+    concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+    topic_prior : float in [1e-10, 1e10], default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+    """  # noqa: E501
+
+    name = "mc2"
+
+    def __init__(
+        self,
+        *,
+        document_level: bool = True,
+        document_concentration: float | str = "learn",
+        contexts: Any = None,
+        group_concentration: float = 1.0,
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+    ) -> None:
+        self._set_document_level(document_level, document_concentration)
+        self.contexts = context_families(contexts)
+        self.group_concentration = prior_count("group_concentration", group_concentration)
+        self._set_hierarchy(
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+        )

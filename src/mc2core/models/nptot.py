@@ -1,0 +1,65 @@
+"""npTOT, topics over time (Dubey et al. 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mc2core.families import Family, NormalGamma
+from mc2core.models.base import TopicModel, context_families
+
+
+class NPTOT(TopicModel):
+    """An HDP whose topics emit the document's time with every token. A fit keeps no context.
+
+    Parameters
+    ----------
+    contexts : list of names, or mapping of names to families or None
+        Exactly one context of numbers, of the family NormalGamma. A missing time says nothing.
+    table_concentration : float in [1e-10, 1e10], default 1.0
+        v, within a document; the start where it is learnt.
+    topic_concentration : float in [1e-10, 1e10], default 1.0
+        eta, of topics; the start where it is learnt.
+    learn_concentrations : bool or list of {"table", "topic", "words"}, default True
+        Which concentrations are learnt; True is the first two. Words is topic_prior.
+    concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+    topic_prior : float in [1e-10, 1e10], default 0.01
+        s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range, or other contexts than one.
+    """  # noqa: E501
+
+    name = "nptot"
+    finds = ("topics",)
+    has_clusters = False
+    has_token_context = True
+    roles = ("table", "topic")
+
+    def __init__(
+        self,
+        *,
+        contexts: Any,
+        table_concentration: float = 1.0,
+        topic_concentration: float = 1.0,
+        learn_concentrations: Any = True,
+        concentration_priors: Mapping[str, Any] | None = None,
+        topic_prior: float = 0.01,
+    ) -> None:
+        self.contexts = context_families(contexts)
+        families = list(self.contexts.values())
+        if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
+            given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in self.contexts.items())
+            raise ValueError(
+                f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
+            )
+        self._set_hierarchy(
+            table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
+        )
+
+    @property
+    def cluster_contexts(self) -> dict[str, Family]:
+        return {}

@@ -1,0 +1,53 @@
+"""A model and an engine in one, for tests that are about a combination: settings of both by name."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mc2core.inference.registry import specify
+
+
+@dataclass
+class Pair:
+    """``fit(corpus, *pair)``; the engine's methods, those that take a model with this one."""
+
+    model: Any
+    engine: Any
+
+    def __iter__(self):
+        return iter((self.model, self.engine))
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def init(self, corpus, seed):
+        return self.engine.init(self.model.for_corpus(corpus), corpus, seed)
+
+    def restore(self, corpus, arrays):
+        return self.engine.restore(self.model.for_corpus(corpus), corpus, arrays)
+
+    def truncations(self, corpus):
+        return self.engine.truncations(self.model, corpus)
+
+    def settings(self):
+        return self.model.settings() | self.engine.settings()
+
+
+def pair_of(model, engine, settings):
+    """MC2 has no document level unless it is asked for: most tests are of the papers' model."""
+    settings = dict(settings)
+    contexts, threads = settings.pop("contexts", None), settings.pop("threads", 1)
+    if model in ("mc2", "hdp"):
+        settings.setdefault("document_level", "document_concentration" in settings)
+    return Pair(*specify(model, engine, settings, contexts, threads))
+
+
+def gibbs(model="mc2", **settings):
+    return pair_of(model, "gibbs", settings)
+
+
+def svi(**settings):
+    return pair_of("mc2", "svi", settings)
+
+
+def fastex(**settings):
+    return pair_of("mixture", "fastex", settings)
