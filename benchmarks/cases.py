@@ -23,24 +23,30 @@ from mc2core.compute import spark
 from mc2core.corpus import subsets
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.base import Engine
+from mc2core.models import MC2, Mixture, Model
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.collections import labelled_images, nips
 from mc2papers.datasets.dumps import pubmed, wikipedia
 from mc2papers.datasets.simulated import encyclopaedia, shapes
 
 _SEED = 0
-#: what is measured, by name
-ENGINES: dict[str, Callable[..., Engine]] = {
-    "MC2, collapsed": lambda: Gibbs(kernel="collapsed"),
-    "MC2, interleaved": lambda: Gibbs(kernel="interleaved"),
-    "document level": lambda: Gibbs(document_concentration="learn"),
-    "SVI": SVI,
-    "SVI, tables": lambda: SVI(n_clusters=40, n_tables=20, n_topics=120, batch_size=50),
-    "SVI, document level": lambda: SVI(document_concentration="learn"),
-    "SVI, shards": lambda batch_size, n_shards: SVI(
-        n_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards
+_AS_PRINTED = MC2(document_level=False)
+#: what is measured, by name: a model and an engine
+FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
+    "MC2, collapsed": lambda: (_AS_PRINTED, Gibbs(kernel="collapsed")),
+    "MC2, interleaved": lambda: (_AS_PRINTED, Gibbs()),
+    "document level": lambda: (MC2(), Gibbs()),
+    "SVI": lambda: (_AS_PRINTED, SVI()),
+    "SVI, tables": lambda: (_AS_PRINTED, SVI(n_clusters=40, n_tables=20, n_topics=120, batch_size=50)),
+    "SVI, document level": lambda: (MC2(), SVI()),
+    "SVI, shards": lambda batch_size, n_shards: (
+        _AS_PRINTED,
+        SVI(n_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards),
     ),
-    "FastEx": lambda n_clusters, proposal: FastEx(n_clusters=n_clusters, proposal=proposal, exact_sweeps=[]),
+    "FastEx": lambda n_clusters, proposal: (
+        Mixture(n_clusters=n_clusters),
+        FastEx(proposal=proposal, exact_sweeps=[]),
+    ),
 }
 
 
@@ -62,17 +68,18 @@ def articles(n_documents: int, n_clusters: int) -> Corpus:
     return encyclopaedia.simulate(encyclopaedia.Encyclopaedia(n_clusters, n_documents, 50_000), _SEED)
 
 
-def steps(engine: Engine, corpus: Corpus, units: float, untimed: int = 3) -> Iterator[float]:
+def steps(pair: tuple[Model, Engine], corpus: Corpus, units: float, untimed: int = 3) -> Iterator[float]:
     """Processor seconds of one step after another, times ``units``; the first few, which compile, left out."""
-    state = engine.init(corpus, _SEED)
+    model, engine = pair
+    state = engine.init(model, corpus, _SEED)
     for iteration in count(1):
         seconds = processor_seconds(engine.step, corpus, state, _SEED, iteration)
         if iteration > untimed:
             yield seconds * units
 
 
-def fitted(corpus: Corpus, engine: Engine, iterations: int, seed: int = _SEED) -> Posterior:
-    return fit(corpus, engine, iterations=iterations, seed=seed, progress=False).posterior
+def fitted(corpus: Corpus, pair: tuple[Model, Engine], iterations: int, seed: int = _SEED) -> Posterior:
+    return fit(corpus, *pair, iterations=iterations, seed=seed, progress=False).posterior
 
 
 # -- engines -------------------------------------------------------------------------------------------------------
@@ -80,46 +87,46 @@ def fitted(corpus: Corpus, engine: Engine, iterations: int, seed: int = _SEED) -
 def gibbs_collapsed(scale: float = 0.5) -> Iterator[float]:
     """A collapsed sweep of MC2 over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["MC2, collapsed"](), corpus, 1e9 / corpus.n_tokens)
+    return steps(FITS["MC2, collapsed"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns a token", tiny={"scale": 0.05})
 def gibbs_interleaved(scale: float = 0.5) -> Iterator[float]:
     """A blocked move and a collapsed sweep of MC2 over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["MC2, interleaved"](), corpus, 1e9 / corpus.n_tokens)
+    return steps(FITS["MC2, interleaved"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("ns a token", tiny={"scale": 0.05})
 def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
     """A sweep of documents with proportions of their own over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["document level"](), corpus, 1e9 / corpus.n_tokens)
+    return steps(FITS["document level"](), corpus, 1e9 / corpus.n_tokens)
 
 
 @benchmark("µs a document", tiny={"scale": 0.05})
 def svi_direct(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI by its defaults over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+    return steps(FITS["SVI"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
 @benchmark("µs a document", tiny={"scale": 0.05})
 def svi_tables(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI with 40 clusters of 20 tables and 120 topics, batches of 50, over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["SVI, tables"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+    return steps(FITS["SVI, tables"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
 @benchmark("µs a document", tiny={"scale": 0.05})
 def svi_documents(scale: float = 1.0) -> Iterator[float]:
     """An epoch of SVI of documents with proportions of their own over a simulated NIPS."""
     corpus = simulated_nips(scale)
-    return steps(ENGINES["SVI, document level"](), corpus, 1e6 / corpus.n_documents, untimed=1)
+    return steps(FITS["SVI, document level"](), corpus, 1e6 / corpus.n_documents, untimed=1)
 
 
 def visits(n_documents: int, n_clusters: int, proposal: str) -> Iterator[float]:
-    engine = ENGINES["FastEx"](n_clusters, proposal)
+    engine = FITS["FastEx"](n_clusters, proposal)
     return steps(engine, articles(n_documents, n_clusters), 1e6 / n_documents)
 
 
@@ -156,7 +163,7 @@ def process_seconds(code: str, store: str) -> float:
 
 def fit_a_little(engine: str) -> None:
     """What :func:`first_fit` runs in a process of its own."""
-    fitted(simulated_nips(0.02), ENGINES[engine](), 3)
+    fitted(simulated_nips(0.02), FITS[engine](), 3)
 
 
 @benchmark("s", repeats=1, tiny={"engine": "SVI"})
@@ -224,7 +231,7 @@ def read_pubmed(mirror: Path) -> Iterator[float]:
 def scoring(estimator: str, scale: float) -> Iterator[float]:
     """Processor milliseconds a held-out document of a simulated NIPS."""
     train, test = simulated_nips(scale).split(0.1, seed=_SEED)
-    model = fitted(train, ENGINES["SVI"](), 1)
+    model = fitted(train, FITS["SVI"](), 1)
     model.perplexity(test.subset(np.arange(2)), estimator)  # compiles
     while True:
         yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
@@ -253,7 +260,7 @@ def quality_nips(mirror: Path, epochs: int = 2) -> Iterator[float]:
     """Held-out words of the real NIPS by ``marginal`` after two epochs of SVI, seeds 0, 1 and 2."""
     train, test = nips.read(mirror / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=_SEED)
     for seed in count():
-        yield fitted(train, ENGINES["SVI"](), epochs, seed).perplexity(test, "marginal", progress=False)
+        yield fitted(train, FITS["SVI"](), epochs, seed).perplexity(test, "marginal", progress=False)
 
 
 @benchmark("ARI, more is better", needs="mirror", tiny={"sweeps": 2})
@@ -262,7 +269,7 @@ def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
     files = (mirror / "labelled" / f"uiuc-sports-{part}.txt" for part in ("annotations", "info"))
     corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
-        model = fitted(corpus, ENGINES["document level"](), sweeps, seed)
+        model = fitted(corpus, FITS["document level"](), sweeps, seed)
         yield adjusted_rand_index(corpus.labels, model.last.cluster)
 
 
@@ -271,12 +278,12 @@ def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
 def spark_overhead(n_documents: int = 10_000, batch_size: int = 1000) -> Iterator[float]:
     """What a mini-batch of SVI takes longer by the clock on two threads of Spark than here."""
     corpus = articles(n_documents, 40)
-    engines = [ENGINES["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
+    pairs = [FITS["SVI, shards"](batch_size, n_shards) for n_shards in (None, 2)]
     with tempfile.TemporaryDirectory() as folder, spark.session({"spark.master": "local[2]", spark.FOLDER: folder}):
-        states = [engine.init(corpus, _SEED) for engine in engines]
+        states = [engine.init(model, corpus, _SEED) for model, engine in pairs]
         for epoch in count(1):
             seconds = []
-            for engine, state in zip(engines, states, strict=True):
+            for (_, engine), state in zip(pairs, states, strict=True):
                 started = time.perf_counter()
                 engine.step(corpus, state, _SEED, epoch)
                 seconds.append(time.perf_counter() - started)

@@ -88,8 +88,8 @@ def test_the_match_with_google_scholar_is_said_to_be_left_out(dated, tmp_path):
     corpus.save(tmp_path / "train")
     about = {"title": "PNAS", "source": "simulated", "drawn_from": "MC2", "dataset": "pnas", "documents": 320}
     (tmp_path / "source.json").write_text(json.dumps(about))
-    model.save(tmp_path / "model.npz")
-    files = {"corpora": [tmp_path], "models": [tmp_path / "model.npz"]}
+    model.save(tmp_path / "posterior.npz")
+    files = {"corpora": [tmp_path], "models": [tmp_path / "posterior.npz"]}
     options = {"figure4": {"word": None, "n_words": 4}}
     (claim,) = targets.registry()["icml2014_figure4"].build(files, options).claims
     assert (claim.dataset, claim.verdict) == ("PNAS", "not computed")

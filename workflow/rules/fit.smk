@@ -89,7 +89,9 @@ rule fit_seeds:
 
 use rule fit_seeds as fit_letters with:
     output:
-        posterior=expand("results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS),
+        posterior=expand(
+            "results/fits/{{run}}/{seed}/posterior.npz", seed=LETTERS_SEEDS
+        ),
         trace=expand("results/fits/{{run}}/{seed}/trace.tsv", seed=LETTERS_SEEDS),
         provenance=expand(
             "results/fits/{{run}}/{seed}/provenance.json", seed=LETTERS_SEEDS

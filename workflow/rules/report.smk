@@ -79,7 +79,9 @@ rule run_page:
         entries=lambda wildcards: [entry_of(target) for target in POSSIBLE],
         about=[ABOUT],
         own={run: f"results/explore/{run}" for run in OWN},
-        code=code_digest("mc2papers.report.run_page", "mc2core.inference.running.summary"),
+        code=code_digest(
+            "mc2papers.report.run_page", "mc2core.inference.running.summary"
+        ),
     message:
         "Writing {output}"
     script:

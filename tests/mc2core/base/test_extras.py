@@ -109,15 +109,15 @@ def test_the_base_installation_imports_fits_and_reads(tmp_path):
     for command in (
         ["import", str(ROOT / "config/example.csv"), *columns, "--out", "corpus"],
         ["fit", "corpus", *contexts, "--set", "start_topics=5", "--iterations", "4", "--out", "fit"],
-        ["topics", "fit/model.npz"],
-        ["clusters", "fit/model.npz", "corpus"],
-        ["evaluate", "fit/model.npz", "corpus"],
-        ["verify", "fit/model.npz", "corpus"],
+        ["topics", "fit/posterior.npz"],
+        ["clusters", "fit/posterior.npz", "corpus"],
+        ["evaluate", "fit/posterior.npz", "corpus"],
+        ["verify", "fit/posterior.npz", "corpus"],
     ):
         code, printed, said = run("-m", "mc2core", *command)
         assert code == 0, (command, said)
         assert printed
-    code, _, said = run("-m", "mc2core", "describe", "fit/model.npz", "corpus", "--out", "found")
+    code, _, said = run("-m", "mc2core", "describe", "fit/posterior.npz", "corpus", "--out", "found")
     assert (code, said) == (
         2,
         "mc2: error: the page needs the package scikit-learn, which is not installed: pip install 'mc2core[explore]'\n",

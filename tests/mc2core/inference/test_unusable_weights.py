@@ -66,7 +66,7 @@ def test_a_choice_needs_weights(weights):
 @pytest.mark.parametrize("estimator", ["marginal", "icml14", "importance", "left_to_right"])
 def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
     corpus = small_corpus(1)
-    model = fit(corpus, *gibbs(), iterations=2, progress=False).model
+    model = fit(corpus, *gibbs(), iterations=2, progress=False).posterior
     model.last.topic_words.data = model.last.topic_words.data.astype(float)
     model.last.topic_words.data[0] = np.inf
     broken = r"document \d+: its log likelihood under the model is nan; the model's"

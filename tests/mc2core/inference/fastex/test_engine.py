@@ -284,7 +284,7 @@ def test_finds_planted_clusters(settings):
     result = fit(corpus, *fastex(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
     pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
     assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
-    assert result.model.predict(corpus).shape == (40, len(result.model.cluster_weights))
+    assert result.posterior.predict(corpus).shape == (40, len(result.posterior.cluster_weights))
 
 
 @pytest.mark.parametrize("proposal", ["hash", "exact"])

@@ -320,4 +320,4 @@ def test_extremes_that_are_allowed_give_numbers(word_prior, rate_prior):
         assert rate_prior == 1e-90  # which rounding of counts' squares leaves nothing of
         return
     assert np.isfinite(done.state.log_joint)
-    assert done.model.cluster_weights.sum() == pytest.approx(1.0)
+    assert done.posterior.cluster_weights.sum() == pytest.approx(1.0)

@@ -163,5 +163,5 @@ def test_extremes_that_are_allowed_give_numbers(proposal, component):
         assert done.state.cluster.min() >= 0
         assert done.state.cluster.max() < 70
         assert np.isfinite(done.state.log_joint)
-        assert done.model.cluster_weights.sum() == pytest.approx(1.0)
+        assert done.posterior.cluster_weights.sum() == pytest.approx(1.0)
     assert n_fits > 8

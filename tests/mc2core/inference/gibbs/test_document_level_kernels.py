@@ -230,5 +230,5 @@ def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, 
     )  # fmt: skip
     done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace["log_joint"]).all()
-    assert np.isfinite(done.model.log_likelihood(corpus, "left_to_right")).all()
-    np.testing.assert_allclose(done.model.predict(corpus).sum(axis=1), 1.0)
+    assert np.isfinite(done.posterior.log_likelihood(corpus, "left_to_right")).all()
+    np.testing.assert_allclose(done.posterior.predict(corpus).sum(axis=1), 1.0)

@@ -245,10 +245,10 @@ def test_times_tell_topics_apart_and_a_model_does_not_read_them():
     document, _ = tokens_of(corpus)
     mean = [np.repeat(year, 40)[done.state.topic == m].mean() for m in range(done.state.assignments.n_topics)]
     assert (np.sign(mean)[done.state.topic] == np.sign(year)[document]).mean() > 0.98
-    assert done.model.families == {}
+    assert done.posterior.families == {}
     later = Corpus(content, contexts={"year": year + 5.0})
     without = Corpus(content)
-    words = [done.model.perplexity(one, "left_to_right") for one in (corpus, later, without)]
+    words = [done.posterior.perplexity(one, "left_to_right") for one in (corpus, later, without)]
     assert words[0] == words[1] == words[2] < 20
 
 
@@ -267,7 +267,7 @@ def test_priors_at_the_ends_of_their_range(family, more):
     engine = gibbs(contexts={"year": family}, learn_concentrations=False, start_topics=4, **NPTOT, **more)
     done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace.to_numpy(float)).all()
-    assert np.isfinite(done.model.perplexity(corpus, "left_to_right"))
+    assert np.isfinite(done.posterior.perplexity(corpus, "left_to_right"))
 
 
 def test_warming_up_compiles_its_kernels_with_one_of_a_plans_contexts(monkeypatch):

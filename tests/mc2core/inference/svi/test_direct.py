@@ -205,7 +205,7 @@ def test_the_topic_prior_is_found_where_topics_were_drawn_from_it():
 def test_the_topic_prior_is_learnt_only_where_it_is_named():
     corpus = small_corpus(1, n_documents=12, n_words=8, mean_count=1.5)
     for learn, is_learnt in ((True, False), (["table"], False), (["words"], True)):
-        model = fit(corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False).model
+        model = fit(corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False).posterior
         assert (model.last.topic_prior != 0.3) == is_learnt
     with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs n_tables None"):
         svi(n_tables=3, learn_concentrations=["words"])
@@ -315,7 +315,7 @@ def test_what_is_not_in_use_leaves_the_arrays():
         assert result.state.topic_weights.sum() + result.state.rest == pytest.approx(1.0, abs=1e-9)
         assert (np.diff(result.state.n_k) <= 0).all() or batch_size
         assert result.state.cluster.max() == n_clusters - 1
-        sample = result.model.last
+        sample = result.posterior.last
         assert 0 < sample.new_cluster_weight < 1
         assert sample.topic_weights.sum() < 1
         np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-12)
@@ -366,11 +366,11 @@ def test_degenerate_sizes(batch_size, initialisation):
         engine = direct(*truncations, batch_size=batch_size, initialisation=initialisation)
         result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
         assert np.isfinite(result.trace.elbo).all()
-        sample = result.model.last
+        sample = result.posterior.last
         assert sample.cluster_weights.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
         assert set(sample.cluster) == set(range(sample.n_clusters))
-        assert np.isfinite(result.model.perplexity(corpus))
+        assert np.isfinite(result.posterior.perplexity(corpus))
 
 
 def test_without_content_it_is_a_mixture_over_contexts():

@@ -262,7 +262,7 @@ def test_it_finds_clusters_of_documents_with_proportions_of_their_own(batch_size
     result = fit(corpus, *one, iterations=12, seed=0, progress=False)
     assert clustering.nmi(truth, result.state.cluster) > 0.6
     assert 2.0 < result.state.document_concentration < 20.0
-    assert result.model.last.document_concentration == result.state.document_concentration
+    assert result.posterior.last.document_concentration == result.state.document_concentration
     assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
 
 
@@ -320,8 +320,8 @@ def test_threads_do_not_change_a_bit(batch_size):
     corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
     states = [
         fit(
-            corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2, seed=1,
-            progress=False,
+            corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2,
+            seed=1, progress=False,
         ).state
         for threads in (1, 2)
     ]  # fmt: skip
@@ -352,7 +352,7 @@ def test_ends_of_ranges_and_degenerate_sizes(batch_size, omega):
             one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
             result = fit(corpus, *one, iterations=3, seed=0, progress=False)
             assert np.isfinite(result.trace.elbo).all()
-            sample = result.model.last
+            sample = result.posterior.last
             assert sample.cluster_weights.sum() == pytest.approx(1.0)
             np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
             assert set(sample.cluster) == set(range(sample.n_clusters))

@@ -215,14 +215,14 @@ def test_degenerate_sizes(batch_size, initialisation):
         engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
         result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
         assert np.isfinite(result.trace.elbo).all()
-        sample = result.model.last
+        sample = result.posterior.last
         assert sample.n_clusters <= truncations[0]
         assert sample.n_topics <= truncations[2]
         assert sample.cluster_weights.sum() == pytest.approx(1.0)
         np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
         assert (sample.topic_words >= 0).all()
         assert set(sample.cluster) == set(range(sample.n_clusters))
-        assert np.isfinite(result.model.perplexity(corpus))
+        assert np.isfinite(result.posterior.perplexity(corpus))
 
 
 def test_the_only_topic_starts_with_every_token():
@@ -347,6 +347,6 @@ def test_a_token_spread_over_many_topics_leaves_one_in_use():
     """Topics count as in use from half a token on: with one token over four of them there was none."""
     corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
     engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
-    model = fit(corpus, *engine, iterations=3, progress=False).model
+    model = fit(corpus, *engine, iterations=3, progress=False).posterior
     assert len(model.last.topic_weights) >= 1
     np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
