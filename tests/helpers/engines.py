@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mc2core.inference import SVI, Gibbs
+from helpers.fits import gibbs, svi
+
 from mc2core.inference.gibbs.engine import KERNELS
 
 ENGINES = {
-    **{kernel: lambda kernel=kernel, **more: Gibbs(kernel=kernel, start_topics=4, **more) for kernel in KERNELS},
-    "svi": lambda **more: SVI(n_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
+    **{kernel: lambda kernel=kernel, **more: gibbs(kernel=kernel, start_topics=4, **more) for kernel in KERNELS},
+    "svi": lambda **more: svi(n_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
 }

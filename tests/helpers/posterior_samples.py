@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from mc2core import Corpus
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.posterior import Model, Sample, SparseRows
+from mc2core.posterior import Posterior, Sample, SparseRows
 
 V = 5
 COUNTS = np.array([[2, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 3], [1, 1, 1, 1, 1], [0, 4, 0, 0, 0]])
@@ -40,7 +40,7 @@ def draw_sample(seed, n_clusters=3, n_topics=2, new_cluster=0.15):
 def model_of(*samples, **changes):
     families = {"author": DirichletCategorical(0.5), "year": NormalGamma()}
     samples = [replace(sample, **changes) for sample in samples]
-    return Model(samples, families, {"author": 3, "year": 4}, [f"w{v}" for v in range(V)])
+    return Posterior(samples, families, {"author": 3, "year": 4}, [f"w{v}" for v in range(V)])
 
 
 def corpus_of(counts=COUNTS):

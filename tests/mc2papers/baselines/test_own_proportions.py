@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers.posterior_samples import enumerate_document, tokens_of
 from helpers.fits import gibbs
+from helpers.posterior_samples import enumerate_document, tokens_of
 
 from mc2core import Corpus, fit
 from mc2core.posterior import scores
