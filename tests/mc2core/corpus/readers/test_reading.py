@@ -12,6 +12,7 @@ from helpers.paths import ROOT
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.corpus.building.counts import Dropped
+from mc2papers.cli import main as prepare
 from mc2papers.datasets import catalogue
 from mc2papers.datasets.dumps.corpora import Reading
 
@@ -100,7 +101,7 @@ def test_a_folder_of_something_else_is_never_replaced(tmp_path, table, capsys):
     (tmp_path / "home/letter.txt").write_text("dear")
     assert main(["import", str(table), "--text", "text", "--out", str(tmp_path / "home")]) == 2
     assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
-    assert main(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
+    assert prepare(["corpus", "letters", "--out", str(tmp_path / "home")]) == 2
     assert "home holds letter.txt, which is not of what is written there" in capsys.readouterr().err
     with pytest.raises(ValueError, match="will not be replaced"):
         Corpus([[1]]).save(tmp_path / "home")
@@ -117,11 +118,11 @@ def test_notes_beside_a_corpus_are_kept(tmp_path, table, capsys):
     assert "own holds notes.txt" in capsys.readouterr().err
     (tmp_path / "own/notes.txt").unlink()
     letters = ["corpus", "letters", "--out"]
-    assert main([*letters, str(tmp_path / "own")]) == 2  # a corpus is no dataset, with its train and test parts
+    assert prepare([*letters, str(tmp_path / "own")]) == 2  # a corpus is no dataset, with its train and test parts
     assert "own holds " in capsys.readouterr().err
-    assert main([*letters, str(tmp_path / "letters")]) == main([*letters, str(tmp_path / "letters")]) == 0
+    assert prepare([*letters, str(tmp_path / "letters")]) == prepare([*letters, str(tmp_path / "letters")]) == 0
     (tmp_path / "letters/train/notes.txt").write_text("mine")
-    assert main([*letters, str(tmp_path / "letters")]) == 2
+    assert prepare([*letters, str(tmp_path / "letters")]) == 2
     assert "letters holds train/notes.txt" in capsys.readouterr().err
 
 
