@@ -58,14 +58,14 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
         if len(there):
             claims.append(_speed_claim(row, seconds))
             speedups[str(dataset)] = seconds[1] / seconds[cores] if cores > 1 else pd.Series(dtype=float)
-    return pd.DataFrame(table), [*claims, _judge_gain(speedups)]
+    return pd.DataFrame(table), [*claims, _judge_gain(str(rows["dataset"].iloc[0]), speedups)]
 
 
-def _judge_gain(speedups: Mapping[str, pd.Series]) -> Claim:
+def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series]) -> Claim:
     """Whether more cores gain more where global parameters are few: on NUS-WIDE more than on NIPS."""
     text = "more cores gain more than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
-        return not_computed(next(iter(speedups)), text, "not both were timed on one core and on several")
+        return not_computed(dataset, text, "not both were timed on one core and on several")
     first, second = speedups["NUS-WIDE"], speedups["NIPS"]
     numbers = f"{first.mean():.2f} against {second.mean():.2f} times"
     return judge("NUS-WIDE", text, [difference(first, second, above=0, digits=2)], numbers)
