@@ -6,19 +6,26 @@ mc2papers corpus letters --out data/letters
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Sequence
-from importlib import metadata
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mc2core.app.commands import add_command, run
-from mc2core.base.progress import work
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
+    return run("mc2papers", _parser, arguments)
+
+
+def _parser() -> argparse.ArgumentParser:
+    import argparse
+    from importlib import metadata
+    from pathlib import Path
+
     parser = argparse.ArgumentParser(
         prog="mc2papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -35,10 +42,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     corpus.add_argument("--test-fraction", type=float, default=0.1, help="share held out; 0 for none (default 0.1)")
     corpus.add_argument("--seed", type=int, default=0, help="of the simulation and the split (default 0)")
     corpus.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for train, test and source.json")
-    return run("mc2papers", parser.parse_args(arguments))
+    return parser
 
 
 def _corpus(options: argparse.Namespace) -> None:
+    import json
+
+    from mc2core.base.progress import work
     from mc2papers.datasets.catalogue import prepare
 
     with work(f"making the corpus {options.dataset}"):

@@ -12,25 +12,28 @@ mc2 verify data/own fits/own/posterior.npz
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-from collections.abc import Sequence
-from importlib import metadata
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mc2core.app import fit_command, import_command
 from mc2core.app.commands import add_command, run
-from mc2core.base.progress import work
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from pathlib import Path
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C."""
-    return run("mc2", _parser().parse_args(arguments))
+    return run("mc2", _parser, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
+    import argparse
+    from importlib import metadata
+
+    from mc2core.app import fit_command, import_command
+
     parser = argparse.ArgumentParser(
         prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -52,6 +55,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_readers(commands: Any) -> None:
     """What reads a model, or any file of ours."""
+    from pathlib import Path
+
     evaluate = add_command(
         commands,
         "evaluate",
@@ -98,6 +103,8 @@ def _add_readers(commands: Any) -> None:
 # Each command imports what it needs: `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
     """The model and the corpus that a command is about."""
+    from mc2core.base.progress import work
+
     with work("reading the model and the corpus"):
         from mc2core.corpus import Corpus
         from mc2core.posterior import Posterior
@@ -106,6 +113,8 @@ def _read(options: argparse.Namespace) -> tuple[Any, Any]:
 
 
 def _evaluate(options: argparse.Namespace) -> None:
+    import json
+
     from mc2core.posterior.perplexity import suited
     from mc2core.posterior.scores import predicted_agreement
 
@@ -131,6 +140,7 @@ def _was_fitted(model: Any, corpus: Any) -> bool:
 
 
 def _topics(options: argparse.Namespace) -> None:
+    from mc2core.base.progress import work
     from mc2core.explore.topics import describe_topics
     from mc2core.posterior import Posterior
 
@@ -149,6 +159,8 @@ def _describe(options: argparse.Namespace) -> None:
 
 def _verify(options: argparse.Namespace) -> int:
     """Look at every path; the exit code is 2 where one of them is not whole."""
+    from mc2core.base.progress import work
+
     code = 0
     for path in options.paths:
         try:

@@ -1,17 +1,22 @@
-"""What the command lines of both packages share: how a command is named, run, stopped, and says what is wrong."""
+"""What the command lines of both packages share: how a command is named, run, stopped, and says what is wrong.
+
+A command line imports this first and all else inside functions: Ctrl-C before :func:`run` ends in a traceback.
+"""
 
 from __future__ import annotations
 
-import argparse
 import atexit
-import logging
 import os
 import signal
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mc2core.base import progress, stopping
+from mc2core.base import stopping
 from mc2core.base.extras import MissingPackage
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Sequence
 
 
 def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
@@ -21,16 +26,16 @@ def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.Argum
     return parser
 
 
-def run(program: str, options: argparse.Namespace) -> int:
-    """Call ``options.run(options)``; returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C.
+def run(program: str, parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
+    """Parse the arguments (those of the process if None) and call ``options.run(options)``.
 
-    Progress goes to stderr, and a signal stops between two pieces of work.
+    Returns the exit code: 0, 2 after a sentence on what was wrong, 130 after Ctrl-C. Progress goes to stderr, and a
+    signal stops between two pieces of work.
     """
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # what is done is not stopped any more
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     try:
-        with stopping.watching(), progress.showing(True):
-            code: int = options.run(options) or 0
+        with stopping.watching():
+            code = _call(parser().parse_args(arguments))
         sys.stdout.flush()
     except BrokenPipeError:  # `mc2 topics ... | head` has read enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -45,3 +50,13 @@ def run(program: str, options: argparse.Namespace) -> int:
         print(f"{program}: stopped", file=sys.stderr)
         return 130
     return code
+
+
+def _call(options: argparse.Namespace) -> int:
+    import logging
+
+    from mc2core.base import progress
+
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    with progress.showing(True):
+        return options.run(options) or 0

@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
-
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
@@ -110,6 +108,7 @@ def run(options: argparse.Namespace) -> None:
     from mc2core.corpus import datasheet
     from mc2core.corpus.building.rows import BadRows
     from mc2core.corpus.corpus import CORPUS_FILES
+    from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
     if (options.out / "corpus.json").is_file():

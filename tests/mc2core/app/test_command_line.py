@@ -464,6 +464,32 @@ def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+STOPPED_AT_AN_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs lack
+class Stop:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Stop())
+from {package}.cli import main
+sys.exit(main(["{command}", "nothing", "--out", "nowhere"]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "package", "command", "module"),
+    [
+        *(("mc2", "mc2core.app", "fit", name) for name in ("argparse", "logging", "mc2core.base.progress", "numpy")),
+        *(("mc2papers", "mc2papers", "corpus", name) for name in ("argparse", "numpy")),
+    ],
+)
+def test_ctrl_c_while_a_command_loads_ends_it_without_a_traceback(program, package, command, module, tmp_path):
+    script = STOPPED_AT_AN_IMPORT.format(package=package, command=command)
+    done = subprocess.run([sys.executable, "-c", script, module], capture_output=True, cwd=tmp_path, check=False)
+    assert (done.returncode, done.stderr.decode()) == (130, f"{program}: stopped\n")
+
+
 def test_ctrl_c_of_a_job_ends_it_without_a_traceback(tmp_path):
     script = """
 import os, signal, sys
