@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mc2core.base.checks import did_you_mean, nearest
+from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.base.records import csv_rows
 from mc2core.base.settings import parse_settings
 from mc2papers import plain_yaml
@@ -277,13 +278,6 @@ def check_own_files(config: Mapping[str, Any], chosen: Iterable[str], must_exist
                 raise ValueError(f"{where} is null; the source 'own' needs its path")
             if must_exist and path is not None and not Path(path).exists():
                 raise ValueError(f"{where}: {path!r} is not there (the folder of this run is {str(Path.cwd())!r})")
-
-
-#: family of a context by its kind; of families of numbers only this one takes those that are standardised, as all are
-FAMILY_OF_KIND = {
-    **dict.fromkeys(("number", "date"), "normal_gamma"),
-    **dict.fromkeys(("bag", "counts", "text"), "dirichlet"),
-}
 
 
 def own_contexts(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mc2core.base.checks import choice, nearest
+from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.corpus import subsets
 from mc2core.inference.base import run_length
 from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class, specify
 from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.datasets.catalogue import contexts_of
-from mc2papers.plan import FAMILY_OF_KIND, MISSING
+from mc2papers.plan import MISSING
 
 #: the target that wants the scores of all runs; it makes no table and no figure
 SCORES = "fits"

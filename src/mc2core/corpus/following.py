@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus.building.columns import CONTENT_KINDS, NUMBERS, POOLED
+from mc2core.base.kinds import NUMBERS
+from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.settings import (
     CHOSEN,

@@ -8,6 +8,7 @@ from typing import Any
 import scipy.sparse as sp
 
 from mc2core.base.checks import nearest
+from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.families.base import Family
 from mc2core.families.dirichlet import DirichletCategorical
 from mc2core.families.gaussian import NormalGamma
@@ -32,7 +33,7 @@ def family_for(context: Any) -> Family:
     """The family of a context by its kind where none is named: NormalGamma of (J,) numbers, DirichletCategorical of
     (J, A) counts.
     """
-    return DirichletCategorical() if sp.issparse(context) else NormalGamma()
+    return FAMILIES[FAMILY_OF_KIND["bag" if sp.issparse(context) else "number"]]()
 
 
 def family_from_settings(settings: Mapping[str, Any]) -> Family:

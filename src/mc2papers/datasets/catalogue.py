@@ -18,6 +18,7 @@ import scipy.sparse as sp
 
 from mc2core.base import storage
 from mc2core.base.checks import nearest
+from mc2core.base.kinds import NUMBERS
 from mc2core.corpus import Corpus, datasheet, subsets
 from mc2core.corpus.building.settings import parse_contexts
 from mc2core.corpus.corpus import CORPUS_FILES
@@ -125,7 +126,7 @@ def _chosen_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
 
 def _own_contexts(settings: Mapping[str, Any]) -> dict[str, str]:
     columns = parse_contexts(settings["contexts"] or ())
-    return {name: "number" if column.kind in ("number", "date") else "bag" for name, column in columns.items()}
+    return {name: "number" if column.kind in NUMBERS else "bag" for name, column in columns.items()}
 
 
 def _drawn(name: str) -> dict[str, str]:

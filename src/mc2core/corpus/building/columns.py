@@ -19,14 +19,12 @@ import scipy.sparse as sp
 
 from mc2core.base.checks import choice, shown
 from mc2core.base.faults import place_text
+from mc2core.base.kinds import KINDS, NUMBERS
 from mc2core.corpus.building.cells import parse_bag, parse_date, parse_number, plain_text
 from mc2core.corpus.building.counts import WORD_COUNTS, CountsBuilder, Dropped
 from mc2core.corpus.building.tokens import Prepared, TextCounts, Tokeniser
 
-KINDS = ("number", "date", "bag", "text", "counts")
 CONTENT_KINDS = ("text", "bag", "counts")
-#: kinds whose context is a number a document
-NUMBERS = ("number", "date")
 SEPARATOR = ";"
 #: what rare values of a context are counted as together
 POOLED = "(rare)"

@@ -15,9 +15,10 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base.checks import did_you_mean
+from mc2core.base.kinds import NUMBERS
 from mc2core.corpus import following
 from mc2core.corpus.building.cells import is_missing
-from mc2core.corpus.building.columns import NUMBERS, ContextColumn, Layout
+from mc2core.corpus.building.columns import ContextColumn, Layout
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.building.rows import Make, corpus_of_rows
 from mc2core.corpus.building.settings import (

@@ -12,8 +12,9 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.base.faults import BadRow, Fault, place_text
+from mc2core.base.kinds import NUMBERS
 from mc2core.base.progress import work
-from mc2core.corpus.building.columns import NUMBERS, Bags, Facts, Layout, Numbers, Texts, number_parser
+from mc2core.corpus.building.columns import Bags, Facts, Layout, Numbers, Texts, number_parser
 from mc2core.corpus.building.counts import Dropped, VocabularyRule, damped
 from mc2core.corpus.building.tokens import Tokeniser
 
