@@ -1,5 +1,6 @@
 """The checks of form: linters, types, formats and the workflow's lint, each as the tool reports it."""
 
+import fnmatch
 import re
 import subprocess
 import sys
@@ -35,6 +36,16 @@ def tool(*command):
 def test_tool_finds_nothing(command):
     code, output = tool(*command)
     assert code == 0, output
+
+
+def test_modules_that_mypy_checks_strictly_are_there():
+    """mypy says nothing of a name in its settings that no module has."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mypy"]["overrides"]
+    (strict,) = [one["module"] for one in settings if one.get("disallow_untyped_defs")]
+    files = (path.relative_to(ROOT / "src").with_suffix("") for path in (ROOT / "src").rglob("*.py"))
+    modules = {".".join(file.parts).removesuffix(".__init__") for file in files}
+    for pattern in strict:
+        assert fnmatch.filter(modules, pattern.removesuffix(".*")), pattern
 
 
 def pins(name):

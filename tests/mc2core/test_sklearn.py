@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from helpers.fits import gibbs
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.posterior_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mc2core
