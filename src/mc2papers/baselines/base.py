@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base.checks import choice, whole
+from mc2core.base.settings import Settings
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
@@ -38,7 +38,7 @@ class Fitted:
     converged: dict[str, bool] = field(default_factory=dict)
 
 
-class Baseline(ABC):
+class Baseline(Settings, ABC):
     """A method to compare with: settings only, no data. Constructors take keywords only.
 
     The same corpus, settings, seed, kind of processor and library versions give the same result: it runs on one thread.
@@ -62,13 +62,6 @@ class Baseline(ABC):
 
         ValueError where the corpus does not fit the method or its settings.
         """
-
-    def settings(self) -> dict[str, Any]:
-        """Constructor settings as JSON-able values."""
-        return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.settings().items())})"
 
 
 # -- what methods share --------------------------------------------------------------------------------------------

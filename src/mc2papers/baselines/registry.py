@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,5 +27,4 @@ def make_baseline(name: str, settings: Mapping[str, Any]) -> Baseline:
 
 def settings_of(name: str) -> dict[str, Any]:
     """Settings of a baseline with their defaults. ValueError: unknown name."""
-    parameters = inspect.signature(BASELINES[choice("baseline", name, BASELINES)]).parameters
-    return {one: parameter.default for one, parameter in parameters.items()}
+    return BASELINES[choice("baseline", name, BASELINES)].defaults()

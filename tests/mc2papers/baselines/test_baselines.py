@@ -187,6 +187,11 @@ def test_bad_settings_are_named_in_a_sentence(name, settings, message):
         make_baseline(name, settings)
 
 
+def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one():
+    with pytest.raises(TypeError, match=r"^KMeans has no setting 'n_cluster'; did you mean 'n_clusters'\?$"):
+        KMeans(n_cluster=3)
+
+
 def test_a_corpus_that_cannot_be_clustered_is_refused(monkeypatch, hdp):
     few = clear().subset(np.arange(3))
     for baseline in (KMeans(n_clusters=[2, 4]), NMF(n_clusters=4)):

@@ -1,0 +1,31 @@
+"""Settings of models and engines by the names of their constructors' arguments."""
+
+import inspect
+
+import pytest
+
+from mc2core import inference, models
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong", "said"),
+    [
+        (inference.Gibbs, "start_topic", "Gibbs has no setting 'start_topic'; did you mean 'start_topics'?"),
+        (inference.SVI, "thread", "SVI has no setting 'thread'; did you mean 'threads'?"),
+        (inference.FastEx, "propsal", "FastEx has no setting 'propsal'; did you mean 'proposal'?"),
+        (models.MC2, "document_levels", "MC2 has no setting 'document_levels'; did you mean 'document_level'?"),
+        (models.HDP, "topics_prior", "HDP has no setting 'topics_prior'; did you mean 'topic_prior'?"),
+        (models.NPTOT, "context", "NPTOT has no setting 'context'; did you mean 'contexts'?"),
+        (models.Mixture, "n_cluster", "Mixture has no setting 'n_cluster'; did you mean 'n_clusters'?"),
+    ],
+)
+def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one(kind, wrong, said):
+    with pytest.raises(TypeError) as caught:
+        kind(**{wrong: 3})
+    assert str(caught.value) == said
+
+
+@pytest.mark.parametrize("kind", [inference.Gibbs, models.Mixture])
+def test_where_nothing_is_near_all_settings_are_named(kind):
+    with pytest.raises(TypeError, match=f"has no setting 'q'; known: {', '.join(inspect.signature(kind).parameters)}$"):
+        kind(q=1)
