@@ -148,7 +148,7 @@ def naive_direct(corpus, state, word_mass=None):
 
 def naive_direct_elbo(corpus, state, alpha):
     """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
-    total = naive_direct(corpus, state)[1].sum() + state.eta * np.log(state.rest)
+    total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.rest)
     a, b = state.group_sticks
     log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
     total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))

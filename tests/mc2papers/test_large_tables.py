@@ -11,6 +11,7 @@ from helpers.paths import ROOT
 
 from mc2core import Corpus
 from mc2core.inference.svi import local
+from mc2core.inference.svi.direct import word_topics
 from mc2core.posterior import clustering
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
@@ -162,7 +163,7 @@ def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
     first = next(corpus.batches(50, 1, 1))
     batch = local.take_batch(words, state.contexts, first).narrowed()
     expected = state.expectations(batch.columns)
-    likelihoods = engine.part.word_likelihoods(state, expected, batch.words, None)
+    likelihoods = word_topics(state, expected, batch.words, None)
     shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
     known = first != 5
     assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma as array_digamma
@@ -62,24 +62,25 @@ from mc2core.inference.svi.local import (
     Assign,
     Batch,
     DocumentStatistics,
-    expected_topic_words,
+    Expectations,
     exponentiate,
     fill_log_psi,
     row_maxima,
 )
-from mc2core.inference.svi.part import BatchSums, GlobalPart
-from mc2core.inference.svi.start import Start
 from mc2core.inference.svi.state import (
     GROUP,
-    Concentrations,
-    ConcentrationSettings,
-    Expectations,
+    BatchStep,
     Globals,
+    RunSettings,
+    Start,
     blend,
+    change,
     clusters_in_use,
-    step_concentrations,
+    starting_rates,
     topics_in_use,
 )
+from mc2core.models import MC2
+from mc2core.models.base import WORDS
 
 # -- the prior of topics -------------------------------------------------------------------------------------------
 _PRIOR_BLOCK = 1024
@@ -121,8 +122,8 @@ def prior_terms(
 ) -> tuple[float, float, float]:
     """L(s) and the density of ln s, in nats, given (V, M) expected tokens, and its two derivatives by ln s."""
     n_words, n_topics = topic_words.shape
-    parts = in_blocks(pool, lambda first, last: sum_over_words(topic_words, s, first, last), n_words, _PRIOR_BLOCK)
-    value, slope, curve = (float(sum(part)) for part in zip(*parts, strict=True))
+    blocks = in_blocks(pool, lambda first, last: sum_over_words(topic_words, s, first, last), n_words, _PRIOR_BLOCK)
+    value, slope, curve = (float(sum(terms)) for terms in zip(*blocks, strict=True))
     total, totals = n_words * s, n_words * s + topic_words.sum(axis=0)
     value += float(np.sum(gammaln(total) - gammaln(totals)))
     slope += n_words * float(n_topics * array_digamma(total) - np.sum(array_digamma(totals)))
@@ -287,120 +288,11 @@ def step_weights(objective: Objective, weights: Weights, n_steps: int) -> Weight
     return weights
 
 
-# -- the state -----------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
 class DirectExpectations(Expectations):
     """With E ln tau: ``log_tau`` (K, M)."""
 
     log_tau: np.ndarray
-
-
-@dataclass(kw_only=True)
-class DirectGlobals(Globals):
-    """With the parameters of direct assignment.
-
-    Attributes
-    ----------
-    group_sticks : (2, K) float64
-        q(beta); the last weight, behind the last stick, is that of all clusters not in use.
-    n_km : (K, M) float64, >= 0
-        Expected tokens of topic m in cluster k.
-    topic_weights : (M,) float64, > 0
-        epsilon.
-    rest : float
-        eps_rest: 1 less their sum.
-    table_concentration : float
-        v.
-    eta : float
-        Of topics; fixed.
-    v_prior : pair of float or None
-        (shape, rate) of v's Gamma prior; None where v is fixed.
-    s_prior : pair of float or None
-        The same of s, ``topic_prior``.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        "group_sticks": Stored("f", "2 K", above=0),
-        "n_km": Stored("f", "K M", least=0),
-        "topic_weights": Stored("f", "M", above=0, most=1),
-        "concentration_rates": Stored("f", "1", above=0),
-        **Globals.described,
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {
-        "rest": Stored("f", "", above=0, most=1),
-        "table_concentration": Stored("f", "", above=0),
-        "topic_prior": Stored("f", "", above=0),
-        **Globals.described_numbers,
-    }
-
-    n_km: np.ndarray
-    topic_weights: np.ndarray
-    rest: float
-    table_concentration: float
-    eta: float
-    v_prior: tuple[float, float] | None
-    s_prior: tuple[float, float] | None
-
-    @property
-    def n_k(self) -> np.ndarray:
-        """(K,) float64: expected documents of each cluster."""
-        return self.group_sticks[0] - 1.0
-
-    @property
-    def weights(self) -> Weights:
-        """epsilon and v."""
-        return Weights(self.topic_weights, self.rest, self.table_concentration)
-
-    @weights.setter
-    def weights(self, new: Weights) -> None:
-        self.topic_weights, self.rest, self.table_concentration = new
-
-    @property
-    def objective(self) -> Objective:
-        """What epsilon and v raise."""
-        return Objective(self.n_km, self.eta, self.v_prior)
-
-    def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        return (self.group_sticks,)
-
-    def expectations(self, columns: np.ndarray | None = None) -> DirectExpectations:
-        return DirectExpectations(
-            log_group=sticks.expected_log_weights(self.group_sticks)[:-1],
-            log_tau=self.expected_log_tau(),
-            **self.shared_expectations(columns),
-        )
-
-    def expected_log_tau(self) -> np.ndarray:
-        """(K, M): E ln tau_km."""
-        v = self.table_concentration
-        total = array_digamma(v + self.n_km.sum(axis=1, keepdims=True))
-        return array_digamma(v * self.topic_weights + self.n_km) - total
-
-    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
-        """Leave out all clusters but these, in this order, and topics, whose weights go to the rest, in place.
-
-        The sticks of clusters stay.
-        """
-        number = np.full(len(self.n_km), -1, np.int32)
-        number[clusters] = np.arange(len(clusters), dtype=np.int32)
-        self.cluster = np.where(self.cluster >= 0, number[self.cluster], np.int32(-1))
-        self.context_counts = np.ascontiguousarray(self.context_counts[:, clusters])
-        self.context_totals = self.context_totals[:, clusters]
-        self.n_km = self.n_km[np.ix_(clusters, topics)]
-        if len(topics) < len(self.n_m):
-            left = self.topic_weights[topics]
-            self.rest += float(self.topic_weights.sum() - left.sum())
-            self.topic_weights = left
-            self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
-            self.n_m = self.n_m[topics]
-
-    def own_divergence(self) -> float:
-        """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
-        f, penalty, _ = self.objective.terms(self.weights)
-        if self.s_prior is not None:
-            penalty += density_of_log(self.topic_prior, self.s_prior)
-        used = self.n_km > 0
-        return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - penalty
 
 
 # -- words under direct assignment ---------------------------------------------------------------------------------
@@ -530,10 +422,10 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
     # documents of a small batch are in few clusters each, so that most ratios are 0
     is_sparse = _SPARSE * n < (last - first) * n_clusters
     q = np.empty((0 if is_sparse else last - first, n_clusters))
-    own, out = np.empty((2, n_topics))
+    weight, out = np.empty((2, n_topics))
     for u in range(first, last):
         for m in range(n_topics):
-            own[m], out[m] = weights[u, m], 0.0
+            weight[m], out[m] = weights[u, m], 0.0
         for k in range(n_clusters):
             is_known = word_mass[u, k] > 0.0 and sums[u, k] >= LEAST_SUM
             ratio = word_mass[u, k] / sums[u, k] if is_known else 0.0
@@ -543,31 +435,31 @@ def sum_block(word_mass, sums, weights, tau, first, last, is_there, n_km, topic_
                 for m in range(n_topics):
                     out[m] += ratio * tau[k, m]
                 for m in range(n_topics):
-                    n_km[k, m] += ratio * own[m]
+                    n_km[k, m] += ratio * weight[m]
         if is_sparse:
             for m in range(n_topics):
-                topic_words[u, m] = out[m] * own[m]
+                topic_words[u, m] = out[m] * weight[m]
     if not is_sparse:
         np.dot(q, tau, topic_words[first:last])
-        part = np.dot(q.T, weights[first:last])
+        product = np.dot(q.T, weights[first:last])
         for k in range(n_clusters):
             if is_there[k]:
-                n_km[k] += part[k]
+                n_km[k] += product[k]
         for u in range(first, last):
             for m in range(n_topics):
                 topic_words[u, m] *= weights[u, m]
 
 
 @kernel(error_model="numpy")
-def add_shares(parts, is_there, tau, n_km):
-    """n_km = W (the sum of ``parts`` (shares, K, M), whose rows hold something where ``is_there`` says so)."""
+def add_shares(sums, is_there, tau, n_km):
+    """n_km = W (the sum of ``sums`` (shares, K, M), whose rows hold something where ``is_there`` says so)."""
     for k in range(tau.shape[0]):
         for m in range(tau.shape[1]):
             n_km[k, m] = 0.0
-        for share in range(parts.shape[0]):
+        for share in range(sums.shape[0]):
             if is_there[share, k]:
                 for m in range(tau.shape[1]):
-                    n_km[k, m] += parts[share, k, m]
+                    n_km[k, m] += sums[share, k, m]
         for m in range(tau.shape[1]):
             n_km[k, m] *= tau[k, m]
 
@@ -611,7 +503,7 @@ def topic_statistics(
     n_clusters, n_blocks = len(likelihoods.tau), -(-n_words // WORD_BLOCK)
     n_shares = min(_SHARES, n_blocks)
     topic_words = likelihoods.buffers.empty("topic_words", n_words, n_topics)
-    parts = likelihoods.buffers.empty("n_km", n_shares, n_clusters, n_topics)
+    sums = likelihoods.buffers.empty("n_km", n_shares, n_clusters, n_topics)
     is_there = np.zeros((n_shares, n_clusters), bool)
     known = word_mass, likelihoods.sums, likelihoods.weights, likelihoods.tau
 
@@ -619,11 +511,11 @@ def topic_statistics(
         for block in range(share, n_blocks, n_shares):
             first = block * WORD_BLOCK
             last = min(first + WORD_BLOCK, n_words)
-            sum_block(*known, first, last, is_there[share], parts[share], topic_words)
+            sum_block(*known, first, last, is_there[share], sums[share], topic_words)
 
     in_blocks(pool, work, n_shares, 1)
     n_km = np.empty_like(likelihoods.tau)
-    add_shares(parts, is_there, likelihoods.tau, n_km)
+    add_shares(sums, is_there, likelihoods.tau, n_km)
     for word, k in lost_pairs(likelihoods, word_mass):
         share = likelihoods.scores[word] + likelihoods.log_tau[k] - likelihoods.log_likelihood[word, k]
         n = word_mass[word, k] * np.exp(share)
@@ -632,7 +524,7 @@ def topic_statistics(
     return n_km, topic_words
 
 
-# -- what the engine asks for --------------------------------------------------------------------------------------
+# -- the state -----------------------------------------------------------------------------------------------------
 # truncations where none are set
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 4, 2, 320, 2
 # steps of epsilon and v at the start, after a full step and after a mini-batch
@@ -641,181 +533,233 @@ STEPS_AT_START, STEPS_OF_FULL, STEPS_OF_BATCH = 30, 5, 1
 _NOTHING = 1e-9
 
 
-class DirectSums(NamedTuple):
-    """n_km (K, M) of a mini-batch, and E ln psi (U, M) that it was made with."""
+@dataclass(kw_only=True)
+class DirectGlobals(Globals):
+    """q(tau_k) over topics, epsilon and v by points.
+
+    Attributes
+    ----------
+    group_sticks : (2, K) float64
+        q(beta); the last weight, behind the last stick, is that of all clusters not in use.
+    n_km : (K, M) float64, >= 0
+        Expected tokens of topic m in cluster k.
+    topic_weights : (M,) float64, > 0
+        epsilon.
+    rest : float
+        eps_rest: 1 less their sum.
+    table_concentration : float
+        v.
+    """
+
+    described: ClassVar[dict[str, Stored]] = {
+        "group_sticks": Stored("f", "2 K", above=0),
+        "n_km": Stored("f", "K M", least=0),
+        "topic_weights": Stored("f", "M", above=0, most=1),
+        "concentration_rates": Stored("f", "1", above=0),
+        **Globals.described,
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {
+        "rest": Stored("f", "", above=0, most=1),
+        "table_concentration": Stored("f", "", above=0),
+        "topic_prior": Stored("f", "", above=0),
+        **Globals.described_numbers,
+    }
 
     n_km: np.ndarray
-    log_psi: np.ndarray
+    topic_weights: np.ndarray
+    rest: float
+    table_concentration: float
 
-
-class DirectPart(GlobalPart):
-    """q(tau_k) over topics, epsilon and v by points."""
-
-    state_type: ClassVar[type[DirectGlobals]] = DirectGlobals
-
-    def truncations(self, corpus: Corpus) -> tuple[int, int]:
+    @classmethod
+    def truncations(cls, corpus: Corpus, n_clusters: int | None, n_topics: int | None) -> tuple[int, int]:
         """By rule a cluster for every four documents, 2 to 320 of them, and two topics for every cluster.
 
         More clusters have lower perplexity on validation documents as far as was tried (docs/notes/svi.md); the
         most is what time allows.
         """
         by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), _LEAST_CLUSTERS), _MOST_CLUSTERS)
-        n_clusters = self.engine.n_clusters or by_rule
-        return n_clusters, self.engine.n_topics or _TOPICS_FOR_CLUSTER * n_clusters
+        n_clusters = n_clusters or by_rule
+        return n_clusters, n_topics or _TOPICS_FOR_CLUSTER * n_clusters
 
-    def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
-        return n_clusters * n_topics, f"{n_clusters} clusters"
+    @classmethod
+    def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
+        return settings.n_clusters * settings.n_topics
 
-    def concentration_settings(self, every: ConcentrationSettings) -> ConcentrationSettings:
-        return ConcentrationSettings(every.start[:1], every.is_learnt[:1], every.shape[:1], every.rate[:1])
-
-    def _prior(self, role: str) -> tuple[float, float] | None:
-        """(shape, rate) of a concentration with a point estimate, None where it is fixed."""
-        if role not in self.model.learn_concentrations:
-            return None
-        shape, rate = self.model.concentration_priors.get(role, (1.0, 1.0))
-        return shape, rate
-
-    def _fixed(self) -> dict[str, Any]:
-        """Fields of the state that the settings say."""
-        return {
-            "eta": self.model.topic_concentration,
-            "v_prior": self._prior("table"),
-            "s_prior": self._prior("words"),
-        }
-
-    def _beginning(self, corpus: Corpus, n_clusters: int, n_topics: int) -> dict[str, Any]:
-        """Fields of the starting state that a kind of state adds."""
-        return {}
-
-    def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
-        engine, assignments = self.engine, start.assignments
+    @classmethod
+    def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
+        assignments = start.assignments
         n_topics = assignments.topic_words.shape[1]
         n_km = np.zeros((len(start.order), n_topics))
         np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
-        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), self.model.group_concentration)
-        settings = engine.concentration_settings(self.model)
+        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), model.group_concentration)
         topic_words = start.scale * assignments.topic_words
-        state = self.state_type(
+        state = cls(
+            model=model,
+            settings=settings,
             group_sticks=group_sticks,
             n_km=start.scale * n_km[start.order],
             topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
             rest=1.0 / (n_topics + 1),
-            table_concentration=self.model.table_concentration,
+            table_concentration=model.table_concentration,
             topic_words=topic_words,
             context_counts=start.contexts,
             context_totals=contexts.sums_by_context(start.contexts),
-            # a Gamma posterior whose mean is the starting value
-            concentration_rates=(settings.shape + len(start.n_k)) / settings.start,
+            concentration_rates=starting_rates(model, (group_sticks,)),
             cluster=start.cluster,
-            topic_prior=self.model.topic_prior,
+            topic_prior=model.topic_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
-            **self._fixed(),
-            **self._beginning(corpus, *n_km.shape),
+            **cls.further_fields(model, settings, corpus),
         )
-        state.model = self.model
-        self.tidy(state, None, is_full=True)
+        state.tidy(None, is_full=True)
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
         return state
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts
-    ) -> DirectGlobals:
-        found = np.shape(arrays.get("n_km", ()))
-        if len(found) == 2 and not (0 < found[0] <= sizes["K"] and 0 < found[1] <= sizes["M"]):
-            raise ValueError(
-                f"'n_km' has the shape {found}; at most {(sizes['K'], sizes['M'])} is needed, at least (1, 1)"
-            )
-        sizes = {name: size for name, size in sizes.items() if name not in ("K", "M")}
-        return self.state_type.from_arrays(arrays, sizes, contexts, **self._fixed())
+    @classmethod
+    def further_fields(cls, model: MC2, settings: RunSettings, corpus: Corpus) -> dict[str, Any]:
+        """Fields of the starting state beside those of direct assignment."""
+        return {}
 
-    def word_likelihoods(
-        self, state: DirectGlobals, expected: DirectExpectations, words: np.ndarray, pool: Executor | None
-    ) -> WordTopics:
-        return word_topics(state, expected, words, pool)
+    @classmethod
+    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+        """None: K and M are what is left of the truncations."""
+        shape, most = np.shape(arrays.get("n_km", ())), (settings.n_clusters, settings.n_topics)
+        if len(shape) == 2 and not (0 < shape[0] <= most[0] and 0 < shape[1] <= most[1]):
+            raise ValueError(f"'n_km' has the shape {shape}; at most {most} is needed, at least (1, 1)")
+        return {}
 
-    def assign(
-        self,
-        batch: Batch,
-        likelihoods: WordTopics,
-        expected: DirectExpectations,
-        pool: Executor | None,
-        assign: Assign = local.assign_documents,
-    ) -> tuple[np.ndarray, DocumentStatistics]:
-        return assign_documents(batch, likelihoods, expected, pool, assign)
+    def _prior(self, role: str) -> tuple[float, float] | None:
+        """(shape, rate) of a concentration with a point estimate, None where it is fixed."""
+        return self.model.prior_of(role) if role in self.model.learn_concentrations else None
 
+    @property
+    def v_prior(self) -> tuple[float, float] | None:
+        """(shape, rate) of v's Gamma prior; None where v is fixed."""
+        return self._prior("table")
+
+    @property
+    def s_prior(self) -> tuple[float, float] | None:
+        """The same of s, ``topic_prior``."""
+        return self._prior(WORDS)
+
+    @property
+    def n_k(self) -> np.ndarray:
+        """(K,) float64: expected documents of each cluster."""
+        return self.group_sticks[0] - 1.0
+
+    @property
+    def weights(self) -> Weights:
+        """epsilon and v."""
+        return Weights(self.topic_weights, self.rest, self.table_concentration)
+
+    @weights.setter
+    def weights(self, new: Weights) -> None:
+        self.topic_weights, self.rest, self.table_concentration = new
+
+    @property
+    def objective(self) -> Objective:
+        """What epsilon and v raise."""
+        return Objective(self.n_km, self.model.topic_concentration, self.v_prior)
+
+    def stick_arrays(self) -> tuple[np.ndarray, ...]:
+        return (self.group_sticks,)
+
+    def expectations(self, columns: np.ndarray | None = None) -> DirectExpectations:
+        return DirectExpectations(
+            log_group=sticks.expected_log_weights(self.group_sticks)[:-1],
+            log_tau=self.expected_log_tau(),
+            **self.shared_expectations(columns),
+        )
+
+    def expected_log_tau(self) -> np.ndarray:
+        """(K, M): E ln tau_km."""
+        v = self.table_concentration
+        total = array_digamma(v + self.n_km.sum(axis=1, keepdims=True))
+        return array_digamma(v * self.topic_weights + self.n_km) - total
+
+    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
+        """Leave out all clusters but these, in this order, and topics, whose weights go to the rest, in place.
+
+        The sticks of clusters stay.
+        """
+        number = np.full(len(self.n_km), -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        self.cluster = np.where(self.cluster >= 0, number[self.cluster], np.int32(-1))
+        self.context_counts = np.ascontiguousarray(self.context_counts[:, clusters])
+        self.context_totals = self.context_totals[:, clusters]
+        self.n_km = self.n_km[np.ix_(clusters, topics)]
+        if len(topics) < len(self.n_m):
+            left = self.topic_weights[topics]
+            self.rest += float(self.topic_weights.sum() - left.sum())
+            self.topic_weights = left
+            self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
+            self.n_m = self.n_m[topics]
+
+    def proportions_divergence(self) -> float:
+        """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
+        f, penalty, _ = self.objective.terms(self.weights)
+        if self.s_prior is not None:
+            penalty += density_of_log(self.topic_prior, self.s_prior)
+        used = self.n_km > 0
+        return float(np.sum(self.n_km[used] * self.expected_log_tau()[used])) - f - penalty
+
+    # -- steps ------------------------------------------------------------------------------------------------------
     def step(
-        self,
-        state: DirectGlobals,
-        expected: DirectExpectations,
-        likelihoods: WordTopics,
-        batch: Batch,
-        documents: DocumentStatistics,
-        concentrations: Concentrations,
-        scale: float,
-        rate: float,
-        pool: Executor | None,
-    ) -> BatchSums:
-        n_km, topic_words = topic_statistics(likelihoods, documents.word_mass, pool)
-        self.blend_shared(state, batch, documents, topic_words, concentrations, scale, rate, pool)
-        blend(state.n_km, scale * n_km, rate)
-        n_steps = STEPS_OF_FULL if rate == 1.0 else STEPS_OF_BATCH
-        state.weights = step_weights(state.objective, state.weights, n_steps)
-        return BatchSums(documents, DirectSums(n_km, likelihoods.scores), batch.words, topic_words)
+        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = local.assign_documents
+    ) -> BatchStep:
+        before = self.expectations(batch.columns)
+        words = word_topics(self, before, batch.words, pool)
+        shares, documents = assign_documents(batch, words, before, pool, assign)
+        self.seat(batch, shares)
+        n_km, topic_words = topic_statistics(words, documents.word_mass, pool)
+        self.blend_shared(batch, documents, topic_words, scale, rate, pool)
+        blend(self.n_km, scale * n_km, rate)
+        self.weights = step_weights(self.objective, self.weights, STEPS_OF_FULL if rate == 1.0 else STEPS_OF_BATCH)
+
+        def changed() -> float:
+            after = self.expectations(batch.columns)
+            of_words = self.expected_topic_words(after, batch.words, topic_words, pool)
+            of_words -= float(np.sum(topic_words * words.scores))
+            return change(documents, before, after, of_words, float(np.sum(n_km * (after.log_tau - before.log_tau))))
+
+        return BatchStep(shares, documents, changed)
 
     def blend_shared(
         self,
-        state: DirectGlobals,
         batch: Batch,
         documents: DocumentStatistics,
         topic_words: np.ndarray,
-        concentrations: Concentrations,
         scale: float,
         rate: float,
         pool: Executor | None,
     ) -> None:
         """The natural-gradient step of sticks, contexts and topics, in place."""
-        n_k = np.append(scale * documents.n_k, 0.0)
-        blend(state.group_sticks, sticks.stick_posterior(n_k, concentrations.mean[GROUP]), rate)
-        state.blend_contexts(batch.columns, documents.contexts, scale, rate)
-        state.blend_topic_words(batch.words, topic_words, scale, rate, pool)
+        target = sticks.stick_posterior(np.append(scale * documents.n_k, 0.0), self.concentrations().mean[GROUP])
+        blend(self.group_sticks, target, rate)
+        self.blend_contexts(batch.columns, documents.contexts, scale, rate)
+        self.blend_topic_words(batch.words, topic_words, scale, rate, pool)
 
-    def changes(
-        self,
-        state: DirectGlobals,
-        before: DirectExpectations,
-        after: DirectExpectations,
-        sums: BatchSums,
-        pool: Executor | None,
-    ) -> tuple[float, float]:
-        words_before = float(np.sum(sums.topic_words * sums.own.log_psi))
-        words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
-        return words_after - words_before, float(np.sum(sums.own.n_km * (after.log_tau - before.log_tau)))
-
-    def tidy(self, state: DirectGlobals, pool: Executor | None, is_full: bool) -> None:
+    def tidy(self, pool: Executor | None, is_full: bool) -> None:
         """s where it is learnt; clusters in order of size; clusters and topics not in use become part of the rest.
 
         Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
         document likes best and topics with less than half a token.
         """
-        if state.s_prior is not None:
-            state.topic_prior = best_topic_prior(state.topic_words, state.topic_prior, state.s_prior, pool)
-        n_k = state.n_k
-        clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(state)
-        topics = np.flatnonzero(state.n_m > _NOTHING) if is_full else topics_in_use(state)
+        if self.s_prior is not None:
+            self.topic_prior = best_topic_prior(self.topic_words, self.topic_prior, self.s_prior, pool)
+        n_k = self.n_k
+        clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(self)
+        topics = np.flatnonzero(self.n_m > _NOTHING) if is_full else topics_in_use(self)
         clusters = clusters if len(clusters) else np.zeros(1, np.int64)
         topics = topics if len(topics) else np.zeros(1, np.int64)
         clusters = clusters[np.argsort(-n_k[clusters], kind="stable")]
-        state.keep(clusters, topics)
-        alpha = self.engine.concentrations(state).mean[GROUP]
-        state.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
-        step_concentrations(state, self.engine.concentration_settings(self.model))
+        self.keep(clusters, topics)
+        alpha = self.concentrations().mean[GROUP]
+        self.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
+        self.step_concentrations()
 
-    def proportions(
-        self, state: DirectGlobals, expected: Expectations, clusters: np.ndarray, topics: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        v = state.table_concentration
-        n_km = state.n_km[clusters]
-        known = (v * state.topic_weights + n_km) / (v + n_km.sum(axis=1, keepdims=True))
-        return known[:, topics], state.topic_weights[topics], v
+    def proportions(self, clusters: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        v = self.table_concentration
+        n_km = self.n_km[clusters]
+        known = (v * self.topic_weights + n_km) / (v + n_km.sum(axis=1, keepdims=True))
+        return known[:, topics], self.topic_weights[topics], v

@@ -32,12 +32,12 @@ ln G(a + n) lies above its tangents, so that the pass
 with the n of the pass before never lowers it. Without counts to start from the first pass leaves gamma to the words
 alone: even counts N / M would not do, since where N is below M their digamma is -M / N, and a topic that the prior
 prefers would take all of a short document. A document first makes some passes under the clusters' mean prior; the
-clusters that its counts then suit best get passes of their own, over the topics that it uses, and
+clusters that its counts then suit best get further passes, each under its prior, over the topics that it uses, and
 
     mu_jk prop. to exp(E ln beta_k + E ln p(x_j | phi_k) + L_jk)    over these candidates.
 
-Each candidate has its own q(l_j | z_j): with one q(theta_j) for all of them a document's counts follow the cluster it
-is in, and clusters merge.
+There is a q(l_j | z_j) for each candidate: with one q(theta_j) for all of them a document's counts follow the cluster
+it is in, and clusters merge.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -70,17 +70,16 @@ from mc2core.inference.svi.direct import (
     STEPS_OF_FULL,
     DirectExpectations,
     DirectGlobals,
-    DirectPart,
     Weights,
     density_of_log,
     fill_weights,
     step_weights,
 )
-from mc2core.inference.svi.local import WORD_BLOCK, Assign, Batch, DocumentStatistics, expected_topic_words
+from mc2core.inference.svi.local import WORD_BLOCK, Assign, Batch, DocumentStatistics
 from mc2core.inference.svi.local import assign_documents as assign_shared
-from mc2core.inference.svi.part import BatchSums
-from mc2core.inference.svi.start import Start
-from mc2core.inference.svi.state import Concentrations, blend
+from mc2core.inference.svi.state import BatchStep, RunSettings, Start, blend, change
+from mc2core.models import MC2
+from mc2core.models.base import DOCUMENT
 
 # -- tables of documents -------------------------------------------------------------------------------------------
 #: a_km is at least this: logarithms and digamma of it are numbers
@@ -93,7 +92,7 @@ LEAST_SHARE = 1e-12
 
 
 @kernel(error_model="numpy")
-def log_rising(a, n):
+def log_rising_factorial(a, n):
     """ln G(a + n) - ln G(a) for a > 0, n >= 0."""
     if a < _LARGE:
         return log_gamma(a + n) - log_gamma(a)
@@ -126,18 +125,18 @@ class Local(NamedTuple):
 
 
 @kernel(error_model="numpy")
-def sum_rising(cluster, share, counts, prior, first, last):
+def sum_rising_factorials(cluster, share, counts, prior, first, last):
     """Sum over documents first..last-1 of mu_jk ln G(a_km + n_jkm) - ln G(a_km)."""
     total = 0.0
     for j in range(first, last):
         for i in range(cluster.shape[1]):
             if share[j, i] < LEAST_SHARE:
                 continue
-            own, one = 0.0, prior[cluster[j, i]]
+            term, one = 0.0, prior[cluster[j, i]]
             for m in range(one.size):
                 if counts[j, i, m] > 0.0:
-                    own += log_rising(one[m], counts[j, i, m])
-            total += share[j, i] * own
+                    term += log_rising_factorial(one[m], counts[j, i, m])
+            total += share[j, i] * term
     return total
 
 
@@ -156,13 +155,13 @@ def add_tables(cluster, share, counts, prior, first, last, tables):
 
 def log_evidence(local: Local, prior: np.ndarray, omega: float, pool: Executor | None) -> float:
     """The sum above in nats, given (K, M) ``prior`` a."""
-    parts = in_blocks(
+    terms = in_blocks(
         pool,
-        lambda first, last: sum_rising(local.cluster, local.share, local.counts, prior, first, last),
+        lambda first, last: sum_rising_factorials(local.cluster, local.share, local.counts, prior, first, last),
         len(local.lengths),
         _TABLE_BLOCK,
     )
-    return float(sum(parts) + np.sum(gammaln(omega) - gammaln(omega + local.lengths)))
+    return float(sum(terms) + np.sum(gammaln(omega) - gammaln(omega + local.lengths)))
 
 
 def tables_of(local: Local, prior: np.ndarray) -> np.ndarray:
@@ -177,7 +176,7 @@ def log_remainder(lengths: np.ndarray, omega: float) -> float:
     return float(np.sum(array_digamma(omega + lengths) - array_digamma(omega)))
 
 
-def never_lower(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
+def backtracked(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
     """The first share 1, 1/2, 1/4, ... of a step at which ``value`` is at least ``now``; 0 where there is none."""
     share = 1.0
     for _ in range(halvings):
@@ -187,70 +186,12 @@ def never_lower(value: Callable[[float], float], now: float, halvings: int = 30)
     return 0.0
 
 
-# -- the state -----------------------------------------------------------------------------------------------------
 @dataclass(kw_only=True)
-class OwnExpectations(DirectExpectations):
+class DocumentLevelExpectations(DirectExpectations):
     """With ``prior`` (K, M), omega exp(E ln tau), and ``omega`` itself."""
 
     prior: np.ndarray
     omega: float
-
-
-@dataclass(kw_only=True)
-class OwnGlobals(DirectGlobals):
-    """With what documents of their own add; ``n_km`` are t_km, expected tables of the cluster's documents.
-
-    Attributes
-    ----------
-    document_concentration : float
-        omega.
-    log_remainder : float
-        Expectation of sum_j digamma(omega + N_j) - digamma(omega), as mini-batches told it.
-    omega_prior : pair of float or None
-        (shape, rate) of omega's Gamma prior; None where omega is fixed.
-    local_cluster : (J, A) int32
-        Full batches only (else A is 0): candidate clusters of each document, -1 where it has fewer.
-    local_counts : (J, A, M) float64
-        Expected tokens of the document in each topic under each of them.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        **DirectGlobals.described,
-        "local_cluster": Stored("i", "J A", least=-1, below="K"),
-        "local_counts": Stored("f", "J A M", least=0),
-    }
-    described_numbers: ClassVar[dict[str, Stored]] = {
-        "document_concentration": Stored("f", "", least=LEAST_OMEGA, most=MOST_OMEGA),
-        "log_remainder": Stored("f", "", least=0),
-        **DirectGlobals.described_numbers,
-    }
-
-    log_remainder: float = 0.0
-    omega_prior: tuple[float, float] | None
-    local_cluster: np.ndarray
-    local_counts: np.ndarray
-
-    def expectations(self, columns: np.ndarray | None = None) -> OwnExpectations:
-        direct = super().expectations(columns)
-        return OwnExpectations(**vars(direct), prior=self.document_prior(), omega=self.document_concentration)
-
-    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
-        number = np.full(len(self.n_km), -1, np.int32)
-        number[clusters] = np.arange(len(clusters), dtype=np.int32)
-        self.local_cluster = np.where(self.local_cluster >= 0, number[self.local_cluster], np.int32(-1))
-        self.local_counts = np.ascontiguousarray(self.local_counts[:, :, topics])
-        super().keep(clusters, topics)
-
-    def document_prior(self) -> np.ndarray:
-        """(K, M): omega exp(E ln tau)."""
-        return np.maximum(self.document_concentration * np.exp(self.expected_log_tau()), LEAST_PRIOR)
-
-    def omega_penalty(self) -> float:
-        """The density of ln omega relative to its mode where omega is learnt: at most 0, nats."""
-        return 0.0 if self.omega_prior is None else density_of_log(self.document_concentration, self.omega_prior)
-
-    def own_divergence(self) -> float:
-        return super().own_divergence() - self.omega_penalty()
 
 
 # -- passes over one document --------------------------------------------------------------------------------------
@@ -270,7 +211,9 @@ class Words(NamedTuple):
     weights: np.ndarray
 
 
-def topic_scores(state: OwnGlobals, expected: OwnExpectations, words: np.ndarray, pool: Executor | None) -> Words:
+def topic_scores(
+    state: DocumentLevelGlobals, expected: DocumentLevelExpectations, words: np.ndarray, pool: Executor | None
+) -> Words:
     """E ln psi of the given words under the current globals."""
     shape = len(words), len(expected.log_topic_total)
     scores, weights = (state.buffers.empty(name, *shape) for name in ("scores", "weights"))
@@ -361,7 +304,7 @@ def settle(p, words, x, u, used, a, n, theta, total, best, n_passes):
 
 
 # -- local step ----------------------------------------------------------------------------------------------------
-#: clusters of which a document gets passes of their own
+#: clusters that a document gets passes for
 CANDIDATES = 4
 #: passes under the mean prior, and of each candidate
 SCREENING_PASSES, PASSES = 8, 10
@@ -404,7 +347,7 @@ class Visit(NamedTuple):
 
 
 @dataclass
-class OwnStatistics(DocumentStatistics):
+class DocumentLevelStatistics(DocumentStatistics):
     """With local posteriors, and ``topic_words`` (U, M) float64, expected tokens of each topic."""
 
     local: Local
@@ -420,7 +363,10 @@ def _used(n, least):
 
 @kernel(error_model="numpy", fastmath=SUMS)
 def _suits(a, n):
-    """ln of how well a prior suits counts, up to what is the same for all; a choice needs no :func:`.log_rising`."""
+    """ln of how well a prior suits counts, up to what is the same for all.
+
+    A choice needs no :func:`log_rising_factorial`.
+    """
     value = 0.0
     for m in range(a.size):
         value += log_gamma(a[m] + n[m]) - log_gamma(a[m])
@@ -491,22 +437,22 @@ def visit_documents(cells, words, omega, least, visit, first, last):
         if used.size < n.size:
             p = p[used]
         candidates = np.flatnonzero(visit.cluster[j] >= 0)
-        a, own = np.empty((2, candidates.size, used.size))
+        a, few = np.empty((2, candidates.size, used.size))
         for i in range(candidates.size):
             a[i] = visit.prior[visit.cluster[j, candidates[i]]][used]
-            own[i] = visit.counts[j, candidates[i]][used]
+            few[i] = visit.counts[j, candidates[i]][used]
         theta, total = np.empty_like(a), np.empty((candidates.size, x.size))
         best = np.empty((candidates.size, x.size), np.int32)
-        score = settle(p, words, x, u, used, a, own, theta, total, best, PASSES) - log_rising(omega, x.sum())
+        score = settle(p, words, x, u, used, a, few, theta, total, best, PASSES) - log_rising_factorial(omega, x.sum())
         for i in range(candidates.size):
             place = candidates[i]
             visit.counts[j, place] = 0.0
             visit.theta[j, place] = 0.0
             for t in range(used.size):
-                visit.counts[j, place, used[t]] = own[i, t]
+                visit.counts[j, place, used[t]] = few[i, t]
                 visit.theta[j, place, used[t]] = theta[i, t]
-                if own[i, t] > 0.0:
-                    score[i] += log_rising(a[i, t], own[i, t])
+                if few[i, t] > 0.0:
+                    score[i] += log_rising_factorial(a[i, t], few[i, t])
             score[i] += visit.log_weights[j, visit.cluster[j, place]]
         highest = score.max()
         share = np.exp(score - highest)
@@ -552,12 +498,12 @@ def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_w
 def assign_documents(
     batch: Batch,
     words: Words,
-    expected: OwnExpectations,
+    expected: DocumentLevelExpectations,
     held: np.ndarray,
     kept: tuple[np.ndarray, np.ndarray] | None,
     buffers: Buffers,
     pool: Executor | None,
-) -> tuple[np.ndarray, OwnStatistics]:
+) -> tuple[np.ndarray, DocumentLevelStatistics]:
     """Local posteriors of every document: (B, K) float64 mu_jk, and statistics.
 
     Parameters
@@ -610,7 +556,7 @@ def assign_documents(
     ).ravel()
     local = Local(visit.cluster, visit.share, visit.counts, lengths)
     contexts = np.asarray(batch.contexts.statistics.T @ shares).T
-    return shares, OwnStatistics(
+    return shares, DocumentLevelStatistics(
         n_documents=n_documents,
         log_evidence=float(visit.log_evidence.sum()),
         n_k=shares.sum(axis=0),
@@ -621,7 +567,7 @@ def assign_documents(
     )
 
 
-# -- what the engine asks for --------------------------------------------------------------------------------------
+# -- the state -----------------------------------------------------------------------------------------------------
 #: omega of the starting state where it is learnt
 START = 10.0
 # truncations where none are set
@@ -632,26 +578,39 @@ _TOKENS_FOR_TOPIC = 1000
 _LEAST_BATCHES, _LEAST_BATCH = 32, 20
 
 
-class OwnSums(NamedTuple):
-    """Local posteriors of a batch, and E ln psi (U, M) that they were made with."""
+@dataclass(kw_only=True)
+class DocumentLevelGlobals(DirectGlobals):
+    """q(tau_k) over topics by tables of documents, ``n_km`` being t_km; epsilon, v and omega by points.
 
-    local: Local
-    log_psi: np.ndarray
+    Attributes
+    ----------
+    document_concentration : float
+        omega.
+    log_remainder : float
+        Expectation of sum_j digamma(omega + N_j) - digamma(omega), as mini-batches told it.
+    local_cluster : (J, A) int32
+        Full batches only (else A is 0): candidate clusters of each document, -1 where it has fewer.
+    local_counts : (J, A, M) float64
+        Expected tokens of the document in each topic under each of them.
+    """
 
+    described: ClassVar[dict[str, Stored]] = {
+        **DirectGlobals.described,
+        "local_cluster": Stored("i", "J A", least=-1, below="K"),
+        "local_counts": Stored("f", "J A M", least=0),
+    }
+    described_numbers: ClassVar[dict[str, Stored]] = {
+        "document_concentration": Stored("f", "", least=LEAST_OMEGA, most=MOST_OMEGA),
+        "log_remainder": Stored("f", "", least=0),
+        **DirectGlobals.described_numbers,
+    }
 
-class OwnWords(NamedTuple):
-    """E ln psi of a batch, and the state that it is of."""
+    log_remainder: float = 0.0
+    local_cluster: np.ndarray
+    local_counts: np.ndarray
 
-    words: Words
-    state: OwnGlobals
-
-
-class OwnPart(DirectPart):
-    """q(tau_k) over topics by tables of documents; epsilon, v and omega by points."""
-
-    state_type: ClassVar[type[DirectGlobals]] = OwnGlobals
-
-    def truncations(self, corpus: Corpus) -> tuple[int, int]:
+    @classmethod
+    def truncations(cls, corpus: Corpus, n_clusters: int | None, n_topics: int | None) -> tuple[int, int]:
         """By rule a cluster for every 25 documents, up to 20 for every four, 2 to 100; eight topics for every cluster.
 
         Clusters join others as a run goes on and hardly part; documents share topics
@@ -660,39 +619,23 @@ class OwnPart(DirectPart):
         """
         few = min(-(-corpus.n_documents // _DOCUMENTS_WHERE_FEW), _MOST_WHERE_FEW)
         by_rule = min(max(-(-corpus.n_documents // _DOCUMENTS_FOR_CLUSTER), few, _LEAST_CLUSTERS), _MOST_CLUSTERS)
-        n_clusters = self.engine.n_clusters or by_rule
+        n_clusters = n_clusters or by_rule
         most = max(n_clusters + 1, corpus.n_tokens // _TOKENS_FOR_TOPIC)
-        return n_clusters, self.engine.n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
+        return n_clusters, n_topics or min(_TOPICS_FOR_CLUSTER * n_clusters, most)
 
-    def usual_batch(self, n_documents: int) -> int:
+    @classmethod
+    def usual_batch(cls, n_documents: int) -> int:
         """At most a 32nd of the documents: rates suit so many steps an epoch (docs/notes/svi_document_level.md)."""
         return min(super().usual_batch(n_documents), max(-(-n_documents // _LEAST_BATCHES), _LEAST_BATCH))
 
-    def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
-        n_documents = min(self.batch_size(corpus.n_documents) or corpus.n_documents, corpus.n_documents)
-        return (n_clusters + n_documents * min(CANDIDATES, n_clusters)) * n_topics, f"{n_clusters} clusters"
+    @classmethod
+    def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
+        n_documents = min(settings.batch_size or corpus.n_documents, corpus.n_documents)
+        return (settings.n_clusters + n_documents * min(CANDIDATES, settings.n_clusters)) * settings.n_topics
 
-    def _fixed(self) -> dict[str, Any]:
-        prior = None
-        if self.model.document_concentration == "learn":
-            shape, rate = self.model.concentration_priors.get("document", (1.0, 1.0))
-            prior = shape, rate
-        return {**super()._fixed(), "omega_prior": prior}
-
-    def _beginning(self, corpus: Corpus, n_clusters: int, n_topics: int) -> dict[str, Any]:
-        given = self.model.document_concentration
-        omega = START if given == "learn" else float(given)
-        n_candidates = min(CANDIDATES, n_clusters) if self.engine.batch_size is None else 0
-        return {
-            "document_concentration": omega,
-            "log_remainder": log_remainder(corpus.document_lengths, omega),
-            "local_cluster": np.full((corpus.n_documents, n_candidates), -1, np.int32),
-            "local_counts": np.zeros((corpus.n_documents, n_candidates, n_topics)),
-        }
-
-    def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> DirectGlobals:
-        state = super().begin(start, corpus, contexts)
-        assert isinstance(state, OwnGlobals)
+    @classmethod
+    def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
+        state = super().begin(model, settings, start, corpus, contexts)
         # tokens become tables: each document has those expected of its length, at its cluster's topics
         tables = state.document_concentration * state.log_remainder / corpus.n_documents * state.n_k
         tokens = state.n_km.sum(axis=1)
@@ -702,86 +645,102 @@ class OwnPart(DirectPart):
         state.cluster = join_nearest(corpus.content, state.cluster, len(state.n_km))
         return state
 
-    def word_likelihoods(  # type: ignore[override]
-        self, state: OwnGlobals, expected: OwnExpectations, words: np.ndarray, pool: Executor | None
-    ) -> OwnWords:
-        return OwnWords(topic_scores(state, expected, words, pool), state)
+    @classmethod
+    def further_fields(cls, model: MC2, settings: RunSettings, corpus: Corpus) -> dict[str, Any]:
+        omega = START if model.document_concentration == "learn" else float(model.document_concentration)
+        n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
+        return {
+            "document_concentration": omega,
+            "log_remainder": log_remainder(corpus.document_lengths, omega),
+            "local_cluster": np.full((corpus.n_documents, n_candidates), -1, np.int32),
+            "local_counts": np.zeros((corpus.n_documents, n_candidates, settings.n_topics)),
+        }
 
-    def assign(  # type: ignore[override]
-        self,
-        batch: Batch,
-        likelihoods: OwnWords,
-        expected: OwnExpectations,
-        pool: Executor | None,
-        assign: Assign = assign_shared,
-    ) -> tuple[np.ndarray, DocumentStatistics]:
-        state = likelihoods.state
-        n_batches = -(-len(state.cluster) // (self.batch_size(len(state.cluster)) or len(state.cluster)))
-        is_held = state.n_updates < n_batches
-        held = state.cluster[batch.rows] if is_held and batch.rows is not None else np.full(batch.n_documents, -1)
-        kept = (state.local_cluster, state.local_counts) if self.engine.batch_size is None else None
-        return assign_documents(batch, likelihoods.words, expected, held, kept, state.buffers, pool)
+    @property
+    def omega_prior(self) -> tuple[float, float] | None:
+        """(shape, rate) of omega's Gamma prior; None where omega is fixed."""
+        return self.model.prior_of(DOCUMENT) if self.model.document_concentration == "learn" else None
 
-    def step(  # type: ignore[override]
-        self,
-        state: OwnGlobals,
-        expected: OwnExpectations,
-        likelihoods: OwnWords,
-        batch: Batch,
-        documents: OwnStatistics,
-        concentrations: Concentrations,
-        scale: float,
-        rate: float,
-        pool: Executor | None,
-    ) -> BatchSums:
-        self.blend_shared(state, batch, documents, documents.topic_words, concentrations, scale, rate, pool)
-        local = documents.local
-        if self.engine.batch_size is None:
-            state.local_cluster = np.where(local.share < LEAST_SHARE, np.int32(-1), local.cluster)
-            state.local_counts = local.counts
-            raise_all(state, local, pool)
+    def expectations(self, columns: np.ndarray | None = None) -> DocumentLevelExpectations:
+        direct = super().expectations(columns)
+        return DocumentLevelExpectations(**vars(direct), prior=self.document_prior(), omega=self.document_concentration)
+
+    def keep(self, clusters: np.ndarray, topics: np.ndarray) -> None:
+        number = np.full(len(self.n_km), -1, np.int32)
+        number[clusters] = np.arange(len(clusters), dtype=np.int32)
+        self.local_cluster = np.where(self.local_cluster >= 0, number[self.local_cluster], np.int32(-1))
+        self.local_counts = np.ascontiguousarray(self.local_counts[:, :, topics])
+        super().keep(clusters, topics)
+
+    def document_prior(self) -> np.ndarray:
+        """(K, M): omega exp(E ln tau)."""
+        return np.maximum(self.document_concentration * np.exp(self.expected_log_tau()), LEAST_PRIOR)
+
+    def omega_penalty(self) -> float:
+        """The density of ln omega relative to its mode where omega is learnt: at most 0, nats."""
+        return 0.0 if self.omega_prior is None else density_of_log(self.document_concentration, self.omega_prior)
+
+    def proportions_divergence(self) -> float:
+        return super().proportions_divergence() - self.omega_penalty()
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+    def step(
+        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_shared
+    ) -> BatchStep:
+        """``assign`` is of documents that share their cluster's proportions, and not asked."""
+        before, is_full = self.expectations(batch.columns), self.settings.batch_size is None
+        words = topic_scores(self, before, batch.words, pool)
+        kept = (self.local_cluster, self.local_counts) if is_full else None
+        shares, documents = assign_documents(batch, words, before, self.held(batch), kept, self.buffers, pool)
+        self.seat(batch, shares)
+        self.blend_shared(batch, documents, documents.topic_words, scale, rate, pool)
+        posteriors = documents.local
+        if is_full:
+            self.local_cluster = np.where(posteriors.share < LEAST_SHARE, np.int32(-1), posteriors.cluster)
+            self.local_counts = posteriors.counts
+            ascend(self, posteriors, pool)
         else:
-            blend(state.n_km, scale * tables_of(local, expected.prior), rate)
-            state.weights = step_weights(state.objective, state.weights, STEPS_OF_BATCH)
-            state.log_remainder *= 1.0 - rate
-            state.log_remainder += rate * scale * log_remainder(local.lengths, state.document_concentration)
-            if state.omega_prior is not None:
-                state.document_concentration = omega_goal(state, state.n_km)
-        return BatchSums(documents, OwnSums(local, likelihoods.words.scores), batch.words, documents.topic_words)
+            blend(self.n_km, scale * tables_of(posteriors, before.prior), rate)
+            self.weights = step_weights(self.objective, self.weights, STEPS_OF_BATCH)
+            self.log_remainder *= 1.0 - rate
+            self.log_remainder += rate * scale * log_remainder(posteriors.lengths, self.document_concentration)
+            if self.omega_prior is not None:
+                self.document_concentration = omega_goal(self, self.n_km, self.omega_prior)
 
-    def changes(  # type: ignore[override]
-        self,
-        state: OwnGlobals,
-        before: OwnExpectations,
-        after: OwnExpectations,
-        sums: BatchSums,
-        pool: Executor | None,
-    ) -> tuple[float, float]:
-        words_before = float(np.sum(sums.topic_words * sums.own.log_psi))
-        words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
-        local = sums.own.local
-        own = [log_evidence(local, one.prior, one.omega, pool) for one in (before, after)]
-        return words_after - words_before, own[1] - own[0]
+        def changed() -> float:
+            after = self.expectations(batch.columns)
+            of_words = self.expected_topic_words(after, batch.words, documents.topic_words, pool)
+            of_words -= float(np.sum(documents.topic_words * words.scores))
+            of_tables = log_evidence(posteriors, after.prior, after.omega, pool)
+            of_tables -= log_evidence(posteriors, before.prior, before.omega, pool)
+            return change(documents, before, after, of_words, of_tables)
+
+        return BatchStep(shares, documents, changed)
+
+    def held(self, batch: Batch) -> np.ndarray:
+        """(B,) int: the clusters in which documents are held, as all are in the first epoch; else -1."""
+        n_documents = len(self.cluster)
+        n_batches = -(-n_documents // (self.settings.batch_size or n_documents))
+        return self.cluster[batch.rows] if self.n_updates < n_batches else np.full(batch.n_documents, -1)
 
 
-def omega_goal(state: OwnGlobals, tables: np.ndarray) -> float:
-    """Where the slope of omega's part of the bound vanishes, given expected tables and remainders, within its range."""
-    assert state.omega_prior is not None
-    shape, rate = state.omega_prior
+def omega_goal(state: DocumentLevelGlobals, tables: np.ndarray, prior: tuple[float, float]) -> float:
+    """Where the slope of the bound by omega vanishes, given expected tables and remainders, within its range."""
+    shape, rate = prior
     goal = (float(tables.sum()) + shape) / (state.log_remainder + rate)
     return float(np.clip(goal, LEAST_OMEGA, MOST_OMEGA))
 
 
-def raise_all(state: OwnGlobals, local: Local, pool: Executor | None) -> None:
+def ascend(state: DocumentLevelGlobals, local: Local, pool: Executor | None) -> None:
     """Steps of q(tau), of epsilon and v, and of omega, in turn and in place, given the documents of a full batch.
 
-    Each is cut until it lowers nothing. Expected tables are where a step of q(tau) would end, and one of EM if all
-    counts were whole numbers; below one token that argument does not hold.
+    Each is backtracked until the bound does not fall. Expected tables are where a step of q(tau) would end, and one of
+    EM if all counts were whole numbers; below one token that argument does not hold.
     """
 
     def value() -> float:
         omega = state.document_concentration
-        return log_evidence(local, state.document_prior(), omega, pool) - state.own_divergence()
+        return log_evidence(local, state.document_prior(), omega, pool) - state.proportions_divergence()
 
     tables, goal_of_tables = state.n_km, tables_of(local, state.document_prior())
 
@@ -789,7 +748,7 @@ def raise_all(state: OwnGlobals, local: Local, pool: Executor | None) -> None:
         state.n_km = (1.0 - share) * tables + share * goal_of_tables
         return value()
 
-    move_tables(never_lower(move_tables, value()))
+    move_tables(backtracked(move_tables, value()))
 
     weights, goal_of_weights = state.weights, step_weights(state.objective, state.weights, STEPS_OF_FULL)
 
@@ -799,15 +758,15 @@ def raise_all(state: OwnGlobals, local: Local, pool: Executor | None) -> None:
         state.weights = Weights(topics, rest, weights.v * (goal_of_weights.v / weights.v) ** share)
         return value()
 
-    move_weights(never_lower(move_weights, value()))
+    move_weights(backtracked(move_weights, value()))
     if state.omega_prior is None:
         return
     omega = state.document_concentration
     state.log_remainder = log_remainder(local.lengths, omega)
-    goal = omega_goal(state, tables_of(local, state.document_prior()))
+    goal = omega_goal(state, tables_of(local, state.document_prior()), state.omega_prior)
 
     def move_omega(share: float) -> float:
         state.document_concentration = omega * (goal / omega) ** share
         return value()
 
-    move_omega(never_lower(move_omega, value()))
+    move_omega(backtracked(move_omega, value()))

@@ -1,7 +1,7 @@
 """SVI-MC2: stochastic variational inference for MC2 (UAI16), with exact tree inference in the local step.
 
-One mini-batch is a local step, its statistics and a global step. Batches, local step, contexts, sticks of clusters,
-start and loop are shared; what a cluster knows of topics is the global part's (:mod:`mc2core.inference.svi.part`).
+One mini-batch is a local step, its statistics and a global step, which the state does
+(:meth:`mc2core.inference.svi.state.Globals.step`); the engine chooses the kind of state and runs the loop.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import itertools
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,22 +22,12 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
 from mc2core.inference.svi import local, start, sticks
-from mc2core.inference.svi.direct import DirectPart
-from mc2core.inference.svi.document_level import OwnPart
-from mc2core.inference.svi.part import BatchSums, GlobalPart
-from mc2core.inference.svi.state import (
-    Concentrations,
-    ConcentrationSettings,
-    Expectations,
-    Globals,
-    clusters_in_use,
-    divergence,
-    step_concentrations,
-    topics_in_use,
-)
-from mc2core.inference.svi.tables import TablePart
+from mc2core.inference.svi.direct import DirectGlobals
+from mc2core.inference.svi.document_level import DocumentLevelGlobals
+from mc2core.inference.svi.state import BatchStep, Globals, RunSettings, clusters_in_use, divergence, topics_in_use
+from mc2core.inference.svi.tables import TableGlobals
 from mc2core.models import MC2, Model
-from mc2core.models.base import ROLES, WORDS
+from mc2core.models.base import WORDS
 from mc2core.posterior import Sample, SparseRows
 
 #: (delay rho, forgetting iota) of the named schedules: rate = (t + rho)**-iota at mini-batch t = 1, 2, ...
@@ -170,22 +160,20 @@ class SVI(Engine):
         return (n_updates + 1 + delay) ** -(forgetting if self.forgetting is None else self.forgetting)
 
     def init(self, model: MC2, corpus: Corpus, seed: int) -> Globals:
-        contexts, part = StackedContexts(corpus, model.contexts), self.part(model)
-        n_clusters, n_topics = part.truncations(corpus)
-        own, clusters = part.n_numbers(corpus, n_clusters, n_topics)
+        kind, settings = self.kind(model), self.resolved(model, corpus)
+        contexts, (n_clusters, n_tables, n_topics, *_) = StackedContexts(corpus, model.contexts), settings
         # at least three copies of each: parameters, and what a step makes of them
-        n_numbers = own + n_clusters * contexts.dimension + corpus.n_words * n_topics
+        n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + corpus.n_words * n_topics
+        clusters = f"{n_clusters} clusters" if n_tables is None else f"{n_clusters} clusters of {n_tables} tables"
         what = f"an SVI run of {clusters}, {n_topics} topics and {corpus.n_words} words"
         memory.need(24 * n_numbers, what, "n_clusters, n_tables and n_topics may be lower")
-        known = copy.copy(self)
-        known.n_clusters, known.n_topics = n_clusters, n_topics
         with thread_budget(self.threads):
-            state = part.begin(start.start(model, known, corpus, contexts, seed), corpus, contexts)
-        state.model = model
-        return state
+            begun = start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
+            return kind.begin(model, settings, begun, corpus, contexts)
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
-        return dict(zip(("clusters", "topics"), self.part(model).truncations(corpus), strict=True))
+        settings = self.resolved(model, corpus)
+        return {"clusters": settings.n_clusters, "topics": settings.n_topics}
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         row = None
@@ -197,22 +185,21 @@ class SVI(Engine):
         self, corpus: Corpus, state: Globals, seed: int, iteration: int
     ) -> dict[str, float] | None:
         with thread_budget(self.threads) as pool:
-            model = state.model
-            batch_size = self.part(model).batch_size(corpus.n_documents)
+            batch_size = state.settings.batch_size
             if batch_size is None:
                 state.elbo = self.full_step(corpus, state, pool)
             else:
-                part = -(-corpus.n_documents // (batch_size * _PARTS))
+                n_batches = -(-corpus.n_documents // (batch_size * _PARTS))
                 ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
-                for rows in itertools.islice(ahead, part):
-                    rate = self.rate(model, state.n_updates)
+                for rows in itertools.islice(ahead, n_batches):
+                    rate = self.rate(state.model, state.n_updates)
                     state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
                     state.n_visited += len(rows)
                 if state.n_visited < corpus.n_documents:
                     return None
                 state.fold()
-                self.part(model).tidy(state, pool, is_full=False)
-                state.elbo = state.evidence - divergence(state, self.concentrations(state), pool)
+                state.tidy(pool, is_full=False)
+                state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
                 state.n_visited, state.evidence = 0, 0.0
         row = {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
         if state.document_concentration < math.inf:
@@ -220,16 +207,8 @@ class SVI(Engine):
         return row
 
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
-        contexts, part = StackedContexts(corpus, model.contexts), self.part(model)
-        n_clusters, n_topics = part.truncations(corpus)
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": n_clusters, "M": n_topics}
-        sizes |= {"C": len(contexts.names), "D": contexts.dimension}
-        state = part.restore(arrays, sizes, contexts)
-        state.model = model
-        batch_size = part.batch_size(corpus.n_documents)
-        if state.n_visited % (batch_size or corpus.n_documents):
-            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {batch_size} documents")
-        return state
+        contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
+        return self.kind(model).restore(model, settings, corpus, contexts, arrays)
 
     def in_this_process(self) -> SVI:
         alone = copy.copy(self)
@@ -240,12 +219,10 @@ class SVI(Engine):
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
         weights = sticks.expected_weights(state.group_sticks)[clusters]
-        proportions, topic_weights, v = self.part(state.model).proportions(
-            state, state.expectations(), clusters, topics
-        )
+        proportions, topic_weights, v = state.proportions(clusters, topics)
         in_use = proportions.sum(axis=1)
         has_new = len(clusters) < len(sticks.expected_weights(state.group_sticks))
-        number = np.full(len(state.natural), -1, np.int32)
+        number = np.full(state.n_clusters, -1, np.int32)
         number[clusters] = np.arange(len(clusters), dtype=np.int32)
         known = in_use[:, None] > 0
         return Sample(
@@ -263,70 +240,39 @@ class SVI(Engine):
             document_concentration=state.document_concentration,
         )
 
-    # -- one mini-batch ------------------------------------------------------------------------------------
-    def part(self, model: MC2) -> GlobalPart:
-        """Tables, direct assignment, or a document level."""
+    # -- the run -------------------------------------------------------------------------------------------
+    def kind(self, model: MC2) -> type[Globals]:
+        """The kind of state: tables, direct assignment, or a document level."""
         if self.n_tables is not None:
-            return TablePart(model, self)
-        return OwnPart(model, self) if model.document_level else DirectPart(model, self)
+            return TableGlobals
+        return DocumentLevelGlobals if model.document_level else DirectGlobals
 
-    def concentration_settings(self, model: MC2) -> ConcentrationSettings:
-        """The settings of the concentrations with sticks behind them, side by side."""
-        priors = np.array([model.prior_of(role) for role in ROLES])
-        every = ConcentrationSettings(
-            start=np.array([model.group_concentration, model.table_concentration, model.topic_concentration]),
-            is_learnt=np.array([role in model.learn_concentrations for role in ROLES]),
-            shape=priors[:, 0],
-            rate=priors[:, 1],
-        )
-        return self.part(model).concentration_settings(every)
-
-    def concentrations(self, state: Globals) -> Concentrations:
-        """Those with sticks behind them as they are used now."""
-        return Concentrations.of(state, self.concentration_settings(state.model))
+    def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
+        """The settings that the state follows, those by rule being those of ``corpus``."""
+        kind = self.kind(model)
+        n_clusters, n_topics = kind.truncations(corpus, self.n_clusters, self.n_topics)
+        size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
+        return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
 
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
-    ) -> BatchSums:
+    ) -> BatchStep:
         """One natural-gradient step on the documents ``rows``, in place."""
-        model, scale = state.model, corpus.n_documents / len(rows)
-        part = self.part(model)
         batch = local.take_batch(corpus, state.contexts, rows).narrowed()
-        concentrations, expected = self.concentrations(state), state.expectations(batch.columns)
-        if len(batch.words) * (len(state.n_m) + len(expected.log_group)) < _LEAST_FOR_THREADS:
+        if len(batch.words) * (len(state.n_m) + state.n_clusters) < _LEAST_FOR_THREADS:
             pool = None
-        likelihoods = part.word_likelihoods(state, expected, batch.words, pool)
-        found = self.local_step(part, corpus, rows, batch, likelihoods, expected, pool)
-        without = found.cluster < 0
-        if without.any():
-            raise ValueError(
-                f"document {rows[without][0]}: the weights of its clusters have no finite sum above 0; look at its "
-                f"contexts, their priors ({model.contexts}), topic_prior ({model.topic_prior:g}) and the concentrations"
-            )
-        state.cluster[rows] = found.cluster
-        known = likelihoods, batch, found.documents
-        sums = part.step(state, expected, *known, concentrations, scale, rate, pool)
-        step_concentrations(state, self.concentration_settings(state.model))
+        assign = local.assign_documents if self.n_shards is None else self._on_shards(corpus, state, rows)
+        step = state.step(batch, corpus.n_documents / len(rows), rate, pool, assign)
+        state.step_concentrations()
         state.n_updates += 1
-        return sums
+        return step
 
-    def local_step(
-        self,
-        part: GlobalPart,
-        corpus: Corpus,
-        rows: np.ndarray,
-        batch: local.Batch,
-        likelihoods: Any,
-        expected: Expectations,
-        pool: Executor | None,
-    ) -> local.LocalStep:
-        """q(z_j) of the documents ``rows``, which are ``batch``, and their statistics."""
-        if self.n_shards is None:
-            return local.LocalStep.of(*part.assign(batch, likelihoods, expected, pool))
+    def _on_shards(self, corpus: Corpus, state: Globals, rows: np.ndarray) -> local.Assign:
+        """The local step of the documents ``rows`` by Spark's executors."""
         from mc2core.inference.svi import spark
 
-        shards = spark.shards_of(corpus, self.n_shards, part.model.contexts)
-        return local.LocalStep(*part.assign(batch, likelihoods, expected, pool, shards.assign(rows)), None)
+        assert self.n_shards is not None
+        return spark.shards_of(corpus, self.n_shards, state.model.contexts).assign(rows)
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.
@@ -334,14 +280,7 @@ class SVI(Engine):
         The local posteriors stay those of the old globals, under which sum_j ln Z_j is their part of the ELBO; what the
         new globals change in it is linear in the statistics.
         """
-        columns, _ = state.contexts.narrowed()
-        before = state.expectations(columns)
-        sums = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
-        after = state.expectations(columns)
-        change, own = self.part(state.model).changes(state, before, after, sums, pool)
-        change += float(np.sum(sums.documents.n_k * (after.log_group - before.log_group)))
-        change += own
-        change += float(np.sum(sums.documents.contexts * (after.contexts - before.contexts)))
-        elbo = sums.documents.log_evidence + change - divergence(state, self.concentrations(state), pool)
-        self.part(state.model).tidy(state, pool, is_full=True)
+        step = self.batch_step(corpus, state, np.arange(corpus.n_documents), 1.0, pool)
+        elbo = step.documents.log_evidence + step.change() - divergence(state, state.concentrations(), pool)
+        state.tidy(pool, is_full=True)
         return elbo

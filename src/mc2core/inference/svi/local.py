@@ -27,13 +27,26 @@ from mc2core.compute.special import digamma, exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.svi.state import Expectations, Globals
 
 WORD_BLOCK = 512
 _DOCUMENT_BLOCK = 4
 # shares below this are lost in the rounding of any sum they could join: a cluster's in a document, a topic's at a table
 LEAST_SHARE = 1e-18
 LEAST_SUM = 1e-250
+
+
+@dataclass(kw_only=True)
+class Expectations:
+    """Expectations under q of what the local step multiplies; all float64.
+
+    log_group (K,) : E ln beta
+    log_topic_total (M,) : digamma(sum_w lambda_mw)
+    contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
+    """
+
+    log_group: np.ndarray
+    log_topic_total: np.ndarray
+    contexts: np.ndarray
 
 
 class Batch(NamedTuple):
@@ -43,7 +56,7 @@ class Batch(NamedTuple):
     indptr (B + 1,) int64, indices (cells,) int32, counts (cells,) int32 : CSR of the counts over ``words``
     contexts : StackedContexts of the documents
     columns : (D',) int64, ascending numbers in the corpus of the contexts' columns
-    rows : (B,) int, their numbers in the corpus; None where they come from elsewhere
+    rows : (B,) int, their numbers in the corpus
     """
 
     words: np.ndarray
@@ -52,7 +65,7 @@ class Batch(NamedTuple):
     counts: np.ndarray
     contexts: StackedContexts
     columns: np.ndarray
-    rows: np.ndarray | None = None
+    rows: np.ndarray
 
     @property
     def n_documents(self) -> int:
@@ -106,7 +119,7 @@ def exponentiate(scores, top, first, last, weights):
 
 @kernel(error_model="numpy")
 def take_logs(sums, top, scores, row, log_table, first, last, log_likelihood):
-    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, by the largest of its own terms, where the sum vanished."""
+    """log_likelihood[u, k] = top[u] + ln sums[u, k]; anew, less the largest of its terms, where it vanished."""
     for u in range(first, last):
         for k in range(sums.shape[1]):
             log_likelihood[u, k] = top[u] + log(max(sums[u, k], LEAST_SUM))
@@ -238,43 +251,10 @@ def assign_documents(
     )
 
 
-#: what :func:`assign_documents` does; elsewhere documents may be told by their likeliest clusters, not by their shares
+#: what :func:`assign_documents` does; elsewhere documents may be told by their (B,) int32 likeliest clusters instead
 Assign = Callable[[Batch, np.ndarray, Expectations, Executor | None], tuple[np.ndarray, DocumentStatistics]]
-
-
-class LocalStep(NamedTuple):
-    """What a mini-batch's documents are under some globals.
-
-    cluster : (B,) int32, the likeliest cluster of each document (:func:`likeliest`)
-    documents : DocumentStatistics
-    shares : (B, K) float64 mu_jk, or None where they stayed with other processes
-    """
-
-    cluster: np.ndarray
-    documents: DocumentStatistics
-    shares: np.ndarray | None
-
-    @classmethod
-    def of(cls, shares: np.ndarray, documents: DocumentStatistics) -> LocalStep:
-        """That of documents in this process."""
-        return cls(likeliest(shares), documents, shares)
 
 
 def likeliest(shares: np.ndarray) -> np.ndarray:
     """(B,) int32: the likeliest cluster of each document; -1 where its weights have no finite sum above 0."""
     return np.where(np.isfinite(shares).all(axis=1), shares.argmax(axis=1), -1).astype(np.int32)
-
-
-def expected_topic_words(
-    state: Globals, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
-) -> float:
-    """sum_wm counts_wm E ln psi_mw under the current globals, nats; ``counts`` (U, M) at ``words`` (U,)."""
-
-    def work(first: int, last: int) -> float:
-        log_psi = np.empty((last - first, counts.shape[1]))
-        own = words[first:last]
-        total = expected.log_topic_total
-        fill_log_psi(state.topic_words, state.shrink, own, state.topic_prior, total, 0, len(own), log_psi)
-        return float(np.sum(counts[first:last] * log_psi))
-
-    return sum(in_blocks(pool, work, len(words), WORD_BLOCK))

@@ -29,7 +29,7 @@ from mc2core.corpus.subsets import bare
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.svi import local
-from mc2core.inference.svi.state import Expectations
+from mc2core.inference.svi.local import Expectations
 
 # -- a corpus in shards --------------------------------------------------------------------------------------------
 _FORMAT = "mc2core shards 1"
@@ -94,7 +94,7 @@ class Sums(NamedTuple):
 
     place, columns : int64, its words and the columns of its contexts among the batch's
     cluster : (B',) int32
-    documents : DocumentStatistics over its own words and columns
+    documents : DocumentStatistics over these words and columns
     """
 
     place: np.ndarray
@@ -134,13 +134,13 @@ class ShardedDocuments:
 
     def run(self, arrays: Mapping[str, Any]) -> list[Sums | None]:
         """What each shard sends back of a step of these arrays, in the order of the shards."""
-        # a name of its own: on a file system of a network, one that was seen before may be an older file
+        # a new name: on a file system of a network, one that was seen before may be an older file
         path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
         with step_file(path, arrays), spark.in_a_sentence("Spark gave up a mini-batch"):
-            found: list[Sums | None] = self.numbers.mapPartitions(
+            sums: list[Sums | None] = self.numbers.mapPartitions(
                 partial(visit, self.shards, path, self.families)
             ).collect()
-        return found
+        return sums
 
 
 @contextlib.contextmanager
@@ -170,11 +170,11 @@ def remove_steps_of_killed_processes(folder: Path) -> None:
 
 
 def _together(
-    found: Iterable[Sums | None], log_likelihood: np.ndarray, contexts: np.ndarray
+    shards: Iterable[Sums | None], log_likelihood: np.ndarray, contexts: np.ndarray
 ) -> tuple[np.ndarray, local.DocumentStatistics]:
     """Clusters and sums of all documents, shard after shard; over the (U, K) words and (K, D') columns of the batch."""
     clusters, total = [], None
-    for one in found:
+    for one in shards:
         if one is None:
             continue
         word_mass = np.zeros_like(log_likelihood)

@@ -7,9 +7,6 @@ table as the tokens of its topic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,6 +16,7 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
+from mc2core.inference.svi.state import Assignments, RunSettings, Start
 from mc2core.models import MC2
 from mc2core.models.base import ROLES
 
@@ -31,44 +29,16 @@ _NEAREST_TOPICS = 20
 _OTHER_SHARE = 0.05
 
 
-@dataclass
-class Assignments:
-    """A guess at who sits where in the documents that were looked at, as counts.
-
-    cluster : (n,) int, -1 where the document has none
-    topic_words : (V, M) float64, tokens of each word in each topic
-    table_topic : (K, T) int, the topic that a table serves
-    n_kt : (K, T) float64, tokens at each table
-    """
-
-    cluster: np.ndarray
-    topic_words: np.ndarray
-    table_topic: np.ndarray
-    n_kt: np.ndarray
-
-
-@dataclass
-class Start:
-    """Assignments as statistics of the whole corpus, clusters in order of size, as sticks prefer them.
-
-    scale : float, documents of the corpus for each that was looked at
-    order : (K,) int, the assignments' number of each cluster
-    n_k : (K,) float64, documents of each cluster, scaled
-    contexts : (D, K) float64, statistics of each cluster's contexts, scaled
-    cluster : (J,) int32, -1 where a document has none
-    assignments : Assignments, neither scaled nor ordered
-    """
-
-    scale: float
-    order: np.ndarray
-    n_k: np.ndarray
-    contexts: np.ndarray
-    cluster: np.ndarray
-    assignments: Assignments
-
-
-def start(model: MC2, engine: Any, corpus: Corpus, contexts: StackedContexts, seed: int) -> Start:
-    """Where the SVI engine ``engine`` of ``model``, whose truncations are numbers, starts on ``corpus``.
+def start(
+    model: MC2,
+    settings: RunSettings,
+    initialisation: str,
+    corpus: Corpus,
+    contexts: StackedContexts,
+    seed: int,
+    threads: int,
+) -> Start:
+    """Where a run on ``corpus`` starts.
 
     At most 10,000 documents, drawn at random, are looked at; their counts are scaled up to the corpus.
     """
@@ -76,14 +46,14 @@ def start(model: MC2, engine: Any, corpus: Corpus, contexts: StackedContexts, se
     chosen = np.arange(corpus.n_documents)
     if corpus.n_documents > _SAMPLE:
         chosen = np.sort(rng.choice(corpus.n_documents, size=_SAMPLE, replace=False))
-    part, some = corpus.subset(chosen), contexts.take(chosen)
-    if engine.initialisation == "random":
-        assignments = assign_at_random(part, engine, rng)
-    elif engine.initialisation == "gibbs":
-        assignments = assign_by_gibbs(part, model, engine, seed)
+    seen, some = corpus.subset(chosen), contexts.take(chosen)
+    if initialisation == "random":
+        assignments = assign_at_random(seen, settings, rng)
+    elif initialisation == "gibbs":
+        assignments = assign_by_gibbs(seen, model, settings, seed, threads)
     else:
-        assignments = assign_by_seeds(part, some, engine, rng)
-    n_clusters = engine.n_clusters
+        assignments = assign_by_seeds(seen, some, settings, rng)
+    n_clusters = settings.n_clusters
     scale = corpus.n_documents / len(assignments.cluster)
     n_k = np.bincount(assignments.cluster[assignments.cluster >= 0], minlength=n_clusters).astype(np.float64)
     clusters = np.argsort(-n_k, kind="stable")
@@ -102,14 +72,12 @@ def start(model: MC2, engine: Any, corpus: Corpus, contexts: StackedContexts, se
     )
 
 
-def tables_at_start(engine: Any) -> int:
-    """Topics that each cluster sits on at the start."""
-    if engine.n_tables is not None:
-        return int(engine.n_tables)
-    return int(engine.n_topics if engine.initialisation == "gibbs" else min(_NEAREST_TOPICS, engine.n_topics))
+def tables_at_start(settings: RunSettings) -> int:
+    """Topics that each cluster sits on at a start without Gibbs sampling."""
+    return settings.n_tables or min(_NEAREST_TOPICS, settings.n_topics)
 
 
-def assign_by_gibbs(part: Corpus, model: MC2, engine: Any, seed: int) -> Assignments:
+def assign_by_gibbs(seen: Corpus, model: MC2, settings: RunSettings, seed: int, threads: int) -> Assignments:
     """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
     shared = MC2(
         document_level=False,
@@ -121,28 +89,29 @@ def assign_by_gibbs(part: Corpus, model: MC2, engine: Any, seed: int) -> Assignm
         learn_concentrations=[role for role in model.learn_concentrations if role in ROLES],
         concentration_priors={role: model.prior_of(role) for role in ROLES},
     )
-    sampler = Gibbs(start_clusters=engine.n_clusters, start_topics=engine.n_topics, threads=engine.threads)
-    state = sampler.init(shared, part, seed)
+    sampler = Gibbs(start_clusters=settings.n_clusters, start_topics=settings.n_topics, threads=threads)
+    state = sampler.init(shared, seen, seed)
     with work("Gibbs sampling", _GIBBS_SWEEPS, "sweeps") as told:
         for iteration in range(1, _GIBBS_SWEEPS + 1):
-            sampler.step(part, state, seed, iteration)
+            sampler.step(seen, state, seed, iteration)
             told.advance()
-    return assignments_of(part, state.cluster, state.topic, engine)
+    return assignments_of(seen, state.cluster, state.topic, settings)
 
 
-def assignments_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine: Any) -> Assignments:
-    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the engine's truncations.
+def assignments_of(seen: Corpus, cluster: np.ndarray, topic: np.ndarray, settings: RunSettings) -> Assignments:
+    """A Gibbs state (z: (n,), l: (n_tokens,) in CSR order) cut to the truncations of ``settings``.
 
     Tokens whose topic gets no table in their cluster move to a common topic, which is the last one and has a table in
     every cluster: left out, a third of the tokens would be of words that no table of their cluster expects.
     """
-    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
+    n_clusters, n_topics = settings.n_clusters, settings.n_topics
+    n_tables = settings.n_tables or n_topics
     cluster = _largest(cluster, n_clusters)
     topic = _largest(topic, n_topics)
-    word = np.repeat(part.content.indices, part.content.data)
-    token_cluster = np.repeat(cluster, part.document_lengths)
-    table_topic = _largest_topics(token_cluster, topic, engine)
-    if engine.n_tables is None:
+    word = np.repeat(seen.content.indices, seen.content.data)
+    token_cluster = np.repeat(cluster, seen.document_lengths)
+    table_topic = _largest_topics(token_cluster, topic, n_clusters, n_tables, n_topics)
+    if settings.n_tables is None:
         topic = np.where(topic >= 0, topic, n_topics - 1)
     elif n_tables > 1 and n_topics > 1:
         common = n_topics - 1
@@ -151,23 +120,24 @@ def assignments_of(part: Corpus, cluster: np.ndarray, topic: np.ndarray, engine:
         np.put_along_axis(is_served[:-1], table_topic, True, axis=1)
         topic = np.where(is_served[token_cluster, topic], topic, common)
     known = topic >= 0
-    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=part.n_words * n_topics)
+    topic_words = np.bincount(word[known] * n_topics + topic[known], minlength=seen.n_words * n_topics)
     known &= token_cluster >= 0
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     n_kt = np.take_along_axis(n_km.reshape(n_clusters, n_topics), table_topic, axis=1).astype(np.float64)
     # a topic that several tables of a cluster serve has its tokens at the first of them
     for k in range(n_clusters):
         n_kt[k, np.setdiff1d(np.arange(n_tables), np.unique(table_topic[k], return_index=True)[1])] = 0.0
-    return Assignments(cluster, topic_words.reshape(part.n_words, -1).astype(np.float64), table_topic, n_kt)
+    return Assignments(cluster, topic_words.reshape(seen.n_words, -1).astype(np.float64), table_topic, n_kt)
 
 
-def _largest_topics(token_cluster: np.ndarray, topic: np.ndarray, engine: Any) -> np.ndarray:
+def _largest_topics(
+    token_cluster: np.ndarray, topic: np.ndarray, n_clusters: int, n_tables: int, n_topics: int
+) -> np.ndarray:
     """(K, T) int: the topics with most tokens in each cluster, from the first again where there are fewer topics."""
-    n_clusters, n_topics = engine.n_clusters, engine.n_topics
     known = (topic >= 0) & (token_cluster >= 0)
     n_km = np.bincount(token_cluster[known] * n_topics + topic[known], minlength=n_clusters * n_topics)
     order = np.argsort(-n_km.reshape(n_clusters, n_topics), axis=1, kind="stable")
-    return order[:, np.arange(tables_at_start(engine)) % n_topics]
+    return order[:, np.arange(n_tables) % n_topics]
 
 
 def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
@@ -178,46 +148,50 @@ def _largest(labels: np.ndarray, n_labels: int) -> np.ndarray:
     return number[labels]
 
 
-def assign_at_random(part: Corpus, engine: Any, rng: np.random.Generator) -> Assignments:
+def assign_at_random(seen: Corpus, settings: RunSettings, rng: np.random.Generator) -> Assignments:
     """Clusters and table topics drawn evenly; topics are the word frequencies times Gamma(1, 1) noise."""
-    shape = engine.n_clusters, tables_at_start(engine)
-    words = np.asarray(part.content.sum(axis=0), dtype=np.float64).ravel()
+    n_topics, shape = settings.n_topics, (settings.n_clusters, tables_at_start(settings))
+    words = np.asarray(seen.content.sum(axis=0), dtype=np.float64).ravel()
     return Assignments(
-        cluster=rng.integers(engine.n_clusters, size=part.n_documents),
-        topic_words=words[:, None] * rng.standard_gamma(1.0, (part.n_words, engine.n_topics)) / engine.n_topics,
-        table_topic=rng.integers(engine.n_topics, size=shape),
-        n_kt=np.full(shape, part.n_tokens / np.prod(shape)),
+        cluster=rng.integers(settings.n_clusters, size=seen.n_documents),
+        topic_words=words[:, None] * rng.standard_gamma(1.0, (seen.n_words, n_topics)) / n_topics,
+        table_topic=rng.integers(n_topics, size=shape),
+        n_kt=np.full(shape, seen.n_tokens / np.prod(shape)),
     )
 
 
-def assign_by_seeds(part: Corpus, some: StackedContexts, engine: Any, rng: np.random.Generator) -> Assignments:
-    """Documents by k-means; one topic of all words, the others of parts of clusters, half of each token for either.
+def assign_by_seeds(
+    seen: Corpus, some: StackedContexts, settings: RunSettings, rng: np.random.Generator
+) -> Assignments:
+    """Documents by k-means; one topic of all words, the others of groups of a cluster's, half of each token for either.
 
-    Every cluster sits on its own topics and the common one; its other tables serve the topics nearest to its words.
-    Topics that just suffice for one to each cluster are those: with a common one, some cluster would have none of its
-    own.
+    Every cluster sits on the topics that are its alone and the common one; its other tables serve the topics nearest to
+    its words. Topics that just suffice for one to each cluster are those: with a common one, some cluster would have
+    none alone.
     """
-    n_clusters, n_tables, n_topics = engine.n_clusters, tables_at_start(engine), engine.n_topics
-    cluster = cluster_documents(part, some, n_clusters, rng)
-    content = sp.csr_matrix(part.content, dtype=np.float64)
+    n_clusters, n_tables, n_topics = settings.n_clusters, tables_at_start(settings), settings.n_topics
+    cluster = cluster_documents(seen, some, n_clusters, rng)
+    content = sp.csr_matrix(seen.content, dtype=np.float64)
     cluster_words = np.asarray((members(cluster, n_clusters) @ content).todense())
-    topic_words = np.zeros((part.n_words, n_topics))
+    topic_words = np.zeros((seen.n_words, n_topics))
     owner = np.full(n_topics, -1)
     has_common = n_topics != np.count_nonzero(np.bincount(cluster))
-    n_own = n_topics - 1 if has_common else n_topics
+    n_owned = n_topics - 1 if has_common else n_topics
     if has_common:
         topic_words[:, -1] = cluster_words.sum(axis=0) / (1 if n_topics == 1 else 2)
-    own = max(n_own // n_clusters, 1)
+    n_each = max(n_owned // n_clusters, 1)
     m = 0
     for k in np.argsort(-np.bincount(cluster, minlength=n_clusters), kind="stable"):
-        own_rows = np.flatnonzero(cluster == k)
-        if len(own_rows) and m < n_own:
-            n_parts = min(own, n_own - m)
-            parts = [cluster_words[k]]
-            if n_parts > 1:
-                group = cluster_rows(unit_rows(take_rows(content, own_rows)), n_parts, rng)
-                parts = [np.asarray(content[own_rows[group == one]].sum(axis=0)).ravel() for one in np.unique(group)]
-            for words in parts:
+        rows = np.flatnonzero(cluster == k)
+        if len(rows) and m < n_owned:
+            n_groups = min(n_each, n_owned - m)
+            words_of_groups = [cluster_words[k]]
+            if n_groups > 1:
+                group = cluster_rows(unit_rows(take_rows(content, rows)), n_groups, rng)
+                words_of_groups = [
+                    np.asarray(content[rows[group == one]].sum(axis=0)).ravel() for one in np.unique(group)
+                ]
+            for words in words_of_groups:
                 topic_words[:, m] = words * (0.5 if has_common else 1.0)
                 owner[m] = k
                 m += 1

@@ -1,18 +1,19 @@
-"""What SVI-MC2 knows between mini-batches, with tables or without: parameters of q(global variables), divergences.
+"""What SVI-MC2 knows between mini-batches: parameters of q(global variables), their divergences, and what steps share.
 
-q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Tables (:mod:`mc2core.inference.svi.tables`) and
-direct assignment (:mod:`mc2core.inference.svi.direct`) add what they know of clusters and topics. Concentrations
-that are learnt have Gamma posteriors.
+q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Concentrations that are learnt have Gamma posteriors.
+There are three kinds of state, which add what they know of clusters and topics and do the step of a mini-batch: tables
+(:mod:`mc2core.inference.svi.tables`), direct assignment (:mod:`mc2core.inference.svi.direct`) and the document level
+(:mod:`mc2core.inference.svi.document_level`).
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import digamma as array_digamma
@@ -23,37 +24,106 @@ from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import digamma, log_gamma
 from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
 from mc2core.inference.svi import sticks
+from mc2core.inference.svi.local import (
+    WORD_BLOCK,
+    Assign,
+    Batch,
+    DocumentStatistics,
+    Expectations,
+    assign_documents,
+    fill_log_psi,
+    likeliest,
+)
+from mc2core.models import MC2
+from mc2core.models.base import ROLES
 
 GROUP, TABLE, TOPIC = range(3)
+# documents of a mini-batch by rule
+_BATCH = 400
 _SMALLEST_SHRINK = 1e-60
-_WORD_BLOCK = 1024
+_ROW_BLOCK = 1024
 # a topic is in use when half a token is expected in it
 _LEAST_TOKENS = 0.5
 
 
-@dataclass(kw_only=True)
-class Expectations:
-    """Expectations under q of what the local step multiplies; all float64.
+class RunSettings(NamedTuple):
+    """The engine's settings that states follow, resolved for a corpus.
 
-    log_group (K,) : E ln beta
-    log_topic_total (M,) : digamma(sum_w lambda_mw)
-    contexts (K, D) : E[t(phi_k)], or (K, columns) of those asked for
+    n_clusters, n_topics : int, the truncations K and M
+    n_tables : int or None, T; None without tables
+    batch_size : int or None, documents of a mini-batch; None is the whole corpus
+    is_joint : bool, whether all globals of tables step at once
     """
 
-    log_group: np.ndarray
-    log_topic_total: np.ndarray
+    n_clusters: int
+    n_tables: int | None
+    n_topics: int
+    batch_size: int | None
+    is_joint: bool
+
+
+@dataclass
+class Assignments:
+    """A guess at who sits where in the documents that were looked at, as counts.
+
+    cluster : (n,) int, -1 where the document has none
+    topic_words : (V, M) float64, tokens of each word in each topic
+    table_topic : (K, T) int, the topic that a table serves
+    n_kt : (K, T) float64, tokens at each table
+    """
+
+    cluster: np.ndarray
+    topic_words: np.ndarray
+    table_topic: np.ndarray
+    n_kt: np.ndarray
+
+
+@dataclass
+class Start:
+    """Assignments as statistics of the whole corpus, clusters in order of size, as sticks prefer them.
+
+    scale : float, documents of the corpus for each that was looked at
+    order : (K,) int, the assignments' number of each cluster
+    n_k : (K,) float64, documents of each cluster, scaled
+    contexts : (D, K) float64, statistics of each cluster's contexts, scaled
+    cluster : (J,) int32, -1 where a document has none
+    assignments : Assignments, neither scaled nor ordered
+    """
+
+    scale: float
+    order: np.ndarray
+    n_k: np.ndarray
     contexts: np.ndarray
+    cluster: np.ndarray
+    assignments: Assignments
+
+
+class BatchStep(NamedTuple):
+    """What a step of a mini-batch went by.
+
+    shares : (B, K) float64, mu_jk under the globals before the step; (B,) int32, the likeliest clusters, where the
+        shares stayed with other processes
+    documents : DocumentStatistics under the same
+    change : nats by which the new globals change the bound of these documents, posteriors and statistics being fixed
+    """
+
+    shares: np.ndarray
+    documents: DocumentStatistics
+    change: Callable[[], float]
 
 
 @dataclass(kw_only=True)
 class Globals(State):
-    """Parameters of the global posteriors, and the latest cluster of every document.
+    """Parameters of the global posteriors, the latest cluster of every document, and the steps that change them.
 
     Attributes
     ----------
+    model : MC2
+    settings : RunSettings
     group_sticks : (2, sticks) float64
         q(beta): see :mod:`mc2core.inference.svi.sticks`.
     topic_words : (V, M) float64, >= 0
@@ -107,6 +177,8 @@ class Globals(State):
         "elbo": Stored("f", "", is_finite=False),
     }
 
+    model: MC2
+    settings: RunSettings
     group_sticks: np.ndarray
     topic_words: np.ndarray
     context_counts: np.ndarray
@@ -133,30 +205,32 @@ class Globals(State):
         # the shrinkage as it is: folding it in would change bits
         return {name: np.asarray(getattr(self, name)) for name in (*self.described, *self.described_numbers)}
 
+    # -- what each kind of state says for itself -------------------------------------------------------------------
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts, **more: Any
-    ) -> Self:
-        """The inverse of :meth:`arrays`; ValueError where they lack their ``sizes`` (J, V, D, ...) or range.
+    @abstractmethod
+    def truncations(cls, corpus: Corpus, n_clusters: int | None, n_topics: int | None) -> tuple[int, int]:
+        """(K, M): those given, or by rule where they are None."""
 
-        ``more`` are the fields that checkpoints do not hold.
-        """
-        if "natural" in arrays:  # (K, D), in place of counts in checkpoints before them
-            check(arrays, {"natural": Stored("f", "K D")}, sizes)
-            counts = (arrays["natural"] - contexts.prior).T
-            totals = contexts.sums_by_context(counts)
-            arrays = {**arrays, "context_counts": counts, "context_totals": totals, "context_shrink": np.array(1.0)}
-        check(arrays, cls.described | cls.described_numbers, sizes)
-        types = {"i": np.int32, "f": np.float64}
-        fields: dict[str, Any] = {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
-        fields |= {name: arrays[name].item() for name in cls.described_numbers}
-        state = cls(**fields, contexts=contexts, **more)
-        with np.errstate(all="ignore"):
-            if not np.isfinite(contexts.kl(state.natural)).all():
-                raise ValueError("'context_counts' holds statistics of no distribution")
-        return state
+    @classmethod
+    def usual_batch(cls, n_documents: int) -> int:
+        """Documents of a mini-batch of a corpus of so many, by rule."""
+        return _BATCH
 
-    # -- what tables and direct assignment say each for itself ------------------------------------------------------
+    @classmethod
+    @abstractmethod
+    def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
+        """Numbers that the clusters' topics take."""
+
+    @classmethod
+    @abstractmethod
+    def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
+        """The state of a start."""
+
+    @classmethod
+    @abstractmethod
+    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+        """K, T and M, as far as the arrays of a checkpoint must have them; ValueError where they cannot be."""
+
     @abstractmethod
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
         """Sticks behind the concentrations that have Gamma posteriors, in the order of alpha, v, eta."""
@@ -166,8 +240,55 @@ class Globals(State):
         """Under the posteriors of this state; contexts in these columns (all of those in use), or in all."""
 
     @abstractmethod
-    def own_divergence(self) -> float:
-        """Nats that the ELBO pays for what tables or direct assignment add, sticks not counted."""
+    def step(
+        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_documents
+    ) -> BatchStep:
+        """Natural-gradient step of all globals but the concentrations with sticks, in place.
+
+        ``scale`` is J / B. ``assign`` does the local step given the words' likelihoods.
+        """
+
+    @abstractmethod
+    def tidy(self, pool: Executor | None, is_full: bool) -> None:
+        """What is done at the end of an epoch, in place: it may order the state and take out what is not in use."""
+
+    @abstractmethod
+    def proportions(self, clusters: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """(K', M') E[tau] of some clusters and topics, (M',) their E[epsilon], and v."""
+
+    @abstractmethod
+    def proportions_divergence(self) -> float:
+        """Nats that the ELBO pays for the clusters' topics, sticks not counted."""
+
+    # -- what is the same in all of them ----------------------------------------------------------------------------
+    @classmethod
+    def restore(
+        cls,
+        model: MC2,
+        settings: RunSettings,
+        corpus: Corpus,
+        contexts: StackedContexts,
+        arrays: Mapping[str, np.ndarray],
+    ) -> Self:
+        """The inverse of :meth:`arrays`; ValueError where they lack their sizes or range."""
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "C": len(contexts.names), "D": contexts.dimension}
+        check(arrays, cls.described | cls.described_numbers, sizes | cls.sizes(settings, arrays))
+        types = {"i": np.int32, "f": np.float64}
+        fields: dict[str, Any] = {"topic_prior": model.topic_prior}
+        fields |= {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
+        fields |= {name: arrays[name].item() for name in cls.described_numbers}
+        state = cls(**fields, model=model, settings=settings, contexts=contexts)
+        with np.errstate(all="ignore"):
+            if not np.isfinite(contexts.kl(state.natural)).all():
+                raise ValueError("'context_counts' holds statistics of no distribution")
+        if state.n_visited % (settings.batch_size or corpus.n_documents):
+            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
+        return state
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+        return self.context_counts.shape[1]
 
     @property
     def natural(self) -> np.ndarray:
@@ -175,7 +296,7 @@ class Globals(State):
         return self.contexts.prior + self.context_shrink * self.context_counts.T
 
     def shared_expectations(self, columns: np.ndarray | None) -> dict[str, np.ndarray]:
-        """Fields of :class:`Expectations` that are the same with tables and without, but for ``log_group``."""
+        """Fields of :class:`.local.Expectations` that every kind of state has, but for ``log_group``."""
         return {
             "log_topic_total": array_digamma(self.n_m + self.topic_prior * len(self.topic_words)),
             "contexts": self._expected_contexts(columns),
@@ -187,6 +308,43 @@ class Globals(State):
         natural = self.contexts.prior[columns] + self.context_shrink * self.context_counts[columns].T
         totals = self.contexts.sums_by_context(self.contexts.prior) + self.context_totals.T
         return self.contexts.expected_parameters(natural, columns, totals)
+
+    def seat(self, batch: Batch, shares: np.ndarray) -> None:
+        """Note the likeliest cluster of each document; ValueError where its weights have no finite sum above 0."""
+        cluster = likeliest(shares) if shares.ndim == 2 else shares
+        without = cluster < 0
+        if without.any():
+            raise ValueError(
+                f"document {batch.rows[without][0]}: the weights of its clusters have no finite sum above 0; look at "
+                f"its contexts, their priors ({self.model.contexts}), topic_prior ({self.model.topic_prior:g}) and the "
+                "concentrations"
+            )
+        self.cluster[batch.rows] = cluster
+
+    def expected_topic_words(
+        self, expected: Expectations, words: np.ndarray, counts: np.ndarray, pool: Executor | None
+    ) -> float:
+        """sum_wm counts_wm E ln psi_mw, nats; ``counts`` (U, M) at ``words`` (U,)."""
+
+        def work(first: int, last: int) -> float:
+            log_psi = np.empty((last - first, counts.shape[1]))
+            block = words[first:last]
+            total = expected.log_topic_total
+            fill_log_psi(self.topic_words, self.shrink, block, self.topic_prior, total, 0, len(block), log_psi)
+            return float(np.sum(counts[first:last] * log_psi))
+
+        return sum(in_blocks(pool, work, len(words), WORD_BLOCK))
+
+    def concentrations(self) -> Concentrations:
+        """Those with sticks behind them as they are used now."""
+        return Concentrations.of(self)
+
+    def step_concentrations(self) -> None:
+        """q of the concentrations given the sticks behind them, in place: exact, since they depend on globals only."""
+        arrays = self.stick_arrays()
+        rates = ConcentrationSettings.of(self.model, len(arrays)).rate
+        for i, one in enumerate(arrays):
+            self.concentration_rates[i] = rates[i] - np.sum(sticks.expected_logs(one)[1])
 
     def fold(self) -> None:
         """Multiply ``shrink`` into the counts and take their totals anew."""
@@ -241,7 +399,7 @@ def blend_rows(
     def work(first: int, last: int) -> np.ndarray:
         return add_rows(table, rows, counts, factor, first, last)
 
-    return shrink, sum(in_blocks(pool, work, len(rows), _WORD_BLOCK), start=np.zeros(counts.shape[1]))
+    return shrink, sum(in_blocks(pool, work, len(rows), _ROW_BLOCK), start=np.zeros(counts.shape[1]))
 
 
 @kernel
@@ -268,6 +426,20 @@ class ConcentrationSettings:
     shape: np.ndarray
     rate: np.ndarray
 
+    @classmethod
+    def of(cls, model: MC2, n: int) -> ConcentrationSettings:
+        """The first ``n`` of them."""
+        start = model.group_concentration, model.table_concentration, model.topic_concentration
+        priors = np.array([model.prior_of(role) for role in ROLES[:n]])
+        is_learnt = np.array([role in model.learn_concentrations for role in ROLES[:n]])
+        return cls(np.array(start[:n]), is_learnt, priors[:, 0], priors[:, 1])
+
+
+def starting_rates(model: MC2, stick_arrays: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Rates of Gamma posteriors whose means are the starting values, given the sticks behind the concentrations."""
+    settings = ConcentrationSettings.of(model, len(stick_arrays))
+    return (settings.shape + [one[0].size for one in stick_arrays]) / settings.start
+
 
 @dataclass
 class Concentrations:
@@ -282,8 +454,9 @@ class Concentrations:
     divergence: float
 
     @classmethod
-    def of(cls, state: Globals, settings: ConcentrationSettings) -> Concentrations:
+    def of(cls, state: Globals) -> Concentrations:
         """Under the posteriors of ``state``; those that are not learnt as they were set."""
+        settings = ConcentrationSettings.of(state.model, len(state.stick_arrays()))
         learnt, a0, b0 = settings.is_learnt, settings.shape, settings.rate
         a = a0 + [one[0].size for one in state.stick_arrays()]
         b = state.concentration_rates
@@ -317,7 +490,17 @@ def topic_divergence(state: Globals, pool: Executor | None) -> float:
     def work(first: int, last: int) -> float:
         return sum_topic_divergence(state.topic_words, s, log_total, log_gamma_prior, first, last)
 
-    return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _WORD_BLOCK))
+    return float(np.sum(gammaln(totals) - gammaln(s * n_words))) + sum(in_blocks(pool, work, n_words, _ROW_BLOCK))
+
+
+def change(
+    documents: DocumentStatistics, before: Expectations, after: Expectations, words: float, proportions: float
+) -> float:
+    """How the expectations of all globals changed under fixed statistics, in nats, given that of words and topics."""
+    total = words
+    total += float(np.sum(documents.n_k * (after.log_group - before.log_group)))
+    total += proportions
+    return total + float(np.sum(documents.contexts * (after.contexts - before.contexts)))
 
 
 def divergence(state: Globals, concentrations: Concentrations, pool: Executor | None = None) -> float:
@@ -325,7 +508,7 @@ def divergence(state: Globals, concentrations: Concentrations, pool: Executor | 
     total = concentrations.divergence
     for one, mean, mean_log in zip(state.stick_arrays(), concentrations.mean, concentrations.mean_log, strict=True):
         total += sticks.divergence(one, mean, mean_log)
-    total += state.own_divergence()
+    total += state.proportions_divergence()
     return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)
 
 
@@ -333,12 +516,6 @@ def blend(old: np.ndarray, new: np.ndarray, rate: float) -> None:
     """old = (1 - rate) old + rate new, in place; exactly ``new`` at rate 1."""
     old *= 1.0 - rate
     old += rate * new
-
-
-def step_concentrations(state: Globals, settings: ConcentrationSettings) -> None:
-    """q of the concentrations given the sticks behind them, in place: exact, since they depend on globals only."""
-    for i, one in enumerate(state.stick_arrays()):
-        state.concentration_rates[i] = settings.rate[i] - np.sum(sticks.expected_logs(one)[1])
 
 
 def clusters_in_use(state: Globals) -> np.ndarray:

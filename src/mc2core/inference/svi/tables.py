@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -37,29 +37,40 @@ from mc2core.inference.svi.local import (
     LEAST_SHARE,
     LEAST_SUM,
     WORD_BLOCK,
+    Assign,
     Batch,
     DocumentStatistics,
-    expected_topic_words,
+    Expectations,
+    assign_documents,
     exponentiate,
     fill_log_psi,
     row_maxima,
     take_logs,
 )
-from mc2core.inference.svi.part import BatchSums, GlobalPart
-from mc2core.inference.svi.start import Start
 from mc2core.inference.svi.state import (
     GROUP,
     TABLE,
     TOPIC,
+    BatchStep,
     Concentrations,
-    ConcentrationSettings,
-    Expectations,
     Globals,
+    RunSettings,
+    Start,
     blend,
+    change,
+    starting_rates,
 )
+from mc2core.models import MC2
+
+# nats between a table's topic and any other at the start: a hard table, which costs least
+_TABLE_CONTRAST = 50.0
+# truncations where none are set
+_CLUSTERS, _TOPICS = 40, 120
+# the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
+_SHARES = 8
 
 
-# -- q(c_kt) and the state -----------------------------------------------------------------------------------------
+# -- q(c_kt) ---------------------------------------------------------------------------------------------------------
 @kernel(error_model="numpy")
 def fill_shares(scores, log_shares, shares):
     """Rows of ``scores`` (rows, M) normalised: ln and value of exp(score) over its row's sum."""
@@ -100,51 +111,6 @@ class TableExpectations(Expectations):
     table_topic: np.ndarray
 
 
-@dataclass(kw_only=True)
-class TableGlobals(Globals):
-    """With the parameters of tables.
-
-    Attributes
-    ----------
-    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
-        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.inference.svi.sticks`.
-    table_topic : (K, T, M) float64
-        Natural parameters of q(c_kt), up to a constant in each row.
-    """
-
-    described: ClassVar[dict[str, Stored]] = {
-        "group_sticks": Stored("f", "2 K-1", above=0),
-        "topic_sticks": Stored("f", "2 M-1", above=0),
-        "table_sticks": Stored("f", "2 K T-1", above=0),
-        "table_topic": Stored("f", "K T M"),
-        "concentration_rates": Stored("f", "3", above=0),
-        **Globals.described,
-    }
-
-    topic_sticks: np.ndarray
-    table_sticks: np.ndarray
-    table_topic: np.ndarray
-
-    def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        return self.group_sticks, self.table_sticks, self.topic_sticks
-
-    def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
-        log_table_topic, table_topic = topic_shares(self.table_topic)
-        return TableExpectations(
-            log_group=sticks.expected_log_weights(self.group_sticks),
-            log_table=sticks.expected_log_weights(self.table_sticks),
-            log_topic=sticks.expected_log_weights(self.topic_sticks),
-            log_table_topic=log_table_topic,
-            table_topic=table_topic,
-            **self.shared_expectations(columns),
-        )
-
-    def own_divergence(self) -> float:
-        log_share, share = topic_shares(self.table_topic)
-        log_topic = sticks.expected_log_weights(self.topic_sticks)
-        return float(np.sum(share * (log_share - log_topic)))
-
-
 # -- words under tables --------------------------------------------------------------------------------------------
 @kernel(error_model="numpy")
 def find_rows(shares):
@@ -164,7 +130,7 @@ def find_rows(shares):
 
 
 class TableRows(NamedTuple):
-    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have rows of their own behind.
+    """The distinct rows mu_kt. of q(c): row m < M is topic m alone, soft tables have further rows.
 
     row : (K, T) int64
     soft : (rows - M, M) float64
@@ -229,10 +195,6 @@ def word_tables(
 
 
 # -- statistics of a mini-batch ------------------------------------------------------------------------------------
-# the sums over tables are done in this many shares: cluster k belongs to share k % _SHARES
-_SHARES = 8
-
-
 class TableMass(NamedTuple):
     """N_kt(w) = exp(E ln tau_kt) ratio_k(w) weights[row[k, t]], and where it is not zero.
 
@@ -307,7 +269,7 @@ def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_
     """
     n_clusters, n_tables, n_topics = log_likelihood.shape
     mass, log_psi = np.empty((WORD_BLOCK, n_tables)), np.empty((WORD_BLOCK, n_topics))
-    part = np.empty((n_tables, n_topics))
+    product = np.empty((n_tables, n_topics))
     for block in range(start.shape[0] - 1):
         for k in range(first_cluster, n_clusters, _SHARES):
             first, last = start[block, k], start[block + 1, k]
@@ -315,18 +277,18 @@ def sum_pairs(word, start, first_cluster, ratio, weights, row, table, scores, n_
                 continue
             for p in range(first, last):
                 u = word[p]
-                own, all_scores, r = weights[u], scores[u], ratio[u, k]
+                weight, score, r = weights[u], scores[u], ratio[u, k]
                 for t in range(n_tables):
-                    mass[p - first, t] = r * table[k, t] * own[row[k, t]]
+                    mass[p - first, t] = r * table[k, t] * weight[row[k, t]]
                 for m in range(n_topics):
-                    log_psi[p - first, m] = all_scores[m]
-            np.dot(mass[: last - first].T, log_psi[: last - first], part)
+                    log_psi[p - first, m] = score[m]
+            np.dot(mass[: last - first].T, log_psi[: last - first], product)
             for p in range(last - first):
                 for t in range(n_tables):
                     n_kt[k, t] += mass[p, t]
             for t in range(n_tables):
                 for m in range(n_topics):
-                    log_likelihood[k, t, m] += part[t, m]
+                    log_likelihood[k, t, m] += product[t, m]
 
 
 @kernel(error_model="numpy")
@@ -337,12 +299,12 @@ def sum_tables(ratio, weights, was, table, now, soft, first, last, topic_words):
     for u in range(first, last):
         for d in range(mass.size):
             mass[d] = 0.0
-        own, out = weights[u], topic_words[u]
+        weight, out = weights[u], topic_words[u]
         for k in range(now.shape[0]):
             r = ratio[u, k]
             if r > 0.0:
                 for t in range(now.shape[1]):
-                    mass[now[k, t]] += r * table[k, t] * own[was[k, t]]
+                    mass[now[k, t]] += r * table[k, t] * weight[was[k, t]]
         for m in range(n_topics):
             out[m] = mass[m]
         for d in range(soft.shape[0]):
@@ -438,57 +400,64 @@ def step_topics(
     blend(state.topic_sticks, target, rate)
 
 
-# -- what the engine asks for --------------------------------------------------------------------------------------
-# nats between a table's own topic and any other at the start: a hard table, which costs least
-_TABLE_CONTRAST = 50.0
-# truncations where none are set
-_CLUSTERS, _TOPICS = 40, 120
+# -- the state -----------------------------------------------------------------------------------------------------
+@dataclass(kw_only=True)
+class TableGlobals(Globals):
+    """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks.
 
+    The global step has two halves. Sticks, tables and contexts come first and then, given the tables' new topics, the
+    topics. q(c_kt) and q(psi_m) enter each other's targets, so moving both at once, as a joint step does, could lower
+    the ELBO even with the whole corpus and rate 1.
 
-class TableSums(NamedTuple):
-    """n_kt (K, T) and sum_w N_kt(w) E ln psi_mw (K, T, M) of a mini-batch."""
-
-    n_kt: np.ndarray
-    log_likelihood: np.ndarray
-
-
-class TablePart(GlobalPart):
-    """q(tau_k) over tables, q(c_kt), q(epsilon) by sticks. The global step has two halves.
-
-    Sticks, tables and contexts come first and then, given the tables' new topics, the topics. q(c_kt) and q(psi_m)
-    enter each other's targets, so moving both at once, as the engine's ``global_step`` "joint" does, could lower the
-    ELBO even with the whole corpus and rate 1.
+    Attributes
+    ----------
+    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
+        q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.inference.svi.sticks`.
+    table_topic : (K, T, M) float64
+        Natural parameters of q(c_kt), up to a constant in each row.
     """
 
-    def truncations(self, corpus: Corpus) -> tuple[int, int]:
-        return self.engine.n_clusters or _CLUSTERS, self.engine.n_topics or _TOPICS
+    described: ClassVar[dict[str, Stored]] = {
+        "group_sticks": Stored("f", "2 K-1", above=0),
+        "topic_sticks": Stored("f", "2 M-1", above=0),
+        "table_sticks": Stored("f", "2 K T-1", above=0),
+        "table_topic": Stored("f", "K T M"),
+        "concentration_rates": Stored("f", "3", above=0),
+        **Globals.described,
+    }
 
-    def n_numbers(self, corpus: Corpus, n_clusters: int, n_topics: int) -> tuple[int, str]:
-        n_tables = self.engine.n_tables
-        return n_clusters * n_tables * n_topics, f"{n_clusters} clusters of {n_tables} tables"
+    topic_sticks: np.ndarray
+    table_sticks: np.ndarray
+    table_topic: np.ndarray
 
-    def concentration_settings(self, every: ConcentrationSettings) -> ConcentrationSettings:
-        return every
+    @classmethod
+    def truncations(cls, corpus: Corpus, n_clusters: int | None, n_topics: int | None) -> tuple[int, int]:
+        return n_clusters or _CLUSTERS, n_topics or _TOPICS
 
-    def begin(self, start: Start, corpus: Corpus, contexts: StackedContexts) -> TableGlobals:
+    @classmethod
+    def n_numbers(cls, settings: RunSettings, corpus: Corpus) -> int:
+        return settings.n_clusters * (settings.n_tables or 0) * settings.n_topics
+
+    @classmethod
+    def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
         """Tables and topics are put in order of size, as sticks prefer them."""
-        engine, assignments = self.engine, start.assignments
+        assignments = start.assignments
         n_topics = assignments.topic_words.shape[1]
         tables = np.argsort(-assignments.n_kt[start.order], axis=1, kind="stable")
         n_kt = np.take_along_axis(assignments.n_kt[start.order], tables, axis=1)
         topics = np.argsort(-assignments.topic_words.sum(axis=0), kind="stable")
         table_topic = np.argsort(topics)[np.take_along_axis(assignments.table_topic[start.order], tables, axis=1)]
         topic_sticks = sticks.stick_posterior(
-            np.bincount(table_topic.ravel(), minlength=n_topics), self.model.topic_concentration
+            np.bincount(table_topic.ravel(), minlength=n_topics), model.topic_concentration
         )
         scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
         np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-        group_sticks = sticks.stick_posterior(start.n_k, self.model.group_concentration)
-        table_sticks = sticks.stick_posterior(start.scale * n_kt, self.model.table_concentration)
+        group_sticks = sticks.stick_posterior(start.n_k, model.group_concentration)
+        table_sticks = sticks.stick_posterior(start.scale * n_kt, model.table_concentration)
         topic_words = np.ascontiguousarray(start.scale * assignments.topic_words[:, topics])
-        settings = engine.concentration_settings(self.model)
-        n_sticks = np.array([one[0].size for one in (group_sticks, table_sticks, topic_sticks)])
-        return TableGlobals(
+        return cls(
+            model=model,
+            settings=settings,
             group_sticks=group_sticks,
             topic_sticks=topic_sticks,
             table_sticks=table_sticks,
@@ -496,68 +465,65 @@ class TablePart(GlobalPart):
             topic_words=topic_words,
             context_counts=start.contexts,
             context_totals=contexts.sums_by_context(start.contexts),
-            # Gamma posteriors whose means are the starting values
-            concentration_rates=(settings.shape + n_sticks) / settings.start,
+            concentration_rates=starting_rates(model, (group_sticks, table_sticks, topic_sticks)),
             cluster=start.cluster,
-            topic_prior=self.model.topic_prior,
+            topic_prior=model.topic_prior,
             contexts=contexts,
             n_m=topic_words.sum(axis=0),
         )
 
-    def restore(
-        self, arrays: Mapping[str, np.ndarray], sizes: Mapping[str, int], contexts: StackedContexts
-    ) -> TableGlobals:
-        sizes = {**sizes, "T": self.engine.n_tables}
-        return TableGlobals.from_arrays(arrays, sizes, contexts, topic_prior=self.model.topic_prior)
+    @classmethod
+    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+        return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
 
-    def word_likelihoods(
-        self, state: TableGlobals, expected: TableExpectations, words: np.ndarray, pool: Executor | None
-    ) -> WordTables:
-        return word_tables(state, expected, words, pool)
+    def stick_arrays(self) -> tuple[np.ndarray, ...]:
+        return self.group_sticks, self.table_sticks, self.topic_sticks
+
+    def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
+        log_table_topic, table_topic = topic_shares(self.table_topic)
+        return TableExpectations(
+            log_group=sticks.expected_log_weights(self.group_sticks),
+            log_table=sticks.expected_log_weights(self.table_sticks),
+            log_topic=sticks.expected_log_weights(self.topic_sticks),
+            log_table_topic=log_table_topic,
+            table_topic=table_topic,
+            **self.shared_expectations(columns),
+        )
 
     def step(
-        self,
-        state: TableGlobals,
-        expected: TableExpectations,
-        likelihoods: WordTables,
-        batch: Batch,
-        documents: DocumentStatistics,
-        concentrations: Concentrations,
-        scale: float,
-        rate: float,
-        pool: Executor | None,
-    ) -> BatchSums:
-        mass = table_mass(likelihoods, documents.word_mass, pool)
-        sums = TableSums(*table_statistics(likelihoods, mass, pool))
-        step_tables(
-            state, expected, concentrations, documents, batch.columns, sums.n_kt, sums.log_likelihood, scale, rate
-        )
-        is_joint = self.engine.global_step == "joint"
-        table_topic = expected.table_topic if is_joint else topic_shares(state.table_topic)[1]
-        topic_words = topic_statistics(likelihoods, mass, table_topic, pool)
-        step_topics(state, table_topic, concentrations, batch.words, topic_words, scale, rate, pool)
-        return BatchSums(documents, sums, batch.words, topic_words)
+        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_documents
+    ) -> BatchStep:
+        before, known = self.expectations(batch.columns), self.concentrations()
+        words = word_tables(self, before, batch.words, pool)
+        shares, documents = assign(batch, words.log_likelihood, before, pool)
+        self.seat(batch, shares)
+        mass = table_mass(words, documents.word_mass, pool)
+        n_kt, log_likelihood = table_statistics(words, mass, pool)
+        step_tables(self, before, known, documents, batch.columns, n_kt, log_likelihood, scale, rate)
+        table_topic = before.table_topic if self.settings.is_joint else topic_shares(self.table_topic)[1]
+        topic_words = topic_statistics(words, mass, table_topic, pool)
+        step_topics(self, table_topic, known, batch.words, topic_words, scale, rate, pool)
 
-    def changes(
-        self,
-        state: TableGlobals,
-        before: TableExpectations,
-        after: TableExpectations,
-        sums: BatchSums,
-        pool: Executor | None,
-    ) -> tuple[float, float]:
-        words_before = float(np.sum(before.table_topic * sums.own.log_likelihood))
-        words_after = expected_topic_words(state, after, sums.words, sums.topic_words, pool)
-        return words_after - words_before, float(np.sum(sums.own.n_kt * (after.log_table - before.log_table)))
+        def changed() -> float:
+            after = self.expectations(batch.columns)
+            of_words = self.expected_topic_words(after, batch.words, topic_words, pool)
+            of_words -= float(np.sum(before.table_topic * log_likelihood))
+            of_tables = float(np.sum(n_kt * (after.log_table - before.log_table)))
+            return change(documents, before, after, of_words, of_tables)
 
-    def tidy(self, state: TableGlobals, pool: Executor | None, is_full: bool) -> None:
+        return BatchStep(shares, documents, changed)
+
+    def tidy(self, pool: Executor | None, is_full: bool) -> None:
         """Sticks and tables keep their truncations and their order."""
 
-    def proportions(
-        self, state: TableGlobals, expected: Expectations, clusters: np.ndarray, topics: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        tables = sticks.expected_weights(state.table_sticks)[clusters]
-        _, share = topic_shares(state.table_topic)
+    def proportions(self, clusters: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        tables = sticks.expected_weights(self.table_sticks)[clusters]
+        _, share = topic_shares(self.table_topic)
         known = np.einsum("kt,ktm->km", tables, share[clusters][:, :, topics])
-        v = float(self.engine.concentrations(state).mean[TABLE])
-        return known, sticks.expected_weights(state.topic_sticks)[topics], v
+        v = float(self.concentrations().mean[TABLE])
+        return known, sticks.expected_weights(self.topic_sticks)[topics], v
+
+    def proportions_divergence(self) -> float:
+        log_share, share = topic_shares(self.table_topic)
+        log_topic = sticks.expected_log_weights(self.topic_sticks)
+        return float(np.sum(share * (log_share - log_topic)))

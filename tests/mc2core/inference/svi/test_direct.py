@@ -124,7 +124,7 @@ def test_divergence_equals_the_written_out_one():
     corpus = small_corpus(1)
     engine = direct(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
     state = engine.init(corpus, 1)
-    known = engine.concentrations(state)
+    known = state.concentrations()
     elbo = naive_direct(corpus, state)[1].sum() - divergence(state, known)
     assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
@@ -398,6 +398,6 @@ def test_a_gibbs_state_loses_no_token_without_tables():
 @pytest.mark.parametrize(("n_documents", "n_clusters"), [(1, 2), (41, 11), (1409, 320), (10**6, 320)])
 def test_truncations_by_rule(n_documents, n_clusters):
     corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
-    assert svi().part.truncations(corpus) == (n_clusters, 2 * n_clusters)
-    assert svi(n_clusters=7).part.truncations(corpus) == (7, 14)
-    assert svi(n_tables=20).part.truncations(corpus) == (40, 120)
+    assert svi().truncations(corpus) == {"clusters": n_clusters, "topics": 2 * n_clusters}
+    assert svi(n_clusters=7).truncations(corpus) == {"clusters": 7, "topics": 14}
+    assert svi(n_tables=20).truncations(corpus) == {"clusters": 40, "topics": 120}

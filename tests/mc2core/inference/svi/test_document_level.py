@@ -1,4 +1,4 @@
-"""SVI of documents with proportions of their own proved: plain twin, enumeration, finite differences, limits."""
+"""SVI with a document level proved: plain twin, enumeration, finite differences, limits."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ from mc2core.inference.svi.document_level import (
     expected_tables,
     log_evidence,
     log_remainder,
-    log_rising,
+    log_rising_factorial,
     tables_of,
     topic_scores,
 )
@@ -92,29 +92,29 @@ def test_a_local_step_equals_its_plain_twin(omega, monkeypatch):
         state = engine(document_concentration=omega).init(corpus, seed)
         rng = np.random.default_rng(seed)
         state.n_km *= rng.random(state.n_km.shape)
-        shares, found = visit(state, corpus)
+        shares, documents = visit(state, corpus)
         score, counts, topic_words = twin(corpus, state)
         evidence = logsumexp(score, axis=1)
         mu = np.exp(score - evidence[:, None])
         np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
-        assert found.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
+        assert documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
         np.testing.assert_allclose(
-            np.take_along_axis(counts, found.local.cluster[:, :, None], axis=1), found.local.counts, atol=1e-10
+            np.take_along_axis(counts, documents.local.cluster[:, :, None], axis=1), documents.local.counts, atol=1e-10
         )
         batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
         known = np.einsum("jk,jkwm->wm", mu, topic_words)
-        np.testing.assert_allclose(found.topic_words, known[batch.words], atol=1e-10)
+        np.testing.assert_allclose(documents.topic_words, known[batch.words], atol=1e-10)
 
 
 def test_under_a_large_omega_it_is_the_local_step_of_shared_proportions():
     corpus = small_corpus(2, mean_count=2.0)
     state = engine(document_concentration=1e9).init(corpus, 0)
-    shares, found = visit(state, corpus)
+    shares, documents = visit(state, corpus)
     known = naive_direct(corpus, state)
     np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
-    assert found.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
-    np.testing.assert_allclose(tables_of(found.local, state.document_prior()), known[2], atol=1e-4)
-    assert found.topic_words.sum() == pytest.approx(corpus.n_tokens)
+    assert documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
+    np.testing.assert_allclose(tables_of(documents.local, state.document_prior()), known[2], atol=1e-4)
+    assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
 
 def test_words_whose_sums_vanish_go_to_their_likeliest_topic():
@@ -124,10 +124,10 @@ def test_words_whose_sums_vanish_go_to_their_likeliest_topic():
     state.fold()
     state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
     state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
-    shares, found = visit(state, corpus)
-    assert np.isfinite(found.log_evidence)
+    shares, documents = visit(state, corpus)
+    assert np.isfinite(documents.log_evidence)
     np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert found.topic_words.sum() == pytest.approx(corpus.n_tokens)
+    assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
 
 # -- tables and omega -------------------------------------------------------------------------------------------------
@@ -135,11 +135,13 @@ def test_words_whose_sums_vanish_go_to_their_likeliest_topic():
 def test_rising_factorials(a):
     """Whole numbers by their products; between them, by what one more adds."""
     for n in (0, 1, 2, 700):
-        assert log_rising(a, n) == pytest.approx(math.fsum(math.log(a + i) for i in range(n)), rel=1e-12, abs=1e-9)
+        assert log_rising_factorial(a, n) == pytest.approx(
+            math.fsum(math.log(a + i) for i in range(n)), rel=1e-12, abs=1e-9
+        )
         tables = math.fsum(a / (a + i) for i in range(n))
         assert expected_tables(a, n) == pytest.approx(tables, rel=1e-9, abs=1e-8)
     for n in (0.01, 0.5, 33.3):
-        assert log_rising(a, n + 1) - log_rising(a, n) == pytest.approx(math.log(a + n), abs=1e-9)
+        assert log_rising_factorial(a, n + 1) - log_rising_factorial(a, n) == pytest.approx(math.log(a + n), abs=1e-9)
         assert expected_tables(a, n + 1) - expected_tables(a, n) == pytest.approx(a / (a + n), abs=1e-8)
 
 
@@ -247,7 +249,7 @@ def test_elbo_stays_below_the_enumerated_evidence_given_its_own_weights(omega, t
 
 # -- what it is for ---------------------------------------------------------------------------------------------------
 def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, length=60):
-    """Documents of clusters that prefer topics, each with proportions of its own (omega 6)."""
+    """Documents of clusters that prefer topics, each with proportions around its cluster's (omega 6)."""
     rng = np.random.default_rng(seed)
     psi, tau = rng.dirichlet(np.full(n_words, 0.08), n_topics), rng.dirichlet(np.full(n_topics, 0.25), n_clusters)
     truth = np.arange(n_documents) % n_clusters
@@ -256,7 +258,7 @@ def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, le
 
 
 @pytest.mark.parametrize("batch_size", [None, 20])
-def test_it_finds_clusters_of_documents_with_proportions_of_their_own(batch_size):
+def test_it_finds_clusters_of_documents(batch_size):
     corpus, truth = drawn_corpus(1)
     one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
     result = fit(corpus, *one, iterations=12, seed=0, progress=False)
@@ -289,7 +291,7 @@ def test_documents_that_the_start_did_not_look_at_join_the_nearest_cluster(monke
     corpus, _ = drawn_corpus(2, n_documents=160)
     corpus = Corpus(np.vstack([corpus.content.toarray(), np.zeros((2, corpus.n_words), int)]))
     settings = {"contexts": {}, "batch_size": 20, "initialisation": "seeded"}
-    seated = engine(5, 9, "inf", **settings).init(corpus, 0).cluster  # the same start without seats for the others
+    seated = engine_of(5, None, 9, **settings).init(corpus, 0).cluster  # the same start without seats for the others
     state = engine(5, 9, **settings).init(corpus, 0)
     roots = np.sqrt(corpus.content.toarray() / np.maximum(corpus.document_lengths, 1)[:, None])
     centres = np.array([roots[seated == k].sum(axis=0) for k in range(5)])
@@ -368,13 +370,12 @@ def test_concentrations_at_the_ends_of_their_range(name, value):
 
 
 def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="document_concentration is 'learn', which needs n_tables None; n_tables is 3"):
+    with pytest.raises(ValueError, match="n_tables is 3; with a document level it must be None"):
         svi(n_tables=3, document_level=True)
-    with pytest.raises(ValueError, match="n_shards is 2; with a document_concentration it must be None"):
+    with pytest.raises(ValueError, match="n_shards is 2; with a document level it must be None"):
         svi(n_shards=2, document_level=True)
     with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
         svi(batch_size="atuo")
-    assert svi().part.state_type is not svi(document_concentration=3).part.state_type
 
 
 @pytest.mark.parametrize(
@@ -390,7 +391,7 @@ def test_settings_that_cannot_be_are_refused():
 )
 def test_truncations_by_rule(n_documents, length, truncations):
     corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
-    assert svi(document_level=True).part.truncations(corpus) == truncations
+    assert svi(document_level=True).truncations(corpus) == dict(zip(("clusters", "topics"), truncations, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -398,5 +399,7 @@ def test_truncations_by_rule(n_documents, length, truncations):
     [(1566, "auto", 49), (100, "auto", 20), (10**5, "auto", 400), (1566, 400, 400), (100, 30, 30), (100, None, None)],
 )
 def test_mini_batches_are_many_enough_unless_their_size_is_set(n_documents, batch_size, used):
-    assert svi(document_level=True, batch_size=batch_size).part.batch_size(n_documents) == used
-    assert svi(batch_size=batch_size).part.batch_size(n_documents) == (400 if batch_size == "auto" else batch_size)
+    corpus = Corpus(np.array([[1]])).subset(np.zeros(n_documents, int))
+    for has_level, size in ((True, used), (False, 400 if batch_size == "auto" else batch_size)):
+        model, one = svi(document_level=has_level, batch_size=batch_size)
+        assert one.resolved(model, corpus).batch_size == size

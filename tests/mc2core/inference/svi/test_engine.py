@@ -15,10 +15,12 @@ from mc2core.base import storage
 from mc2core.compute.threads import thread_budget
 from mc2core.families import NormalGamma
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.base import posterior_of
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import engine as svi_engine
 from mc2core.inference.svi import local, sticks
 from mc2core.inference.svi import start as svi_init
+from mc2core.inference.svi.state import RunSettings
 from mc2core.inference.svi.tables import word_tables
 
 # -- the bound ------------------------------------------------------------------------------------------------------
@@ -179,10 +181,10 @@ def test_snapshots_within_an_epoch_change_nothing():
     state.fold()
     known.append(engine.sample(corpus, state))
     shown = run.snapshots.samples
-    for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.model.last)):
+    for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.last)):
         assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("cluster", "topic_words"))
     np.testing.assert_allclose(known[1].topic_words, known[2].topic_words, rtol=1e-12)
-    assert np.isfinite([engine.model(corpus, [one], {}).perplexity(corpus) for one in shown]).all()
+    assert np.isfinite([posterior_of(engine.model, corpus, [one], {}).perplexity(corpus) for one in shown]).all()
 
 
 def test_missing_contexts_are_absent_contexts():
@@ -248,7 +250,7 @@ def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
     n_w = np.asarray(corpus.content.sum(axis=0)).ravel()
     token_cluster = np.repeat(cluster, corpus.document_lengths)
     for truncations in [(3, 2, 7), (3, 3, 4)]:
-        assignments = svi_init.assignments_of(corpus, cluster, topic, engine_of(*truncations))
+        assignments = svi_init.assignments_of(corpus, cluster, topic, RunSettings(*truncations, None, False))
         assert assignments.topic_words.sum(axis=1).tolist() == n_w.tolist()
         # by size of the cluster; the last table serves the common topic, and every token of a cluster has a table
         sizes = np.bincount(cluster, minlength=3)
@@ -301,8 +303,16 @@ def test_bad_settings_are_named(settings, message):
 
 
 def test_paper_schedule():
-    assert (svi(schedule="paper").delay, svi(schedule="paper").forgetting) == (1.0, 0.8)
-    assert svi(schedule="paper", delay=3).delay == 3
+    """Rates of the mini-batches t = 1 and 2."""
+    for settings, rates in (
+        ({"schedule": "paper"}, (2**-0.8, 3**-0.8)),
+        ({"schedule": "paper", "delay": 3}, (4**-0.8, 5**-0.8)),
+        ({"schedule": "paper", "document_level": True}, (2**-0.8, 3**-0.8)),
+        ({}, (65**-0.7, 66**-0.7)),
+        ({"document_level": True}, (9**-0.7, 10**-0.7)),
+    ):
+        model, engine = svi(**settings)
+        assert (engine.rate(model, 0), engine.rate(model, 1)) == pytest.approx(rates)
 
 
 def test_a_state_of_another_corpus_is_refused():
@@ -326,6 +336,7 @@ def test_parts_of_a_batch_add_up():
         corpus.content.data,
         state.contexts,
         np.arange(state.contexts.dimension),
+        np.arange(50),
     )
     tables = word_tables(state, expected, words, None)
     _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
@@ -334,7 +345,7 @@ def test_parts_of_a_batch_add_up():
         for rows in np.array_split(np.arange(50), 3):
             piece = corpus.subset(rows).content
             counts = piece.indptr.astype(np.int64), piece.indices, piece.data
-            batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns)
+            batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns, rows)
             _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
             parts = one if parts is None else parts + one
     assert parts.n_documents == 50

@@ -12,7 +12,7 @@ from scipy.special import digamma, log_softmax, logsumexp, polygamma, softmax
 from mc2core.families import DirichletCategorical
 from mc2core.inference.running.loop import fit
 from mc2core.inference.svi import local
-from mc2core.inference.svi.state import Concentrations, divergence, step_concentrations
+from mc2core.inference.svi.state import divergence
 from mc2core.inference.svi.sticks import stick_posterior
 from mc2core.inference.svi.tables import (
     step_tables,
@@ -100,7 +100,7 @@ def test_divergence_equals_the_written_out_one():
     corpus = small_corpus(1)
     engine = engine_of(learn_concentrations=False, group_concentration=0.7, topic_concentration=2.0)
     state = engine.init(corpus, 1)
-    known = engine.concentrations(state)
+    known = state.concentrations()
     elbo = naive(corpus, state)[1].sum() - divergence(state, known)
     assert elbo == pytest.approx(naive_elbo(corpus, state, known.mean), abs=1e-9)
 
@@ -133,7 +133,7 @@ def at_a_point():
     state = engine.init(corpus, 2)
     # soft tables: the gradient of a hard one is zero whatever its target
     state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
-    known = engine.concentrations(state)
+    known = state.concentrations()
     _, documents, n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)
     target, expected = copy.deepcopy(state), state.expectations()
     columns = np.arange(state.contexts.dimension)
@@ -202,7 +202,7 @@ def test_a_joint_step_follows_all_natural_gradients_from_one_point():
         state = engine.init(corpus, 2)
         state.table_topic[:] = np.random.default_rng(2).normal(size=state.table_topic.shape)
         n_kt, log_likelihood, topic_words = local_and_statistics(corpus, state)[2:]
-        expected, known = state.expectations(), engine.concentrations(state)
+        expected, known = state.expectations(), state.concentrations()
         at_start = expected.table_topic.sum(axis=(0, 1))
         engine.step(corpus, state, 2, 1)
         ends[global_step] = state, topic_words, stick_posterior(at_start, known.mean[2])
@@ -220,20 +220,19 @@ def test_concentrations_are_where_their_gradient_is_zero():
     corpus = small_corpus(2)
     engine = engine_of(n_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
     state = engine.init(corpus, 2)
-    settings = engine.concentration_settings
 
     def slope():
-        return gradient(lambda: divergence(state, Concentrations.of(state, settings)), state.concentration_rates)
+        return gradient(lambda: divergence(state, state.concentrations()), state.concentration_rates)
 
     assert (np.abs(slope()) > 1e-2).all()
-    step_concentrations(state, settings)
+    state.step_concentrations()
     np.testing.assert_allclose(slope(), 0.0, atol=1e-7)
 
 
 def test_concentration_divergence_by_quadrature():
     engine = engine_of(n_tables=3, concentration_priors={"group": (2.0, 0.5), "topic": (0.7, 3.0)})
     state = engine.init(small_corpus(2), 2)
-    learnt = Concentrations.of(state, engine.concentration_settings)
+    learnt = state.concentrations()
     total = 0.0
     for i, (n_sticks, prior) in enumerate([(2, (2.0, 0.5)), (6, (1.0, 1.0)), (2, (0.7, 3.0))]):
         q = stats.gamma(prior[0] + n_sticks, scale=1 / state.concentration_rates[i])
@@ -250,7 +249,7 @@ def test_only_the_named_concentrations_are_learnt():
     corpus = small_corpus(2)
     engine = engine_of(learn_concentrations=["table"], group_concentration=0.3, topic_concentration=4.0)
     state = fit(corpus, *engine, iterations=3, seed=0, progress=False).state
-    mean = engine.concentrations(state).mean
+    mean = state.concentrations().mean
     assert (mean[0], mean[2]) == (0.3, 4.0)
     assert mean[1] != 1.0
 
@@ -333,13 +332,12 @@ def test_contexts_of_mini_batches_are_blended_as_if_all_columns_were_looked_at(n
     rng = np.random.default_rng(0)
     for step in range(40):
         rows, rate = rng.permutation(20)[:5], 0.99 if step < 35 else 0.3
-        before = copy.deepcopy(state)
+        before, natural = copy.deepcopy(state), state.natural
         documents = engine.batch_step(corpus, state, rows, rate, None).documents
         batch = local.take_batch(corpus, before.contexts, rows)
-        part = engine.part.word_likelihoods(before, before.expectations(), batch.words, None)
-        _, whole = engine.part.assign(batch, part, before.expectations(), None)
+        whole = before.step(batch, 4.0, rate, None).documents
         assert documents.log_evidence == pytest.approx(whole.log_evidence, rel=1e-12)
-        twin = (1 - rate) * before.natural + rate * (state.contexts.prior + 4.0 * whole.contexts)
+        twin = (1 - rate) * natural + rate * (state.contexts.prior + 4.0 * whole.contexts)
         np.testing.assert_allclose(state.natural, twin, rtol=1e-9)
         np.testing.assert_allclose(
             state.context_totals.T, state.contexts.totals(state.natural - state.contexts.prior), rtol=1e-9, atol=1e-9
@@ -347,15 +345,3 @@ def test_contexts_of_mini_batches_are_blended_as_if_all_columns_were_looked_at(n
     assert state.context_shrink != 1.0  # folded on the way, when it got too small, and in use again
     state.fold()
     np.testing.assert_allclose(state.natural, twin, rtol=1e-9)
-
-
-@pytest.mark.parametrize("n_tables", [None, 2])
-def test_a_checkpoint_with_natural_parameters_of_contexts_still_loads(n_tables):
-    corpus = wide_corpus()
-    engine = engine_of(n_tables=n_tables, batch_size=5)
-    state = engine.init(corpus, 0)
-    engine.advance(corpus, state, 0, 1)
-    arrays = {name: array for name, array in state.arrays().items() if not name.startswith("context_")}
-    restored = engine.restore(corpus, arrays | {"natural": state.natural})
-    np.testing.assert_allclose(restored.natural, state.natural, rtol=1e-13)
-    np.testing.assert_allclose(restored.context_totals, state.context_totals, rtol=1e-9, atol=1e-12)
