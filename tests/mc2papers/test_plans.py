@@ -14,7 +14,6 @@ from mc2papers import plan, schemas
 from mc2papers.cli import main as prepare
 from mc2papers.datasets.download import fetch
 from mc2papers.icml2014 import perplexity_rows
-from mc2papers.report import fidelity
 from mc2papers.report.captions import OWN_DOCUMENTS
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -122,39 +121,6 @@ def test_rows_that_bear_a_papers_name_are_run_as_it_prints(tmp_path):
     ]
     assert len(chains) > 15
     assert set(chains) == {"collapsed"}
-
-
-def printed_settings(run, target):
-    """What its paper prints of a row under the name of its method, for one of its targets."""
-    method, fit = run["method"], run["fit"]
-    if method == "SVI-MC2":
-        return UAI16 | {"batch_size": 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50}
-    if method in ("MC2", "HDP", "npTOT") and fit["engine"] == "gibbs":
-        if target == "uai2016_figure3":
-            return {"kernel": "collapsed", "iterations": 1500, "burn_in": 100}
-        length = {"iterations": 100} if run["dataset"] == "letters" else {"iterations": 600, "burn_in": 100}
-        return {"kernel": "collapsed"} | length
-    if method == "FastEx":
-        bits = {} if target == "nips2012_figure1" else {"bits": 32}
-        hashed = {"proposal": "hash", "projection": "paper", "failure_probability": 0.0001, "documents_per_round": 1}
-        return hashed | bits
-    return {}
-
-
-def test_rows_depart_from_printed_settings_only_where_an_entry_says_so():
-    plan_of = config()
-    schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-    runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, plan_of, plan_of["corpora"])
-    allowed = {(target, name) for one in fidelity.entries() for target in one.target for name in one.settings}
-    found = set()
-    for name, run in runs.items():
-        has = {key: run["fit"].get(key) for key in ("iterations", "burn_in")} | run["fit"]["settings"]
-        for target in set(run["targets"]) - {"labelled_table1", "fits", "icml2014_figure7"}:
-            printed = printed_settings(run, target)
-            departing = {(target, key) for key, value in printed.items() if has[key] != value}
-            assert departing <= allowed, (name, departing - allowed)
-            found |= departing
-    assert found == allowed  # and no entry excuses what is as printed
 
 
 def checked(tmp_path, text, **changes):
