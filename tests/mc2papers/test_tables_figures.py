@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
-from scipy import stats
+from scipy import integrate, stats
 
 from mc2core.families import NormalGamma
 from mc2core.inference.running.files import fit_corpus
@@ -228,8 +228,8 @@ def test_predictive_density_integrates_to_one_and_has_the_posterior_mean():
     natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
     grid = np.linspace(-60.0, 60.0, 200_001)
     density = NormalGamma.predictive_density(grid, natural[None])[0]
-    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
-    assert np.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
+    assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
+    assert integrate.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
     # no data, kappa0 = a0 = b0 = 1: Student's t with 2 degrees of freedom and squared scale 2
     alone = NormalGamma.predictive_density(grid, NormalGamma().prior(4)[None])[0]
     assert np.allclose(alone, stats.t.pdf(grid / np.sqrt(2.0), 2) / np.sqrt(2.0))

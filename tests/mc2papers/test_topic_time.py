@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs
 from matplotlib import pyplot as plt
-from scipy import stats
+from scipy import integrate, stats
 
 from mc2core.families import NormalGamma
 from mc2core.inference.running.loop import fit
@@ -30,7 +30,7 @@ def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):
     corpus, model = dated
     time = np.linspace(1700.0, 2200.0, 4001)
     density = topic_time.time_given_topic(model, time)
-    assert np.trapezoid(density, time, axis=1) == pytest.approx(np.ones(model.last.n_topics), abs=0.01)
+    assert integrate.trapezoid(density, time, axis=1) == pytest.approx(np.ones(model.last.n_topics), abs=0.01)
     mean, sd = corpus.units["year"]
     mu, kappa, a, b = NormalGamma.standard(model.last.natural)
     scale = sd * np.sqrt(b * (kappa + 1) / (a * kappa))
