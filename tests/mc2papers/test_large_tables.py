@@ -154,7 +154,9 @@ def simulated(n_documents=120):
 def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
     corpus = simulated()
     settings = {"n_clusters": 3, "n_topics": 4, "batch_size": 50}
-    rows = batches.agreement_by_batch(corpus, "mesh", contexts={}, settings=settings, seeds=[0, 1])
+    rows = batches.agreement_by_batch(
+        corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
+    )
     assert rows.groupby("seed").size().tolist() == [3, 3]
     assert rows["documents"].tolist() == [50, 100, 120] * 2
     # by hand: the start's globals score the first mini-batch
@@ -172,7 +174,9 @@ def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
 
 def test_mini_batches_of_a_corpus_without_headings_are_refused():
     with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
-        batches.agreement_by_batch(simulated().with_contexts({}), "mesh", contexts={}, settings={}, seeds=[0])
+        batches.agreement_by_batch(
+            simulated().with_contexts({}), "mesh", model="mc2", contexts={}, settings={}, seeds=[0]
+        )
 
 
 def followed(share, *values, slope=0.01):

@@ -9,11 +9,10 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import svi
+from helpers.fits import fastex, gibbs, svi
 
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, NormalGamma
-from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.svi import engine as svi_engine
 
 ITERATIONS, BEFORE = 4, 2
@@ -27,17 +26,17 @@ FASTEXES = [
 FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
 SIZES = {
-    Gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
-    SVI: {"contexts": CONTEXTS, "n_clusters": 6, "n_tables": 4, "n_topics": 8},
-    FastEx: {"n_clusters": 40},
+    gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
+    svi: {"contexts": CONTEXTS, "n_clusters": 6, "n_tables": 4, "n_topics": 8},
+    fastex: {"n_clusters": 40},
 }
 CASES = [
-    *((Gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
-    (Gibbs, {"document_concentration": "learn"}),
-    *((SVI, {"batch_size": batch_size}) for batch_size in (None, 50)),
-    *((FastEx, settings) for settings in FASTEXES),
+    *((gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
+    (gibbs, {"document_concentration": "learn"}),
+    *((svi, {"batch_size": batch_size}) for batch_size in (None, 50)),
+    *((fastex, settings) for settings in FASTEXES),
 ]
-NAMES = ["-".join([kind.name, *map(str, settings.values())]) for kind, settings in CASES]
+NAMES = ["-".join([kind.__name__, *map(str, settings.values())]) for kind, settings in CASES]
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +82,8 @@ def test_same_bits_and_checkpoints_on_one_thread_and_on_two(tmp_path, corpus, ki
 
 
 def test_a_stop_within_an_epoch_may_change_the_threads(corpus):
-    settings = SIZES[SVI] | {"batch_size": 50}
-    whole, _ = run(corpus, SVI, {"batch_size": 50}, 1, 1)
+    settings = SIZES[svi] | {"batch_size": 50}
+    whole, _ = run(corpus, svi, {"batch_size": 50}, 1, 1)
     engine = svi(**settings)
     state = engine.init(corpus, 3)
     assert engine.advance(corpus, state, 3, 1) is None
@@ -105,7 +104,7 @@ def test_a_batch_too_small_for_threads_stays_on_one(corpus, monkeypatch):
         def submit(self, *_):
             raise AssertionError("a block went to another thread")
 
-    engine = svi(**SIZES[SVI], threads=2)
+    engine = svi(**SIZES[svi], threads=2)
     state, rows = engine.init(corpus, 3), np.arange(400)
     with pytest.raises(AssertionError, match="went to another thread"):
         engine.batch_step(corpus, state, rows, 0.1, Untouched())

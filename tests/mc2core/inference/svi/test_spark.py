@@ -170,17 +170,9 @@ def test_what_is_missing_is_said_with_how_to_get_it(tmp_path, monkeypatch, capsy
     monkeypatch.delenv("JAVA_HOME", raising=False)
     assert message in spark.missing()
     corpus_of().with_contexts({}).save(tmp_path / "corpus")
-    command = [
-        "fit",
-        str(tmp_path / "corpus"),
-        "--engine",
-        "svi",
-        "--set",
-        "n_shards=2",
-        "--set",
-        "spark.master=local[2]",
-    ]
-    assert main([*command, "--iterations", "1", "--out", str(tmp_path / "fit")]) == 2
+    command = f"fit {tmp_path / 'corpus'} --engine svi --iterations 1 --out {tmp_path / 'fit'}".split()
+    settings = "document_level=false", "n_shards=2", "spark.master=local[2]"
+    assert main([*command, *(word for one in settings for word in ("--set", one))]) == 2
     error = capsys.readouterr().err
     assert error.splitlines()[-1].startswith("mc2: error: Spark needs ")
     assert message in error
