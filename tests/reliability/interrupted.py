@@ -128,7 +128,7 @@ def _wrong(code: int, text: str, scratch: Path) -> str:
         return f"it left {left}"
     out = scratch / "out"
     if not out.is_dir():
-        return "" if "goes on from" not in text else "there is no checkpoint to go on from"
+        return "" if "resumes from" not in text else "there is no checkpoint to resume from"
     names = sorted(path.name for path in out.iterdir())
     if not names:
         return "it left an empty folder"
@@ -138,8 +138,8 @@ def _wrong(code: int, text: str, scratch: Path) -> str:
         return f"it left {names}"
     if (out / "checkpoint.npz").is_file():
         checkpoint.load(out / "checkpoint.npz")
-        if "starts anew" in text:
-            return "it says that it starts anew, and there is a checkpoint"
+        if "starts again" in text:
+            return "it says that it starts again, and there is a checkpoint"
     if (out / "posterior.npz").is_file():
         Posterior.load(out / "posterior.npz")
     return ""

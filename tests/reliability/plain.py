@@ -32,23 +32,22 @@ def log_joint_of_mc2(
     s: float,
     families: Mapping[str, Family],
     token_families: Mapping[str, Family],
-    own: tuple[float, np.ndarray] | None,
+    document_level: tuple[float, np.ndarray] | None,
 ) -> tuple[float, float]:
     """ln p(w, x, z, l | epsilon, alpha, v) with tau, psi, phi and pi integrated out (ICML14); alpha None: z is given.
 
     ``topic``: of each token, tokens in CSR order, a count of c giving c tokens in a row. ``token_families``: contexts
-    that topics emit with each token (npTOT). ``own``: omega and tau (K, at least M) where documents have proportions
-    of their own, drawn around tau, which is given.
+    that topics emit with each token (npTOT). ``document_level``: omega and tau (K, at least M), which is given.
     """
     content = corpus.content
     words = np.repeat(content.indices, content.data)
     document = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
     document = np.repeat(document, content.data)
     terms = [*_terms_of_words(topic, words, s, corpus.n_words), *_terms_of_clusters(cluster, alpha)]
-    if own is None:
+    if document_level is None:
         terms += _terms_of_proportions(cluster[document], topic, v, np.tile(topic_weights, (cluster.max() + 1, 1)))
     else:
-        omega, tau = own
+        omega, tau = document_level
         terms += _terms_of_proportions(document, topic, omega, tau[cluster])
     for name, family in families.items():
         values = corpus.contexts[name]

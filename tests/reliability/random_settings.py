@@ -256,7 +256,7 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
             s=engine.topic_prior,
             families={} if engine.token_contexts else engine.contexts,
             token_families=engine.contexts if engine.token_contexts else {},
-            own=None if state.own is None else (state.own.omega, state.own.proportions),
+            document_level=None if state.level is None else (state.level.omega, state.level.proportions),
         )
         found += _another(state.log_joint, value, size, 1e-11)
     return found

@@ -179,7 +179,7 @@ def fit_code(engine):
 
 
 def checkpoint_of(posterior, name):
-    """The checkpoint of a fit. It is no output: it has to outlive a job that is killed, so that the next goes on from it.
+    """The checkpoint of a fit. It is no output: it has to outlive a job that is killed, so that the next resumes from it.
 
     Found from the posterior, below which ``results`` a module may have put its files.
     """

@@ -145,7 +145,7 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
     lines = [took, *([said] if said else []), f"model: {_in_words(model)}"]
-    more = f"the same command with --iterations {2 * provenance['iterations']} goes on from here"
+    more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     lines.append(f"for more iterations: {more}")
     if model["name"] in ("hdp", "nptot"):  # no clusters to describe
         return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]

@@ -143,8 +143,8 @@ class Description:
     def document_topics(self) -> sp.csr_matrix:
         """(J, M) CSR float64: expected tokens of each topic in each document.
 
-        Given its likeliest cluster. Where documents have proportions of their own, these are description by ``_PASSES``
-        updates of their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
+        Given its likeliest cluster. With a document level, a document's proportions come from ``_PASSES`` updates of
+        their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
         """
         sample, content = self.model.last, self.corpus.content
         if self.clusters_are_topics:
@@ -162,10 +162,10 @@ class Description:
                 adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(last - first, part.nnz))
                 prior = tau[self.cluster[first:last]]
                 shares = prior
-                for _ in range(_PASSES if sample.has_own_documents else 1):
+                for _ in range(_PASSES if sample.has_document_level else 1):
                     of_tokens = likely * shares[document]
                     tokens = adds @ (of_tokens / of_tokens.sum(axis=1, keepdims=True))
-                    shares = sample.document_concentration * prior + tokens if sample.has_own_documents else shares
+                    shares = sample.document_concentration * prior + tokens if sample.has_document_level else shares
                 blocks.append(sp.csr_matrix(tokens))
                 told.advance(last - first)
         return sp.csr_matrix(sp.vstack(blocks, format="csr"))

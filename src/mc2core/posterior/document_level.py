@@ -1,4 +1,4 @@
-"""Likelihood of documents with topic proportions of their own around their cluster's: theta_j ~ DP(omega, tau_k).
+"""Likelihood of documents with a document level: theta_j ~ DP(omega, tau_k).
 
     p(w_j) = sum_k pi_k integral Dir(theta; omega tau_k) prod_i (sum_m theta_m psi_m,w_ji)
 

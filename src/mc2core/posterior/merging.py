@@ -2,8 +2,8 @@
 
 What a cluster holds is independent of the others given the assignments, so that joining k and l changes the log
 marginal likelihood by L(k and l) - L(k) - L(l), where L is the log marginal of one cluster's topics, Dirichlet around
-v epsilon (docs/model.md, section 2), and of its contexts, by their families. Where documents have proportions of their
-own, the tables of documents take the place of tokens (section 8); where each cluster is a topic (FastEx, NIPS12
+v epsilon (docs/model.md, section 2), and of its contexts, by their families. With a document
+level, the tables of documents take the place of tokens (section 8); where each cluster is a topic (FastEx, NIPS12
 eq. 18), its words do.
 """
 

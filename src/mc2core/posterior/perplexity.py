@@ -68,7 +68,7 @@ def _proportions(mixture: Mixture) -> np.ndarray:
     if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
         raise ValueError(
             f"table_concentration is {mixture.sample.table_concentration}; "
-            "documents with proportions of their own need a finite one above 0"
+            "an admixture (HDP, LDA) needs a finite one above 0"
         )
     return mixture.alpha
 
@@ -156,8 +156,8 @@ class Estimator:
         What it makes of each sample first.
     uses_context : bool
         Whether it looks at the test documents' contexts.
-    takes_own_documents : bool
-        Whether it is for documents with proportions around their cluster's (a finite document_concentration).
+    takes_document_level : bool
+        Whether it is for models with a document level (a finite document_concentration).
     """
 
     name: str
@@ -165,7 +165,7 @@ class Estimator:
     run: Callable[..., np.ndarray]
     of_sample: Callable[[Any], Any] = lambda sample: sample
     uses_context: bool = False
-    takes_own_documents: bool = False
+    takes_document_level: bool = False
 
 
 ESTIMATORS: dict[str, Estimator] = {
@@ -194,14 +194,14 @@ ESTIMATORS: dict[str, Estimator] = {
             f"importance sampling with iterated pseudo-counts, {IMPORTANCE_DRAWS} draws a document; "
             "documents have topic proportions of their own; low where their topics could be told in several ways",
             _average_over_samples(_importance),
-            takes_own_documents=True,
+            takes_document_level=True,
         ),
         Estimator(
             "left_to_right",
             f"left-to-right sampling, {LEFT_TO_RIGHT_PARTICLES} particles a document; "
             "documents have topic proportions of their own",
             _average_over_samples(_left_to_right),
-            takes_own_documents=True,
+            takes_document_level=True,
         ),
     )
 }
@@ -214,10 +214,10 @@ def estimator_of(name: str) -> Estimator:
 
 def suited(model: ModelLike) -> str:
     """The estimator of p(words of a document) under the model itself: ``marginal`` where that is exact, and
-    ``left_to_right`` where documents have topic proportions of their own, around their cluster's or anew (HDP, LDA).
+    ``left_to_right`` with a document level and of admixtures (HDP, LDA).
     """
-    own = any(sample.has_own_documents or sample.has_own_proportions for sample in model.samples)
-    return "left_to_right" if own else "marginal"
+    has_theta = any(sample.has_document_level or sample.is_admixture for sample in model.samples)
+    return "left_to_right" if has_theta else "marginal"
 
 
 def log_likelihood(
@@ -242,7 +242,7 @@ def log_likelihood(
         paper does not say. Each token has one topic and the others are left out, so that this is no probability of a
         document, and above ``marginal`` as a perplexity; it cannot be compared with any of the others.
     ``importance``, ``left_to_right``
-        Wallach et al. 2009: the document's proportions are its own, theta_j ~ DP(v, epsilon) over the topics in use and
+        Wallach et al. 2009: the document's proportions are theta_j ~ DP(v, epsilon) over the topics in use and
         one uniform topic for the rest (HDP; LDA where epsilon sums to 1). Monte Carlo, unbiased for p(w_j). Where
         theta_j ~ DP(omega, tau_k), the sum over the clusters that matter of pi_k times that, each under its own prior
         (:mod:`mc2core.posterior.document_level`). A cluster not seen so far has one draw of tau a sample, so
@@ -285,7 +285,7 @@ def log_likelihood(
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
     model.check_corpus(corpus)
     for sample in model.samples:
-        if sample.document_concentration < np.inf and not chosen.takes_own_documents:
+        if sample.document_concentration < np.inf and not chosen.takes_document_level:
             raise ValueError(
                 f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; this "
                 f"model's have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
@@ -299,7 +299,7 @@ def log_likelihood(
             told.advance(n_documents / len(mixtures))
 
         n_rows = max(mixture.tau.shape[0] for mixture in mixtures)
-        of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_own_documents else blocks(corpus, n_rows)
+        of_documents = blocks(corpus, n_rows, _DRAWN_BLOCK) if chosen.takes_document_level else blocks(corpus, n_rows)
         for rows in of_documents:
             out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads, done)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding

@@ -186,7 +186,7 @@ class Posterior:
                 by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
                 raise ValueError(f"{error}; {by_words}") from error
         with showing(progress), np.errstate(divide="ignore"):
-            if sample.has_own_documents:
+            if sample.has_document_level:
                 log_p = np.log(document_level.cluster_probabilities(corpus, sample, log_weights + of_context, threads))
             else:
                 log_p = log_weights + mixture.log_likelihood_of_clusters(corpus, sample) + of_context

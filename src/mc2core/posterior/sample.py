@@ -62,7 +62,7 @@ class Sample:
         Mass of a cluster not seen so far: group_concentration / (J + group_concentration), or 0; 1 where every
         document has topic proportions of its own.
     topic_given_cluster : (K, M) float64, rows sum to 1, dense or CSR
-        E[tau_km] over the topics in use, given the tables of documents where these have proportions of their own.
+        E[tau_km] over the topics in use, with a document level given the tables of documents.
         Sparse where every cluster is a topic of its own, thousands of them.
     new_topic_weight : (K,) float64
         Mass of a topic not seen so far in each cluster; such a topic is uniform over words.
@@ -73,7 +73,7 @@ class Sample:
     topic_weights : (M,) float64, sums to less than 1
         epsilon_m; 1 - sum is the mass of topics not in use.
     table_concentration : float
-        v: a document or cluster with proportions of its own draws them from DP(v, epsilon).
+        v: proportions of a cluster, or of a document of an admixture, are drawn from DP(v, epsilon).
     contexts : SparseRows, (K, D)
         Posterior natural parameters of the stacked contexts of each cluster; :attr:`natural` gives them dense.
     cluster : (J,) int32
@@ -113,21 +113,19 @@ class Sample:
         return self.contexts.dense()
 
     @property
-    def has_own_proportions(self) -> bool:
-        """Whether every document has topic proportions of its own, as in the HDP and LDA, so that none is in a cluster
-        seen before.
-        """
+    def is_admixture(self) -> bool:
+        """Whether each document has its topic proportions and none is in a cluster, as in the HDP and LDA."""
         return self.new_cluster_weight == 1.0
 
     @property
-    def has_own_documents(self) -> bool:
-        """Whether documents of a cluster have proportions of their own around the cluster's."""
+    def has_document_level(self) -> bool:
+        """Whether a document's proportions are drawn from DP(omega, those of its cluster)."""
         return self.document_concentration < np.inf
 
     @property
     def documents_are_clusters(self) -> bool:
         """Whether each training document is a cluster of its own: the HDP."""
-        return self.has_own_proportions and self.n_clusters == len(self.cluster)
+        return self.is_admixture and self.n_clusters == len(self.cluster)
 
     @property
     def word_given_topic(self) -> np.ndarray:
@@ -202,30 +200,30 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
     ``sizes``: J, V and D, as far as they are known. ValueError where an array is missing, has another shape, or holds
     what cannot be in a sample.
     """
-    own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:
-        if "scalars" in own and own["scalars"].shape == (_OLDER_SCALARS,):
-            own["scalars"] = np.append(own["scalars"], _SHARED)
-        check(own, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
-        own |= zip(_SAMPLE_SCALARS, own["scalars"], strict=True)
-        sizes = check(own, _DESCRIBED, sizes)
-        fields: dict[str, Any] = {name: own[name] for name in _SAMPLE_ARRAYS}
-        fields |= {name: float(own[name]) for name in _SAMPLE_SCALARS}
+        if "scalars" in stored and stored["scalars"].shape == (_OLDER_SCALARS,):
+            stored["scalars"] = np.append(stored["scalars"], _SHARED)
+        check(stored, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
+        stored |= zip(_SAMPLE_SCALARS, stored["scalars"], strict=True)
+        sizes = check(stored, _DESCRIBED, sizes)
+        fields: dict[str, Any] = {name: stored[name] for name in _SAMPLE_ARRAYS}
+        fields |= {name: float(stored[name]) for name in _SAMPLE_SCALARS}
         fields["document_concentration"] = fields["document_concentration"] or np.inf
         for field_name, name in _SAMPLE_TABLES.items():
-            if name in own:
-                sizes = check(own, {name: _DESCRIBED_TABLES[name]}, sizes)
-                fields[field_name] = own[name]
+            if name in stored:
+                sizes = check(stored, {name: _DESCRIBED_TABLES[name]}, sizes)
+                fields[field_name] = stored[name]
             else:
-                sizes = check_csr(own, name, _DESCRIBED_TABLES[name], sizes)
-                fields[field_name] = _unpack_csr(own, name)
-        if "natural" in own:  # dense, in older files
-            check(own, {"natural": Stored("f", "K D")}, sizes)
-            fields["contexts"] = SparseRows.of(own["natural"])
+                sizes = check_csr(stored, name, _DESCRIBED_TABLES[name], sizes)
+                fields[field_name] = _unpack_csr(stored, name)
+        if "natural" in stored:  # dense, in older files
+            check(stored, {"natural": Stored("f", "K D")}, sizes)
+            fields["contexts"] = SparseRows.of(stored["natural"])
         else:
-            sizes = check_csr(own, "natural.above", Stored("f", "K D"), sizes)
-            check(own, {"natural.least": Stored("f", "D")}, sizes)
-            fields["contexts"] = SparseRows(own["natural.least"], _unpack_csr(own, "natural.above"))
+            sizes = check_csr(stored, "natural.above", Stored("f", "K D"), sizes)
+            check(stored, {"natural.least": Stored("f", "D")}, sizes)
+            fields["contexts"] = SparseRows(stored["natural.least"], _unpack_csr(stored, "natural.above"))
         shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
         if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
             raise ValueError("shares of clusters or topics sum to another number than 1")

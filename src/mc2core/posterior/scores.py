@@ -58,14 +58,14 @@ def predicted_agreement(
 def estimators_of(model: Posterior, asked: Sequence[str]) -> list[str]:
     """Those of the estimators asked for that suit a model.
 
-    Where documents have topic proportions of their own (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
+    With a document level and of admixtures (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
     of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
     ``icml14`` takes the proportions of a document from its cluster; it is left out for such models.
     """
-    own = perplexity.suited(model)
-    if own == "marginal":
+    suited = perplexity.suited(model)
+    if suited == "marginal":
         return list(asked)
-    names = [own if name in ("marginal", "context") else name for name in asked]
+    names = [suited if name in ("marginal", "context") else name for name in asked]
     return [name for name in dict.fromkeys(names) if name != "icml14"]
 
 

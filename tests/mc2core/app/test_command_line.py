@@ -68,12 +68,12 @@ def default_fit(fitted, tmp_path_factory):
 def test_a_fit_has_documents_with_proportions_of_their_own_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
     settings = json.loads((default_fit / "provenance.json").read_text())["settings"]
     assert settings["document_concentration"] == "learn"
-    assert Posterior.load(default_fit / "posterior.npz").last.has_own_documents
+    assert Posterior.load(default_fit / "posterior.npz").last.has_document_level
     others = [["document_concentration=inf"], ["kernel=blocked"], ["one_cluster_per_document=true"]]
     for number, chosen in enumerate(others):
         command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out", str(tmp_path / str(number))]
         assert main([*command, *(part for setting in chosen for part in ("--set", setting))]) == 0
-        assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_own_documents
+        assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_document_level
     told = "--set document_concentration=inf is MC2"
     assert told not in capsys.readouterr().out
     command = ["fit", str(fitted / "data/train"), "--set", "one_cluster_per_document=false", "--iterations", "1"]
@@ -180,7 +180,7 @@ def test_a_fit_promises_no_more_than_one_run_tells():
             f"found {clusters[29]} clusters and 7 topics; over the last 10 iterations {last}; "
             "other values of --seed or start_topics may end elsewhere"
         )
-        assert told[3] == "for more iterations: the same command with --iterations 60 goes on from here"
+        assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
         assert len(told) == 6
     assert summary(make_engine("svi", {}, {}).settings(), [5] * 30)[1].endswith(
         "; other values of --seed may end elsewhere"
@@ -225,7 +225,7 @@ def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, mon
         main(["fit", str(fitted / "data/train"), "--iterations", "3", "--out", str(tmp_path / "fit")])
     assert stopped.value.code == 128 + number
     said = capsys.readouterr().err
-    assert said == "mc2: stopped; the same command starts anew, as there is no checkpoint yet\n"
+    assert said == "mc2: stopped; the same command starts again, as there is no checkpoint yet\n"
 
 
 def test_a_fit_does_not_write_where_it_cannot_or_must_not(fitted, tmp_path, monkeypatch, capsys):
@@ -265,7 +265,7 @@ def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, nu
     assert len(model.samples) == about["stopped_at"] - 2 > 0
     assert (tmp_path / "checkpoint.npz").is_file()
     told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
-    assert said.endswith(f"mc2: stopped; the same command goes on from the checkpoint; {told}")
+    assert said.endswith(f"mc2: stopped; the same command resumes from the checkpoint; {told}")
 
 
 def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):

@@ -84,7 +84,7 @@ def results_of(name):
     real = [model.cluster_weights, model.topic_given_cluster, model.word_given_topic, model.predict(corpus)]
     real += [fit.trace[column].to_numpy() for column in ("log_joint", "elbo") if column in fit.trace]
     if not name.startswith("fastex"):
-        estimators = ESTIMATORS[3:] if model.last.has_own_documents else ESTIMATORS
+        estimators = ESTIMATORS[3:] if model.last.has_document_level else ESTIMATORS
         real += [model.log_likelihood(corpus, estimator) for estimator in estimators]
     return [np.asarray(one, dtype=np.int64) for one in whole], [np.asarray(one, dtype=np.float64) for one in real]
 

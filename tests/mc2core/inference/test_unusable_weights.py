@@ -17,11 +17,11 @@ CLUSTERS = r"document \d+: the weights of (the|its) clusters .* no finite sum ab
 TOPICS = r"document \d+: the weights of a token's topics have no finite sum above 0; look at"
 
 
-def own_documents(**more):
+def document_level(**more):
     return svi(n_clusters=3, n_topics=4, batch_size=5, document_level=True, **more)
 
 
-@pytest.mark.parametrize("engine", [*ENGINES.values(), own_documents], ids=[*ENGINES, "svi own documents"])
+@pytest.mark.parametrize("engine", [*ENGINES.values(), document_level], ids=[*ENGINES, "svi document level"])
 def test_a_context_that_is_no_number_is_named(engine):
     corpus = small_corpus(1)
     engine = engine(contexts={"year": NormalGamma()})

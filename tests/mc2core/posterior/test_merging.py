@@ -95,15 +95,15 @@ def model_of(corpus, engine, state):
 
 @pytest.mark.parametrize("omega", ["inf", 1.3])
 def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(omega):
-    """Tokens of topics, or tables of documents with proportions of their own, and three contexts."""
+    """Tokens of topics, or tables of documents with a document level, and three contexts."""
     corpus = small_corpus()
     engine = gibbs(
         contexts=FAMILIES, start_topics=3, start_clusters=5, document_concentration=omega,
         group_concentration=10.0, learn_concentrations=False,
     )  # fmt: skip
     state = chain(corpus, engine)
-    assignments, own = state.assignments, state.own
-    behind = assignments.n_km if own is None else own.tables
+    assignments, level = state.assignments, state.level
+    behind = assignments.n_km if level is None else level.tables
     weights = np.append(assignments.topic_weights, assignments.rest)
 
     def log_marginal(clusters):
@@ -129,7 +129,7 @@ def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
 
 @pytest.mark.parametrize("omega", ["inf", 1.3])
 def test_unions_of_svi_take_its_expected_counts(omega):
-    """Of tokens, or of tables where documents have proportions of their own."""
+    """Of tokens, or of tables with a document level."""
     corpus = small_corpus().with_contexts({})
     engine = svi(n_clusters=5, n_topics=4, batch_size=None, document_concentration=omega)
     state = chain(corpus, engine)

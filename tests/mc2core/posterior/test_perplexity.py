@@ -248,7 +248,7 @@ def test_kernels_equal_their_plain_twins():
     np.testing.assert_array_equal(values, expected)
 
 
-def test_own_proportions_come_from_the_topics_in_use_and_the_rest():
+def test_proportions_come_from_the_topics_in_use_and_the_rest():
     """The public estimators against enumeration with alpha = v (epsilon, 1 - sum epsilon): relative error below 0.1."""
     sample = draw_sample(7)
     alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())

@@ -142,7 +142,7 @@ def test_lda_leaves_scikit_learns_topics_proportions_and_prior():
     np.testing.assert_allclose(model.last.table_concentration * model.last.topic_weights, np.full(4, 0.3))
     np.testing.assert_array_equal(model.topic_given_cluster, np.eye(4))
     assert model.last.topic_words.min() >= 0
-    assert model.last.has_own_proportions
+    assert model.last.is_admixture
     assert not model.last.documents_are_clusters
 
 

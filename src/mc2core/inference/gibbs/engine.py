@@ -21,7 +21,9 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
+from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, choice, whole
 from mc2core.base.described import Stored, check
 from mc2core.base.progress import work
@@ -32,14 +34,20 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.blocked import move_blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
-from mc2core.inference.gibbs.document_level.state import SETTLING, SORTING, OwnDocuments, log_clustering, scatter
-from mc2core.inference.gibbs.joint import log_joint
-from mc2core.inference.gibbs.limits import refuse_too_much
+from mc2core.inference.gibbs.document_level.state import (
+    SETTLING,
+    SORTING,
+    TOPIC_PROPOSALS,
+    DocumentLevel,
+    log_clustering,
+    scatter,
+)
 from mc2core.inference.gibbs.state import (
     Assignments,
     Concentrations,
     WordCells,
     document_start,
+    log_words,
     start_assignments,
     word_cells,
     words_of_topics,
@@ -52,6 +60,7 @@ from mc2core.posterior import Sample, SparseRows
 
 # topics at the start, at most, where none are set
 _TOPICS, _TOPICS_WITH_DOCUMENT_LEVEL = 50, 100
+_MOST_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved")
 _DESCRIBED = {
     "topic_weights": Stored("f", "M", least=0, most=1),
@@ -81,13 +90,13 @@ class GibbsState(State):
     log_joint : float
         ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
         the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
-        marginal likelihood of the contexts (base measures included). Where documents have proportions of their
-        own it is given tau and omega too, with theta integrated out.
+        marginal likelihood of the contexts (base measures included). With a document level it is given tau and
+        omega too, with theta integrated out.
     cells, contexts, times
         The corpus word by word, its contexts as clusters emit them, and as tokens do (None but for npTOT): follow from
         the corpus, not stored.
-    own : OwnDocuments or None
-        tau and omega where documents have proportions of their own.
+    level : DocumentLevel or None
+        tau and omega of the document level.
     topic_prior : float
         s now.
     """
@@ -100,7 +109,7 @@ class GibbsState(State):
     contexts: StackedContexts
     times: TokenTimes | None
     topic_prior: float
-    own: OwnDocuments | None = None
+    level: DocumentLevel | None = None
 
     @property
     def is_prior_learnt(self) -> bool:
@@ -117,6 +126,30 @@ class GibbsState(State):
         """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
         return self.assignments.topic
 
+    def compute_log_joint(self) -> float:
+        """``log_joint`` of the state as it is now."""
+        assignments, alpha, v = self.assignments, self.concentrations.group, self.concentrations.table
+        result = 0.0
+        if self.model.has_clusters:
+            n_documents = len(assignments.cluster)
+            result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
+            result += gammaln(alpha) - gammaln(alpha + n_documents)
+        n_km = assignments.n_km
+        if self.level is not None:
+            result += self.level.log_joint(assignments)
+        else:
+            prior = v * assignments.topic_weights
+            clusters, topics = np.nonzero(n_km)
+            result += (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum()
+            result += (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum()
+        total = self.topic_prior * (len(self.cells.start) - 1)
+        result += (gammaln(total) - gammaln(total + n_km.sum(axis=0, dtype=np.int64))).sum()
+        result += log_words(self.cells, assignments.topic, assignments.n_topics, self.topic_prior)
+        if self.times is not None:
+            result += self.times.log_marginal(assignments)
+        natural = self.contexts.natural(assignments.cluster, assignments.n_clusters)
+        return float(result + self.contexts.log_marginal(natural).sum() + self.contexts.log_base.sum())
+
     def arrays(self) -> dict[str, np.ndarray]:
         concentrations = [getattr(self.concentrations, role) for role in ROLES]
         return {
@@ -125,7 +158,7 @@ class GibbsState(State):
             "topic_weights": self.assignments.topic_weights,
             "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
             **({"topic_prior": np.array(self.topic_prior)} if self.is_prior_learnt else {}),
-            **({} if self.own is None else self.own.arrays()),
+            **({} if self.level is None else self.level.arrays()),
         }
 
 
@@ -181,24 +214,24 @@ class Gibbs(Engine):
         concentrations = Concentrations(model.group_concentration, model.table_concentration, model.topic_concentration)
         n_clusters = self.start_clusters if model.has_clusters else None
         n_topics = self.start_topics or (_TOPICS_WITH_DOCUMENT_LEVEL if model.document_level else _TOPICS)
-        refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
+        _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
         contexts, rng = StackedContexts(corpus, model.cluster_contexts), streams.generator(seed, "start")
         first = 1 if model.document_level and n_clusters else n_clusters
         assignments = start_assignments(corpus, contexts, first, n_topics, rng)
         state = _state(model, corpus, contexts, assignments, concentrations, 0.0)
         if model.document_level:
-            state.own = OwnDocuments.start(assignments, model.document_concentration)
-            state = self._settle(corpus, state, state.own, seed)
+            state.level = DocumentLevel.start(assignments, model.document_concentration)
+            state = self._settle(corpus, state, state.level, seed)
         else:
             _update_weights(state, seed, 0)
-        state.log_joint = self.log_joint(corpus, state)
+        state.log_joint = state.compute_log_joint()
         return state
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
-        assignments, own = state.assignments, state.own
-        if own is not None:
-            own.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
-            self._update_own(state, own, seed, iteration)
+        assignments, level = state.assignments, state.level
+        if level is not None:
+            level.move_tokens(assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
+            self._update_level(state, level, seed, iteration)
         else:
             self._step_shared(corpus, state, seed, iteration)
         if state.is_prior_learnt:
@@ -206,7 +239,7 @@ class Gibbs(Engine):
             key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
             words = words_of_topics(state.cells, assignments.topic, assignments.n_topics)
             state.topic_prior = draw_topic_prior(state.topic_prior, words, prior, key, rng)
-        state.log_joint = self.log_joint(corpus, state)
+        state.log_joint = state.compute_log_joint()
         return {
             "clusters": assignments.n_clusters,
             "topics": assignments.n_topics,
@@ -214,7 +247,7 @@ class Gibbs(Engine):
             "group_concentration": state.concentrations.group,
             "table_concentration": state.concentrations.table,
             "topic_concentration": state.concentrations.topic,
-            **({} if own is None else {"document_concentration": own.omega}),
+            **({} if level is None else {"document_concentration": level.omega}),
             **({"topic_prior": state.topic_prior} if state.is_prior_learnt else {}),
         }
 
@@ -223,8 +256,8 @@ class Gibbs(Engine):
         assignments, v = state.assignments, state.concentrations.table
         n_documents = len(assignments.cluster)
         # E[tau_k | n_k or t_k, epsilon]: the topics in use, renormalised, and the mass of all others
-        own = state.own
-        mass = (assignments.n_km if own is None else own.tables) + v * assignments.topic_weights
+        level = state.level
+        mass = (assignments.n_km if level is None else level.tables) + v * assignments.topic_weights
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
         alpha = state.concentrations.group
@@ -240,7 +273,7 @@ class Gibbs(Engine):
             contexts=SparseRows.of(state.contexts.natural(assignments.cluster, assignments.n_clusters)),
             cluster=assignments.cluster.copy(),
             log_joint=state.log_joint,
-            document_concentration=math.inf if own is None else own.omega,
+            document_concentration=math.inf if level is None else level.omega,
         )
 
     def restore(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
@@ -266,7 +299,7 @@ class Gibbs(Engine):
             check(arrays, {"topic_prior": Stored("f", "", above=0, most=MOST_PRIOR)}, {})
             state.topic_prior = float(arrays["topic_prior"])
         if model.document_level:
-            state.own = OwnDocuments.restore(arrays, assignments)
+            state.level = DocumentLevel.restore(arrays, assignments)
         return state
 
     # -- inside --------------------------------------------------------------------------------------------
@@ -291,51 +324,44 @@ class Gibbs(Engine):
                 sweep_timed_topics(assignments, corpus, state.times, concentrations, s, key)
         _update_weights(state, seed, iteration)
 
-    def _settle(self, corpus: Corpus, state: GibbsState, own: OwnDocuments, seed: int) -> GibbsState:
+    def _settle(self, corpus: Corpus, state: GibbsState, level: DocumentLevel, seed: int) -> GibbsState:
         """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
-        self._update_own(state, own, seed, -SETTLING, is_settled=False)
+        self._update_level(state, level, seed, -SETTLING, is_settled=False)
         with work("topics settle", SETTLING, "sweeps") as told:
             for iteration in range(1 - SETTLING, 1):
-                own.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
-                self._update_own(state, own, seed, iteration, is_settled=False)
+                level.move_tokens(state.assignments, corpus, state.concentrations, state.topic_prior, seed, iteration)
+                self._update_level(state, level, seed, iteration, is_settled=False)
                 told.advance()
         if not state.model.has_clusters:
             return state
         starts = sorted({1, min(self.start_clusters, corpus.n_documents)})
-        return max((self._sort(state, own, n, seed) for n in starts), key=self._log_clustering)
+        return max((self._sort(state, level, n, seed) for n in starts), key=self._log_clustering)
 
-    def _sort(self, state: GibbsState, own: OwnDocuments, n_clusters: int, seed: int) -> GibbsState:
+    def _sort(self, state: GibbsState, level: DocumentLevel, n_clusters: int, seed: int) -> GibbsState:
         """A state with the topics of ``state``, from this number of clusters."""
-        assignments, own = scatter(state.assignments, own, n_clusters, streams.generator(seed, "sort"))
-        state = replace(state, assignments=assignments, concentrations=replace(state.concentrations), own=own)
+        assignments, level = scatter(state.assignments, level, n_clusters, streams.generator(seed, "sort"))
+        state = replace(state, assignments=assignments, concentrations=replace(state.concentrations), level=level)
         first = -SETTLING - SORTING * n_clusters
         with work(f"documents into clusters, {n_clusters} at first", SORTING, "sweeps") as told:
             for sweep in range(SORTING):
-                self._update_own(state, own, seed, first + sweep, is_settled=sweep > 0)
+                self._update_level(state, level, seed, first + sweep, is_settled=sweep > 0)
                 told.advance()
         return state
 
     def _log_clustering(self, state: GibbsState) -> float:
-        assert state.own is not None
+        assert state.level is not None
         priors = {**vars(_learnt_priors(state.model)), DOCUMENT: _omega_prior(state.model)}
-        return log_clustering(state.assignments, state.own, state.concentrations, priors, state.contexts)
+        return log_clustering(state.assignments, state.level, state.concentrations, priors, state.contexts)
 
-    def _update_own(
-        self, state: GibbsState, own: OwnDocuments, seed: int, iteration: int, *, is_settled: bool = True
+    def _update_level(
+        self, state: GibbsState, level: DocumentLevel, seed: int, iteration: int, *, is_settled: bool = True
     ) -> None:
         omega_prior = _omega_prior(state.model) if is_settled else None
         with thread_budget(self.threads) as pool:
-            own.move_all_but_tokens(
+            level.move_all_but_tokens(
                 state.assignments, state.contexts, state.concentrations, _learnt_priors(state.model), omega_prior, seed,
                 iteration, pool, documents_move=is_settled, clusters_are_fixed=not state.model.has_clusters,
             )  # fmt: skip
-
-    def log_joint(self, corpus: Corpus, state: GibbsState) -> float:
-        """ln p(w, x, z, l | epsilon, alpha, v, eta); see :class:`GibbsState`."""
-        return log_joint(
-            state.assignments, state.cells, state.contexts, state.concentrations, state.topic_prior, corpus.n_words,
-            state.own, state.times, clusters_are_fixed=not state.model.has_clusters,
-        )  # fmt: skip
 
 
 def _state(
@@ -367,3 +393,25 @@ def _omega_prior(model: TopicModel) -> GammaPrior | None:
 def _learnt_priors(model: TopicModel) -> ConcentrationPriors:
     learnt = model.learn_concentrations
     return ConcentrationPriors(**{role: GammaPrior(*model.prior_of(role)) for role in ROLES if role in learnt})
+
+
+def _refuse_too_much(
+    corpus: Corpus, n_clusters: int | None, n_topics: int, has_document_level: bool, has_times: bool
+) -> None:
+    """ValueError where a start has more tokens than are counted, or takes more memory than there is.
+
+    ``n_clusters``: at most, None: as many as documents; ``has_document_level``: a DP at each document;
+    ``has_times``: tokens have contexts.
+    """
+    n_tokens = corpus.n_tokens
+    if n_tokens > _MOST_TOKENS:
+        raise ValueError(f"the corpus has {n_tokens} tokens; the Gibbs engine takes at most {_MOST_TOKENS}")
+    n_clusters = min(n_clusters or corpus.n_documents, corpus.n_documents)
+    # tokens' topics, twice; counts of topics in clusters; weights; the corpus word by word
+    n_bytes = 8 * n_tokens + 4 * n_clusters * n_topics + 24 * n_topics + 24 * corpus.content.nnz
+    if has_times:
+        n_bytes += 4 * corpus.n_words * n_topics
+    if has_document_level:  # tokens listed by topic; counts of words in topics; tau and its tables
+        n_bytes += 25 * n_tokens + 4 * corpus.n_words * (n_topics + TOPIC_PROPOSALS) + 24 * n_clusters * n_topics
+    what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
+    memory.need(n_bytes, what, "start_topics and start_clusters may be lower")

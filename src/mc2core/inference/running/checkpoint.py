@@ -19,7 +19,7 @@ from mc2core.posterior.sample import pack_sample, unpack_sample
 
 FORMAT = "mc2core checkpoint 3"
 #: what to do about one of another run
-ELSEWHERE = "write elsewhere, or remove it to start anew"
+ELSEWHERE = "write elsewhere, or remove it to start again"
 
 
 @dataclass
@@ -130,7 +130,7 @@ def _or_anew() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"{error}; remove it to start anew") from error
+        raise ValueError(f"{error}; remove it to start again") from error
 
 
 @contextmanager

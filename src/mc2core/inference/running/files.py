@@ -49,8 +49,8 @@ def fit_corpus(
 
     ``snapshots`` is written too, a posterior of the samples at ``snapshot_times`` (iterations), if there are any.
 
-    A run that was killed goes on from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
-    finished fit again where its code has changed, and must then not go on from what older code made.
+    A run that was killed resumes from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
+    finished fit again where its code has changed, and must then not resume from what older code made.
     While it runs, a second fit that writes the same posterior is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.

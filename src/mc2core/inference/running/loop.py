@@ -209,7 +209,7 @@ def _begin(
         try:
             state, done = engine.restore(model, corpus, stored.state), stored
         except ValueError as error:
-            raise ValueError(f"{path} cannot be gone on from: {error}; remove it to start anew") from error
+            raise ValueError(f"{path} cannot be resumed: {error}; remove it to start again") from error
     run = _Run(corpus, model, engine, state, done, ahead, burn_in, path, time.perf_counter())
     if engine.keeps_samples:
         run.drop()
@@ -301,7 +301,7 @@ def fit(
     asked = _asked_for(model, engine, corpus, seed, burn_in, thin, ahead)
     stored = _stored(checkpoint, engine, asked, corpus, iterations)
     if stored is not None:
-        rest = "nothing is left to do" if stored.iteration == iterations else "going on from there"
+        rest = "nothing is left to do" if stored.iteration == iterations else "resuming from there"
         logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
     tell_unused(corpus, model.contexts)
     tell_far(corpus, model.contexts)

@@ -199,7 +199,7 @@ def test_a_number_holds_omega():
     sample = engine.sample(corpus, state)
     assert sample.document_concentration == 3.0
     prior = state.concentrations.table * sample.topic_weights
-    mean = prior + state.own.tables
+    mean = prior + state.level.tables
     np.testing.assert_allclose(sample.topic_given_cluster, mean / mean.sum(axis=1, keepdims=True))
     shared = gibbs(start_topics=4, start_clusters=3)
     assert shared.sample(corpus, shared.init(corpus, 0)).document_concentration == math.inf

@@ -9,7 +9,7 @@ from helpers.gibbs_enumeration import log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES
 
 from mc2core import Corpus, fit
-from mc2core.inference.gibbs.document_level.state import OwnDocuments, log_clustering
+from mc2core.inference.gibbs.document_level.state import DocumentLevel, log_clustering
 from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
@@ -67,7 +67,7 @@ def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():
         eps = assignments.topic_weights
         exact = log_clusters(z, alpha) + log_contexts(contexts, z)
         exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
-        level = OwnDocuments(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
+        level = DocumentLevel(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
         found = log_clustering(assignments, level, Concentrations(alpha, v, eta), nothing, contexts)
         differences.append(found - exact)
         more = log_clustering(assignments, level, Concentrations(alpha, v, eta), priors, contexts) - found

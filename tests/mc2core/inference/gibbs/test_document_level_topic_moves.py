@@ -18,7 +18,7 @@ from scipy.stats import beta
 
 from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.document_level.state import OwnDocuments
+from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.document_level.topic_moves import (
     Sides,
     Tokens,
@@ -57,7 +57,7 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s):
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
     state.count()
-    level, concentrations = OwnDocuments(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
+    level, concentrations = DocumentLevel(np.full((2, 2), 0.5), state.n_km.copy(), omega), Concentrations(1.0, v, eta)
     contexts = StackedContexts(corpus, {})
     seen = [topics for topics, probability in exact.items() if probability > 0.008]
     made, visits = np.zeros(2, int), np.zeros((BATCHES, len(seen)))

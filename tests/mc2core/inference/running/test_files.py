@@ -62,7 +62,7 @@ def files_of(folder):
 def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settings):
     command = ["fit", str(corpus), *settings]
     assert main([*command, "--iterations", "5", "--out", str(tmp_path / "parts")]) == 0
-    assert "for more iterations: the same command with --iterations 10 goes on from here" in capsys.readouterr().out
+    assert "for more iterations: the same command with --iterations 10 resumes from here" in capsys.readouterr().out
     for folder in ("parts", "whole"):
         assert main([*command, "--iterations", "10", "--out", str(tmp_path / folder)]) == 0
     (model, trace, about), (other, rows, told) = (files_of(tmp_path / folder) for folder in ("parts", "whole"))
@@ -78,11 +78,11 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
     for other, difference in (
         (
             ["--iterations", "4", "--seed", "1"],
-            "run: seed is 0 there and 1 here; write elsewhere, or remove it to start anew",
+            "run: seed is 0 there and 1 here; write elsewhere, or remove it to start again",
         ),
         (
             ["--iterations", "9", "--set", "start_topics=3"],
-            "run: settings.start_topics is 50 there and 3 here; write elsewhere, or remove it to start anew",
+            "run: settings.start_topics is 50 there and 3 here; write elsewhere, or remove it to start again",
         ),
         (["--iterations", "3"], "is at iteration 4, past the 3 asked for: ask for at least 4, or write elsewhere"),
     ):
@@ -110,7 +110,7 @@ def test_a_fit_of_another_corpus_is_told_by_the_corpus(corpus, tmp_path, capsys,
     assert main(["fit", str(tmp_path / "other"), *command]) == 2
     said = (
         f"mc2: error: {tmp_path}/fit/checkpoint.npz is the checkpoint of a run on another corpus (30 documents); "
-        "write elsewhere, or remove it to start anew\n"
+        "write elsewhere, or remove it to start again\n"
     )
     assert capsys.readouterr().err.endswith(said)
 

@@ -391,7 +391,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, cut):
     fit(CORPUS, MC2(), Walk(), iterations=3, checkpoint=path)
     content = path.read_bytes()
     path.write_bytes(content[: int(cut * len(content)) if isinstance(cut, float) else cut])
-    with pytest.raises(ValueError, match=r"c.npz is not a.*; remove it to start anew$"):
+    with pytest.raises(ValueError, match=r"c.npz is not a.*; remove it to start again$"):
         fit(CORPUS, MC2(), Walk(), iterations=4, checkpoint=path)
 
 

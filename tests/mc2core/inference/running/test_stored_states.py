@@ -261,7 +261,7 @@ def test_a_forged_state_names_the_checkpoint(tmp_path):
     fit(CORPUS, *ENGINES["exact"], iterations=1, checkpoint=path)
     stored = storage.read_arrays(path)
     storage.write_arrays(path, stored | {"state.cluster": np.full(4, 3)})
-    with pytest.raises(ValueError, match=r"c\.npz cannot be gone on from: 'cluster' holds 3; .* below 3"):
+    with pytest.raises(ValueError, match=r"c\.npz cannot be resumed: 'cluster' holds 3; .* below 3"):
         fit(CORPUS, *ENGINES["exact"], iterations=2, checkpoint=path)
     np.savez(path, **stored)  # as before digests were stored
     assert len(fit(CORPUS, *ENGINES["exact"], iterations=2, checkpoint=path).trace) == 2

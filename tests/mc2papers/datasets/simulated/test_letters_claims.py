@@ -86,7 +86,7 @@ def test_a_chain_that_starts_at_the_truth_leaves_it():
     }
     arrays["scalars"] = np.array([1 / 14, 1.0, 1.0, 1.0, 0.0])
     state = engine.restore(corpus, arrays)
-    at_truth = engine.log_joint(corpus, state)
+    at_truth = state.compute_log_joint()
     assert distances(truth.word_given_topic, engine.sample(corpus, state).word_given_topic).max() < 0.25
     for iteration in range(1, 101):
         engine.step(corpus, state, 0, iteration)

@@ -60,7 +60,7 @@ def cluster_proposals(n_documents: int) -> int:
 
 
 @dataclass
-class OwnDocuments:
+class DocumentLevel:
     """Proportions of clusters and omega; those of documents, theta_j ~ DP(omega, tau_k), are summed out.
 
     Attributes
@@ -78,7 +78,7 @@ class OwnDocuments:
     omega: float
 
     @classmethod
-    def start(cls, assignments: Assignments, document_concentration: float | str) -> OwnDocuments:
+    def start(cls, assignments: Assignments, document_concentration: float | str) -> DocumentLevel:
         """Every cluster at epsilon: the first call of :meth:`move_all_but_tokens` draws from it."""
         omega = START_OMEGA if document_concentration == "learn" else float(document_concentration)
         epsilon = np.append(assignments.topic_weights, assignments.rest)
@@ -93,7 +93,7 @@ class OwnDocuments:
         }
 
     @classmethod
-    def restore(cls, arrays: Mapping[str, np.ndarray], assignments: Assignments) -> OwnDocuments:
+    def restore(cls, arrays: Mapping[str, np.ndarray], assignments: Assignments) -> DocumentLevel:
         """The inverse of :meth:`arrays`; ValueError where they do not fit the assignments."""
         n_topics = assignments.n_topics
         check(arrays, _DESCRIBED, {"K": assignments.n_clusters, "M": n_topics, "C": n_topics + 1})
@@ -186,14 +186,14 @@ SORTING = 40
 
 
 def scatter(
-    assignments: Assignments, level: OwnDocuments, n_clusters: int, rng: np.random.Generator
-) -> tuple[Assignments, OwnDocuments]:
+    assignments: Assignments, level: DocumentLevel, n_clusters: int, rng: np.random.Generator
+) -> tuple[Assignments, DocumentLevel]:
     """Every document in one of these many clusters at random, all with the proportions of one; topics are shared."""
     _, cluster = np.unique(rng.integers(n_clusters, size=len(assignments.cluster)), return_inverse=True)
     scattered = replace(assignments, cluster=cluster.astype(np.int32), topic_weights=assignments.topic_weights.copy())
     scattered.count()
     proportions = np.tile(level.proportions[:1], (scattered.n_clusters, 1))
-    return scattered, OwnDocuments(proportions, scattered.n_km.copy(), level.omega)
+    return scattered, DocumentLevel(proportions, scattered.n_km.copy(), level.omega)
 
 
 @kernel(error_model="numpy")
@@ -211,7 +211,7 @@ def _evaluate_all(cluster, n_clusters, counts, constants, contexts, work):
 
 def log_clustering(
     assignments: Assignments,
-    level: OwnDocuments,
+    level: DocumentLevel,
     concentrations: Concentrations,
     priors: Mapping[str, GammaPrior | None],
     contexts: StackedContexts,

@@ -1,4 +1,4 @@
-"""p(words of a document) of models whose documents have topic proportions of their own, against enumeration."""
+"""p(words of a document) of admixtures (HDP, LDA), against enumeration."""
 
 from dataclasses import replace
 
