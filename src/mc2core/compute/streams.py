@@ -73,7 +73,13 @@ def seek(state, key, item):
 
 
 @numba.njit(inline="always")
+def to_unit(word):
+    """A number in (0, 1) of the high 52 bits of a word, float64."""
+    return (np.float64(word >> _S12) + 0.5) * _TO_UNIT
+
+
+@numba.njit(inline="always")
 def uniform(state):
     """Next float64 of the stream, uniform on (0, 1): never 0, never 1."""
     state[0] += state[1]
-    return (np.float64(mix(state[0]) >> _S12) + 0.5) * _TO_UNIT
+    return to_unit(mix(state[0]))

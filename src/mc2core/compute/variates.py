@@ -10,7 +10,7 @@ import numpy as np
 
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log
-from mc2core.compute.streams import _S12, _TO_UNIT, mix, uniform
+from mc2core.compute.streams import mix, to_unit, uniform
 
 _LEAST_SHAPE = 1e-300  # of a Gamma variate: what is below has no weight beside anything
 _SAFE_SHAPE = 0.5  # a Gamma variate of at least this shape is below 1e-280 with probability 1e-140
@@ -144,7 +144,7 @@ def normal(state):
         word = mix(state[0])
         layer = np.int64(word & _LAYER)
         # the layer takes the low 8 bits, position and sign the high 52: independent
-        x = (2.0 * ((np.float64(word >> _S12) + 0.5) * _TO_UNIT) - 1.0) * _EDGE[layer]
+        x = (2.0 * to_unit(word) - 1.0) * _EDGE[layer]
         if abs(x) < _EDGE[layer + 1]:
             return x
         if layer == 0:
@@ -238,7 +238,7 @@ def fill_gamma(state, shape, work, out):
     n = out.size
     for i in range(n):
         word = mix(start + np.uint64(i + 1) * step)
-        u = (np.float64(word >> _S12) + 0.5) * _TO_UNIT
+        u = to_unit(word)
         x = exp(log(u / right) / shape)  # exp(-z / shape) for a z right of 0
         # the 12 bits not used are the head of the number that accepts or rejects; all ones are marked by the sign
         work[i] = x if (word & _LOW) != _LOW else -x
