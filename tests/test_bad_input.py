@@ -231,7 +231,7 @@ CASES = {
     "threads": (lambda d: model().perplexity(corpus(), threads=0), "threads is 0; it must be at least 1"),
     "no table concentration": (
         lambda d: model(table_concentration=float("nan"), new_cluster_weight=0.0).perplexity(corpus(), "importance"),
-        "table_concentration is nan; an admixture (HDP, LDA) needs a finite one",
+        r"table_concentration is nan; an admixture \(HDP, LDA\) needs a finite one",
     ),
     "topic of nothing": (
         lambda d: model(topic_prior=0.0, topic_words=np.zeros((1, 3))).perplexity(corpus()),
