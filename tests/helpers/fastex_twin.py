@@ -2,20 +2,24 @@
 
 import itertools
 
+import numba
 import numpy as np
 from scipy.special import gammaln
 from scipy.stats import multivariate_t
 
 from mc2core import Corpus
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, Settings
+from mc2core.compute import streams
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings, Visits
 
 TINY = Corpus(np.array([[2, 0, 1, 0], [0, 1, 1, 0], [1, 0, 4, 0], [0, 0, 0, 0]]))
 K, A, G, B = 3, 0.3, 0.7, 0.5
+VISITS = Visits(n_neighbours=2, list_budget=100, tries=4, uniform_share=0.2, exact_sweeps=())
 STATES = np.array(list(itertools.product(range(K), repeat=TINY.n_documents)))
+PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
 
 
-def settings_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1):
-    return Settings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1)
+def settings_of(component=MULTINOMIAL, bits=64, is_balanced=True, failure=None, n_clusters=K, tries=1, visits=VISITS):
+    return ChainSettings(n_clusters, A, G, B, component, bits, is_balanced, failure, 0.8, tries, 1, visits)
 
 
 def log_joint(cluster, component, corpus=TINY):
@@ -67,6 +71,31 @@ def posterior(component):
     log_p = np.array([log_joint(state, component) for state in STATES])
     p = np.exp(log_p - log_p.max())
     return p / p.sum()
+
+
+def matrices(rows):
+    """(J, 81, 81) from ``rows(cluster)``, (J, K): where a state's documents go, each on its own."""
+    found = np.zeros((TINY.n_documents, len(STATES), len(STATES)))
+    for i, cluster in enumerate(STATES):
+        for j, row in enumerate(rows(cluster)):
+            for k in range(K):
+                found[j, i, i + (k - cluster[j]) * PLACE[j]] = row[k]
+    return found
+
+
+def assert_invariant(p, kernels, tolerance=1e-12):
+    for kernel in kernels:
+        np.testing.assert_allclose(kernel.sum(axis=1), 1.0, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(p @ kernel, p, rtol=0, atol=tolerance)
+        flow = p[:, None] * kernel
+        np.testing.assert_allclose(flow, flow.T, rtol=0, atol=tolerance)  # detailed balance, which is more
+
+
+@numba.njit
+def first_uniform(key, j):
+    stream = np.zeros(2, np.uint64)
+    streams.seek(stream, key, j)
+    return streams.uniform(stream)
 
 
 def small_corpus(n_documents=40, n_words=30, seed=0):

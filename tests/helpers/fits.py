@@ -28,6 +28,12 @@ class Pair:
     def truncations(self, corpus):
         return self.engine.truncations(self.model, corpus)
 
+    def to_warm(self, corpus):
+        return self.engine.to_warm(self.model, corpus)
+
+    def chosen_proposal(self, corpus):
+        return self.engine.chosen_proposal(self.model, corpus)
+
     def settings(self):
         return self.model.settings() | self.engine.settings()
 

@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.compute import streams
-from mc2core.inference.fastex.engine import FIT_PROJECTION_AFTER
-from mc2core.inference.fastex.hashed import propose_all
+from mc2core.inference.fastex.hashed import FIT_PROJECTION_AFTER, propose_all
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
 from mc2papers.datasets.simulated.encyclopaedia import Encyclopaedia, simulate

@@ -1,9 +1,9 @@
 """Hashing: the mmh3 package as the oracle, and plain twins of the bit kernels."""
 
-import mmh3
 import numba
 import numpy as np
 import pytest
+from helpers.hashing import mmh3_words, signs
 
 from mc2core.compute import signatures
 
@@ -16,17 +16,6 @@ def digest(word, seed):
 @numba.njit
 def popcount(word):
     return signatures.popcount(word)
-
-
-def mmh3_words(data, seed):
-    return tuple(np.frombuffer(mmh3.mmh3_x64_128_digest(data, seed), dtype=np.uint64))
-
-
-def signs(word, bits):
-    """(bits,) of +-1, from mmh3."""
-    parts = [mmh3_words(int(word).to_bytes(8, "little"), part // 2)[part % 2] for part in range(-(-bits // 64))]
-    unpacked = np.unpackbits(np.array(parts).view(np.uint8), bitorder="little")[:bits]
-    return 2 * unpacked.astype(int) - 1
 
 
 def test_murmur3_agrees_with_mmh3_bit_for_bit():

@@ -47,8 +47,19 @@ _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Settings of the engine that the state depends on."""
+class Visits:
+    """Settings of neighbour proposals; see :class:`mc2core.inference.fastex.engine.FastEx`."""
+
+    n_neighbours: int
+    list_budget: int
+    tries: int
+    uniform_share: float
+    exact_sweeps: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ChainSettings:
+    """What a chain depends on, of model and engine."""
 
     n_clusters: int
     word_prior: float
@@ -61,6 +72,7 @@ class Settings:
     flatness: float
     tries: int
     documents_per_round: int
+    visits: Visits
 
 
 class DocumentCells(NamedTuple):
@@ -169,7 +181,7 @@ def linear_terms(constants, background, n_documents, mass, squares, overlap):
     return _F(weight - total * math.log1p(1.0 / rate)), _F(inner - math.log(rate + 1.0)), _F(1.0)
 
 
-def log_joint_of_weights(settings: Settings, n_k: np.ndarray) -> float:
+def log_joint_of_weights(settings: ChainSettings, n_k: np.ndarray) -> float:
     """ln p(y), the clusters' weights integrated out, of clusters of (K,) ``n_k`` documents."""
     total = settings.n_clusters * settings.weight_prior
     log_p = gammaln(total) - gammaln(total + n_k.sum())
@@ -177,7 +189,7 @@ def log_joint_of_weights(settings: Settings, n_k: np.ndarray) -> float:
 
 
 def log_joint_of_sizes(
-    settings: Settings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
+    settings: ChainSettings, n_words: int, n_documents: int, n_k: np.ndarray, mass: np.ndarray, squares: np.ndarray
 ) -> float:
     """ln p(x, y) but for the sum over cells of ln G(n_kd + a) - ln G(a) and ln x! of the count models."""
     log_p = log_joint_of_weights(settings, n_k)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar
 
@@ -17,20 +17,13 @@ from mc2core.compute.signatures import n_signature_words
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.inference.base import Engine, State
-from mc2core.inference.fastex import neighbours
-from mc2core.inference.fastex.choice import choose_proposal
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, Settings
-from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState
-from mc2core.inference.fastex.gauss_wishart import GaussWishartState, clusters_bytes
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, POISSON, ChainSettings, Visits
+from mc2core.inference.fastex.exact import ExactState, table_bytes
+from mc2core.inference.fastex.gauss_wishart import GaussWishartState
 from mc2core.inference.fastex.hashed import HashedState
-from mc2core.inference.fastex.limits import (
-    hashed_bytes,
-    refuse_beyond_memory,
-    refuse_counts,
-    refuse_prior_sum,
-    refuse_scores,
-)
-from mc2core.inference.fastex.neighbours import NOBODY, NeighbourState, Visits, find_neighbours, refuse_graph
+from mc2core.inference.fastex.limits import refuse_prior_sum, refuse_scores, refuse_squares
+from mc2core.inference.fastex.neighbours import NeighbourState, has_rare_words
+from mc2core.inference.fastex.state import MixtureState
 from mc2core.inference.fastex.uncollapsed import UncollapsedState
 from mc2core.models import Mixture, Model
 from mc2core.posterior import Sample, SparseRows
@@ -41,20 +34,15 @@ _COMPONENTS = {
     "gaussian": GAUSSIAN,
     "gauss_wishart": GAUSS_WISHART,
 }
-_DESCRIBED = {"cluster": Stored("i", "J", least=0, below="K")}
-#: what more a state holds, by proposal
-_DESCRIBED_FOR = {
-    "hash": {
-        # logarithms of counts over the prior, or 0
-        "centre": Stored("f", "V", least=0, most=1e6),
-        "scale": Stored("f", "V", least=0, most=1e18),
-        "flatness": Stored("f", "", above=0, most=1),
-    },
-    "neighbours": {"neighbours": Stored("i", "J N", least=NOBODY, below="J")},
+#: states by proposal; those of Gauss-Wishart components are others, of the one proposal that they have
+STATES: dict[str, type[MixtureState]] = {
+    one.proposal: one for one in (HashedState, ExactState, NeighbourState, UncollapsedState)
 }
-AnyState = HashedState | ExactState | GaussWishartState | NeighbourState | UncollapsedState
-#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
-FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
+#: "auto": all clusters are scored while the tables for that take no more than this, and up to so many clusters
+MAX_EXACT_BYTES = 2**31
+MAX_EXACT_CLUSTERS = 2000
+#: "auto": neighbours are read while all that they need takes no more than this
+MAX_NEIGHBOUR_BYTES = 2**34
 #: Metropolis-Hastings moves of a document in each sweep with the balanced projection; the paper's is printed with one
 TRIES_PER_VISIT = 2
 
@@ -71,7 +59,7 @@ class FastEx(Engine):
 
     Unless rounds are asked for, the chain leaves the posterior invariant, to the rounding of float32 in hashed
     proposals' weights and exact scores' word terms: but for the balanced projection always; with it in every sweep but
-    those right after it is fitted to the clusters (:data:`FIT_PROJECTION_AFTER`), and so always after sweep 33.
+    those right after it is fitted to the clusters (:data:`.hashed.FIT_PROJECTION_AFTER`), and so always after sweep 33.
 
     Parameters
     ----------
@@ -149,7 +137,7 @@ class FastEx(Engine):
         self.bits = whole("bits", bits)
         n_signature_words(self.bits)
         self.projection = choice("projection", projection, ("balanced", "paper"))
-        self.proposal = choice("proposal", proposal, ("hash", "exact", "neighbours", "auto", "baseline"))
+        self.proposal = choice("proposal", proposal, (*STATES, "auto"))
         self.failure_probability = (
             None if failure_probability is None else _fraction("failure_probability", failure_probability)
         )
@@ -177,11 +165,7 @@ class FastEx(Engine):
 
     def chosen_proposal(self, model: Mixture, corpus: Corpus) -> str:
         """What "auto" stands for with this corpus, or the proposal that is set."""
-        if self.proposal != "auto":
-            return self.proposal
-        if model.component == "gauss_wishart":
-            return "exact"
-        return choose_proposal(corpus, model.n_clusters, model.component == "multinomial", self._visits)
+        return choose_proposal(corpus, self._settings(model)) if self.proposal == "auto" else self.proposal
 
     def to_warm(self, model: Mixture, corpus: Corpus) -> tuple[Engine, Sequence[int]]:
         """As :meth:`Engine.to_warm`: what "auto" stands for with the whole corpus, and an exact sweep besides."""
@@ -189,78 +173,63 @@ class FastEx(Engine):
         engine.proposal = self.chosen_proposal(model, corpus)
         return engine, (1, 2, *self.exact_sweeps[:1])
 
-    @property
-    def _visits(self) -> Visits:
-        return Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps))
-
-    def _settings(self, model: Mixture) -> Settings:
-        return Settings(
+    def _settings(self, model: Mixture) -> ChainSettings:
+        return ChainSettings(
             model.n_clusters, model.word_prior, model.weight_prior, model.rate_prior, _COMPONENTS[model.component],
             self.bits, self.projection == "balanced", self.failure_probability, self.flatness,
             TRIES_PER_VISIT if self.projection == "balanced" else 1, self.documents_per_round,
+            Visits(self.n_neighbours, self.list_budget, self.tries, self.uniform_share, tuple(self.exact_sweeps)),
         )  # fmt: skip
 
-    def _refuse(self, model: Mixture, corpus: Corpus) -> None:
-        """ValueError where the corpus does not fit the settings, before anything is allocated for it."""
+    def _states(self, model: Mixture, corpus: Corpus, stored: Collection[str] = ()) -> type[MixtureState]:
+        """States of this model; ValueError where the corpus does not fit, before anything is allocated for it.
+
+        ``stored``: names of a checkpoint's arrays. "auto" goes on as its chain began, whatever the rule was then.
+        """
         if corpus.n_tokens == 0:
             raise ValueError("FastEx clusters documents by their words, but the corpus has none")
-        sampler = self.chosen_proposal(model, corpus)
-        if sampler == "neighbours":
-            neighbours.refuse_beyond_memory(corpus, model.n_clusters, self._visits)
+        settings = self._settings(model)
+        if model.component == "gauss_wishart":
+            kind: type[MixtureState] = GaussWishartState
+        elif self.proposal == "auto" and stored:
+            kind = next((one for one in STATES.values() if one.described and {*one.described} <= {*stored}), ExactState)
         else:
-            n_bytes = {  # the least: what more the corpus asks for is known when its tables are laid out
-                "baseline": 4 * model.n_clusters * corpus.n_words,
-                "exact": _exact_bytes(model, corpus),
-                "hash": hashed_bytes(model.n_clusters, self.bits),
-            }[sampler]
-            refuse_beyond_memory(sampler, n_bytes, corpus.n_words, self._settings(model))
+            kind = STATES[self.chosen_proposal(model, corpus)]
+        kind.refuse(corpus, settings)
         refuse_prior_sum("word_prior", model.word_prior, corpus.n_words, "words")
         refuse_prior_sum("weight_prior", model.weight_prior, model.n_clusters, "clusters")
-        content = corpus.content
-        totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words)
-        refuse_counts(totals.astype(np.int64), sampler, self._settings(model))
+        refuse_squares(corpus, settings)
+        return kind
 
     def init(self, model: Mixture, corpus: Corpus, seed: int) -> State:
         """Every document in a cluster drawn uniformly; ValueError where the corpus does not fit the settings."""
-        self._refuse(model, corpus)
+        kind = self._states(model, corpus)
         cluster = streams.generator(seed, "fastex init").integers(
             0, model.n_clusters, corpus.n_documents, dtype=np.int32
         )
-        state = self._state(model, corpus, cluster, seed)
+        with thread_budget(self.threads) as pool:
+            state = kind.start(corpus, self._settings(model), cluster, seed, pool)
         state.model = model
         return state
 
-    def _state(self, model: Mixture, corpus: Corpus, cluster: np.ndarray, seed: int) -> AnyState:
-        """A chain that starts from these clusters."""
-        sampler = self.chosen_proposal(model, corpus)
-        if sampler == "baseline":
-            return UncollapsedState(corpus, self._settings(model), cluster)
-        if sampler == "exact":
-            return self._exact_state(model, corpus, cluster)
-        if sampler == "hash":
-            return HashedState(corpus, self._settings(model), cluster)
-        with thread_budget(self.threads) as pool:
-            graph = find_neighbours(corpus.content, self.n_neighbours, self.list_budget, seed, pool)
-        return NeighbourState(corpus, self._settings(model), self._visits, cluster, graph)
-
-    def _exact_state(self, model: Mixture, corpus: Corpus, cluster: np.ndarray) -> AnyState:
-        kind = GaussWishartState if model.component == "gauss_wishart" else ExactState
-        return kind(corpus, self._settings(model), cluster)
+    def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
+        kind = self._states(model, corpus, arrays)
+        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters, "N": self.n_neighbours}
+        check(arrays, {"cluster": Stored("i", "J", least=0, below="K"), **kind.described}, sizes)
+        with thread_budget(self.threads):
+            state = kind.restore(corpus, self._settings(model), arrays)
+        state.model = model
+        return state
 
     def step(self, corpus: Corpus, state: State, seed: int, iteration: int) -> dict[str, float]:
         """One sweep. The row has ``proposed`` and ``accepted``: moves to another cluster, for each document."""
-        assert isinstance(state, AnyState)
+        assert isinstance(state, MixtureState)
         moves, key = np.zeros(2, np.int64), streams.key(seed, "fastex sweep", iteration)
         with thread_budget(self.threads) as pool:
-            if isinstance(state, NeighbourState) and iteration in self.exact_sweeps:
-                state.sweep_exactly(corpus, key, moves, pool)
-            else:
-                state.sweep(key, moves, pool)
-        if isinstance(state, HashedState) and self.projection == "balanced" and iteration in FIT_PROJECTION_AFTER:
-            state.fit_projection()
+            state.iterate(corpus, iteration, key, moves, pool)
         in_use, log_joint = int(np.count_nonzero(state.sizes)), state.log_joint
         if not math.isfinite(log_joint):
-            refuse_scores(self._settings(state.model), "a cluster")
+            refuse_scores(state.settings, "a cluster")
         return {
             "clusters": in_use,
             "topics": in_use,
@@ -271,7 +240,7 @@ class FastEx(Engine):
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         """The clusters in use, each with a topic of its own: its words, as shares of their counts."""
-        assert isinstance(state, AnyState)
+        assert isinstance(state, MixtureState)
         used = np.flatnonzero(state.sizes)
         label = np.zeros(state.model.n_clusters, np.int64)
         label[used] = np.arange(len(used))
@@ -295,35 +264,18 @@ class FastEx(Engine):
             log_joint=state.log_joint,
         )
 
-    def restore(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> State:
-        state = self._restored(model, corpus, arrays)
-        state.model = model
-        return state
 
-    def _restored(self, model: Mixture, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> AnyState:
-        self._refuse(model, corpus)
-        sampler, settings = self.chosen_proposal(model, corpus), self._settings(model)
-        if self.proposal == "auto":  # a chain goes on as it began, whatever the rule was then
-            sampler = next((one for one, described in _DESCRIBED_FOR.items() if set(described) <= set(arrays)), "exact")
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "K": model.n_clusters, "N": self.n_neighbours}
-        check(arrays, _DESCRIBED | _DESCRIBED_FOR.get(sampler, {}), sizes)
-        cluster = arrays["cluster"]
-        if sampler == "baseline":
-            return UncollapsedState(corpus, settings, cluster)
-        if sampler == "exact":
-            return self._exact_state(model, corpus, cluster)
-        if sampler == "hash":
-            centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
-            return HashedState(corpus, settings, cluster, (centre, scale, float(arrays["flatness"])))
-        refuse_graph(arrays["neighbours"])
-        return NeighbourState(corpus, settings, self._visits, cluster, arrays["neighbours"])
-
-
-def _exact_bytes(model: Mixture, corpus: Corpus) -> int:
-    """Least bytes that exact scores take."""
-    if model.component == "gauss_wishart":
-        return clusters_bytes(model.n_clusters, corpus.n_words)
-    return BYTES_PER_CLUSTER * model.n_clusters
+def choose_proposal(corpus: Corpus, settings: ChainSettings) -> str:
+    """What "auto" stands for: a rule that reads the corpus and the settings, never a clock or a machine."""
+    if settings.component == GAUSS_WISHART:
+        return ExactState.proposal
+    is_small = table_bytes(corpus, settings.n_clusters) <= MAX_EXACT_BYTES
+    if is_small and settings.n_clusters <= MAX_EXACT_CLUSTERS:
+        return ExactState.proposal
+    has_neighbours = settings.component == MULTINOMIAL and has_rare_words(corpus, settings.visits.list_budget)
+    if has_neighbours and NeighbourState.least_bytes(corpus, settings) <= MAX_NEIGHBOUR_BYTES:
+        return NeighbourState.proposal
+    return ExactState.proposal if is_small else HashedState.proposal
 
 
 def _fraction(name: str, value: float) -> float:

@@ -27,13 +27,12 @@ from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
-from mc2core.inference.base import State
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
     JOINT_UNIT,
     MULTINOMIAL,
+    ChainSettings,
     ClusterSizes,
-    Settings,
     document_mass,
     log_gamma_of,
     log_gaussian,
@@ -42,7 +41,8 @@ from mc2core.inference.fastex.components import (
     precision_shape,
     word_term,
 )
-from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
+from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_large_counts
+from mc2core.inference.fastex.state import MixtureState
 
 # -- tables of counts and terms -------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ def table_bytes(corpus: Corpus, n_clusters: int) -> int:
     return 4 * n_clusters * int((rows + 1).sum()) + 8 * beside_rows
 
 
-def build_tables(corpus: Corpus, settings: Settings, mass: np.ndarray) -> tuple[OrderedCells, Tables]:
+def build_tables(corpus: Corpus, settings: ChainSettings, mass: np.ndarray) -> tuple[OrderedCells, Tables]:
     """The corpus in the sweep's order, and tables without a document; ValueError where they exceed memory."""
     content, n_clusters = corpus.content, settings.n_clusters
     frequency = np.bincount(content.indices, minlength=corpus.n_words)
@@ -178,24 +178,24 @@ def fill_tables(component, word_prior, log_gamma, cells, tables, cluster, square
     for start in tables.starts:
         last = start
         for i in range(start + 1, start + 1 + lists[start, 0]):
-            own, x_own = lists[i, 0], lists[i, 1]
-            if entry_of[own] <= start:
+            one, x_one = lists[i, 0], lists[i, 1]
+            if entry_of[one] <= start:
                 last += 1
-                entry_of[own] = last
-                lists[last, 0], lists[last, 1] = own, 0
-            lists[entry_of[own], 1] += x_own
+                entry_of[one] = last
+                lists[last, 0], lists[last, 1] = one, 0
+            lists[entry_of[one], 1] += x_one
         lists[start, 0] = last - start
         for i in range(start + 1, last + 1):
             squares[lists[i, 0]] += np.int64(lists[i, 1]) ** 2
 
 
 @kernel
-def add_or_remove(model, log_gamma, cells, tables, j, k, sign):
+def add_or_remove(constants, log_gamma, cells, tables, j, k, sign):
     """Add document j to cluster k (sign 1) or take it out (-1); returns the change of the cluster's squares."""
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     place, counts, lists, word, x = cells.place, cells.counts, tables.lists, tables.word, tables.x
     rows, table, terms = tables.rows, tables.counts, tables.terms
-    component, word_prior = model.component, model.word_prior
+    component, word_prior = constants.component, constants.word_prior
     squares = np.int64(0)
     for cell in range(cells.indptr[j], cells.rare[j]):
         change = np.int64(sign * counts[cell])
@@ -239,7 +239,7 @@ def log_cells(tables, log_gamma, word_prior):
     return total
 
 
-# -- sizes and settings of a chain ----------------------------------------------------------------------------------
+# -- what a chain holds ----------------------------------------------------------------------------------------------
 
 
 _PREFETCH_AHEAD = 8  # cells between the one that is scored and the one that is fetched, of which so many lines:
@@ -274,7 +274,7 @@ class Terms(NamedTuple):
 class ExactChain(NamedTuple):
     """All that draws read, but for the assignments."""
 
-    model: ExactConstants
+    constants: ExactConstants
     log_gamma: np.ndarray
     cells: OrderedCells
     tables: Tables
@@ -284,13 +284,13 @@ class ExactChain(NamedTuple):
 
 # -- a cluster's part -----------------------------------------------------------------------------------------------
 @kernel
-def cluster_terms(model, n_documents, mass, squares):
+def cluster_terms(constants, n_documents, mass, squares):
     """A cluster's (head, slope, tail, shape), from which ``log_evidence`` of any document follows.
 
-    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``model.mean_mass``, which is
-    head + slope * m, is never below it; see :func:`excess`.
+    Multinomial: the evidence is concave in the document's mass m, so its tangent at m = ``constants.mean_mass``, head +
+    slope * m, is never below it; see :func:`excess`.
     """
-    component, n_words, word_prior, weight_prior, rate_prior, mean_mass = model
+    component, n_words, word_prior, weight_prior, rate_prior, mean_mass = constants
     weight = math.log(n_documents + weight_prior)
     if component == GAUSSIAN:
         strength = word_prior + n_documents + 1.0
@@ -337,10 +337,10 @@ def excess(component, mass, head, slope, tail, shape):
 
 # -- the words' part ------------------------------------------------------------------------------------------------
 @kernel
-def score_clusters(model, log_gamma, cells, tables, j, own, scores):
-    """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; those of ``own`` without it."""
+def score_clusters(constants, log_gamma, cells, tables, j, current, scores):
+    """Fill (K,) float64 ``scores`` with document j's sums of :func:`term`; those of ``current`` without it."""
     place, counts, terms, lists = cells.place, cells.counts, tables.terms, tables.lists
-    word, table, component, word_prior = tables.word, tables.counts, model.component, model.word_prior
+    word, table, component, word_prior = tables.word, tables.counts, constants.component, constants.word_prior
     first, rare, last = cells.indptr[j], cells.rare[j], cells.indptr[j + 1]
     n_clusters = scores.size
     for k in range(n_clusters):
@@ -348,7 +348,7 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     cell = first
     while cell + 4 <= rare:
         for i in range(cell + _PREFETCH_AHEAD, min(cell + _PREFETCH_AHEAD + 4, rare)):
-            prefetch(table, word[place[i]] * n_clusters + own)
+            prefetch(table, word[place[i]] * n_clusters + current)
             for k in range(0, min(n_clusters, 16 * _PREFETCH_LINES), 16):
                 prefetch(terms, place[i] * n_clusters + k)
         a, b, c, d = terms[place[cell]], terms[place[cell + 1]], terms[place[cell + 2]], terms[place[cell + 3]]
@@ -362,9 +362,9 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
     without = 0.0
     for i in range(first, rare):
         x = np.int64(counts[i])
-        rounded = np.float32(term(component, log_gamma, word_prior, table[word[place[i]], own] - x, x))
+        rounded = np.float32(term(component, log_gamma, word_prior, table[word[place[i]], current] - x, x))
         without += np.float64(rounded)
-    scores[own] = without
+    scores[current] = without
     # unsigned numbers as indices need no check whether they count from the end
     for i in range(rare, last):
         if i + _PREFETCH_AHEAD < last:
@@ -374,7 +374,7 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
         lacking = 0.0 if component == GAUSSIAN else log_gamma[x] - log_gamma[0]
         for entry in range(np.uint64(start + 1), np.uint64(start + 1 + lists[start, 0])):
             place_k = np.uint64(lists[entry, 0])
-            others = np.uint64(lists[entry, 1] - x * (place_k == np.uint64(own)))
+            others = np.uint64(lists[entry, 1] - x * (place_k == np.uint64(current)))
             if component == GAUSSIAN:
                 scores[place_k] += np.float64(others) * x
             else:
@@ -383,49 +383,51 @@ def score_clusters(model, log_gamma, cells, tables, j, own, scores):
 
 # -- the sweep ------------------------------------------------------------------------------------------------------
 @kernel
-def fill_terms(model, sizes, terms):
+def fill_terms(constants, sizes, terms):
     """Fill ``terms`` with those of all clusters as they are."""
     n_k, mass, squares = sizes
     head, slope, tail, shape = terms
     for k in range(n_k.size):
-        head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], mass[k], squares[k])
+        head[k], slope[k], tail[k], shape[k] = cluster_terms(constants, n_k[k], mass[k], squares[k])
 
 
 @numba.njit(inline="always")
-def weigh_document(model, log_gamma, cells, tables, sizes, terms, j, own, scores, likely):
-    """Log probabilities, but for a constant, of the clusters of document j, which is in ``own``, given all others.
+def weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, current, scores, likely):
+    """Log probabilities, but for a constant, of the clusters of document j, which is in ``current``, given all others.
 
     (K,) ``scores`` and ``likely`` begin with the clusters that may be drawn; returns how many these are. Nothing else
     is changed.
     """
     head, slope, tail, shape = terms
-    component, mass = model.component, cells.mass[j]
-    score_clusters(model, log_gamma, cells, tables, j, own, scores)
-    words = scores[own]
+    component, mass = constants.component, cells.mass[j]
+    score_clusters(constants, log_gamma, cells, tables, j, current, scores)
+    words = scores[current]
     # what it adds to its cluster's squares, |n + x|^2 - |n|^2 = 2 <n, x> + |x|^2
     square = np.int64(2.0 * words) + mass if component == GAUSSIAN else np.int64(0)
-    without = cluster_terms(model, sizes.n_k[own] - 1, sizes.mass[own] - mass, sizes.squares[own] - square)
+    without = cluster_terms(
+        constants, sizes.n_k[current] - 1, sizes.mass[current] - mass, sizes.squares[current] - square
+    )
     bound_scores(component, mass, terms, scores)
-    scores[own] = _bound(component, mass, without[0], without[1], without[2], without[3], words)
+    scores[current] = _bound(component, mass, without[0], without[1], without[2], without[3], words)
     top = argmax(scores)
-    h, s, t, g = without if top == own else (head[top], slope[top], tail[top], shape[top])
+    h, s, t, g = without if top == current else (head[top], slope[top], tail[top], shape[top])
     least = scores[top] - excess(component, mass, h, s, t, g) - MAX_NATS_BELOW_BEST
     n = select_likely(scores, least, likely)
     for i in range(n):
         one = likely[i]
-        h, s, t, g = without if one == own else (head[one], slope[one], tail[one], shape[one])
+        h, s, t, g = without if one == current else (head[one], slope[one], tail[one], shape[one])
         scores[i] -= excess(component, mass, h, s, t, g)
     return n
 
 
 @kernel
-def choose_exactly(key, mixture, cluster, j, scores, likely):
+def choose_exactly(key, chain, cluster, j, scores, likely):
     """Cluster drawn for document j given all others, -1 where scores are not finite; changes scratch memory alone.
 
     (K,) ``scores`` float64 and ``likely`` int64 are scratch.
     """
-    model, log_gamma, cells, tables, sizes, terms = mixture
-    n = weigh_document(model, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
+    constants, log_gamma, cells, tables, sizes, terms = chain
+    n = weigh_document(constants, log_gamma, cells, tables, sizes, terms, j, np.int64(cluster[j]), scores, likely)
     stream = np.zeros(2, np.uint64)
     streams.seek(stream, key, j)
     drawn = draw_from_logs(stream, scores[:n])
@@ -433,14 +435,14 @@ def choose_exactly(key, mixture, cluster, j, scores, likely):
 
 
 @kernel
-def choose_ahead(key, first, last, mixture, cluster, ahead, scores, likely):
+def choose_ahead(key, first, last, chain, cluster, ahead, scores, likely):
     """Fill (last - first,) int64 ``ahead`` with draws for documents ``first`` to ``last - 1``; no document moves."""
     for j in range(first, last):
-        ahead[j - first] = choose_exactly(key, mixture, cluster, j, scores, likely)
+        ahead[j - first] = choose_exactly(key, chain, cluster, j, scores, likely)
 
 
 @kernel
-def sweep_exact(key, first, last, mixture, cluster, moves, ahead, scores, likely):
+def sweep_exact(key, first, last, chain, cluster, moves, ahead, scores, likely):
     """One Gibbs draw for each of documents ``first`` to ``last - 1`` in order, in place.
 
     ``ahead`` (last - first,) or (0,) int64: draws of :func:`choose_ahead` for them, which hold until a document moves;
@@ -448,12 +450,12 @@ def sweep_exact(key, first, last, mixture, cluster, moves, ahead, scores, likely
     :func:`.hashed.sweep`. Returns the document after the last one, or -1 - j where document j has scores that are
     not finite.
     """
-    model, log_gamma, cells, tables, sizes, terms = mixture
+    constants, log_gamma, cells, tables, sizes, terms = chain
     n_k, sums, squares = sizes
     head, slope, tail, shape = terms
     for j in range(first, last):
         old, mass = np.int64(cluster[j]), cells.mass[j]
-        new = ahead[j - first] if ahead.size > 0 else choose_exactly(key, mixture, cluster, j, scores, likely)
+        new = ahead[j - first] if ahead.size > 0 else choose_exactly(key, chain, cluster, j, scores, likely)
         if new < 0:
             return -1 - j
         if new == old:
@@ -462,10 +464,10 @@ def sweep_exact(key, first, last, mixture, cluster, moves, ahead, scores, likely
         moves[1] += 1
         cluster[j] = new
         for k, sign in ((old, -1), (new, 1)):
-            squares[k] += add_or_remove(model, log_gamma, cells, tables, j, k, sign)
+            squares[k] += add_or_remove(constants, log_gamma, cells, tables, j, k, sign)
             n_k[k] += sign
             sums[k] += sign * mass
-            head[k], slope[k], tail[k], shape[k] = cluster_terms(model, n_k[k], sums[k], squares[k])
+            head[k], slope[k], tail[k], shape[k] = cluster_terms(constants, n_k[k], sums[k], squares[k])
         if ahead.size > 0:
             return j + 1
     return last
@@ -474,27 +476,27 @@ def sweep_exact(key, first, last, mixture, cluster, moves, ahead, scores, likely
 # -- the state ------------------------------------------------------------------------------------------------------
 
 
-class ExactState(State):
+class ExactState(MixtureState):
     """Assignments and the counts of words in clusters.
 
     Attributes
     ----------
-    cluster : (J,) int32
-    model : ExactConstants
+    constants : ExactConstants
     clusters : ClusterSizes
     cells, tables, log_gamma : what kernels read; log_gamma[n] = ln G(n + a), for all counts of rare words
     """
 
-    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
+    proposal = "exact"
+
+    def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
+        super().__init__(corpus, settings, cluster)
         content, n_clusters = corpus.content, settings.n_clusters
-        self.settings = settings
-        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         mass = document_mass(settings.component, content.data, content.indptr)
         self.cells, self.tables = build_tables(corpus, settings, mass)
         frequency = np.bincount(content.indices, minlength=corpus.n_words)
         n_log_gammas = count_log_gammas(corpus, is_frequent(frequency, n_clusters))
         self.log_gamma = gammaln(np.arange(n_log_gammas) + settings.word_prior)
-        self.priors = ExactConstants(
+        self.constants = ExactConstants(
             settings.component, corpus.n_words, settings.word_prior, settings.weight_prior, settings.rate_prior,
             float(mass.sum() / corpus.n_documents),
         )  # fmt: skip
@@ -513,16 +515,24 @@ class ExactState(State):
             self.clusters.squares,
         )
 
+    @classmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        return BYTES_PER_CLUSTER * settings.n_clusters
+
+    @classmethod
+    def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
+        super().refuse(corpus, settings)
+        refuse_large_counts(corpus, cls.proposal)
+
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One sweep over all documents in order, with the same bits on any number of threads.
+        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads.
 
         Of very many clusters, two threads draw for a few documents ahead, and for those after one that moves again.
-        Moves are added to both entries of ``moves``. ValueError, with the document, where scores are not finite.
         """
         n_documents, n_clusters = len(self.cluster), self.settings.n_clusters
         terms = Terms(*np.empty((4, n_clusters)))
-        fill_terms(self.priors, self.clusters, terms)
-        mixture = ExactChain(self.priors, self.log_gamma, self.cells, self.tables, self.clusters, terms)
+        fill_terms(self.constants, self.clusters, terms)
+        chain = ExactChain(self.constants, self.log_gamma, self.cells, self.tables, self.clusters, terms)
         scores, likely = np.empty((2, n_clusters)), np.empty((2, n_clusters), np.int64)
         is_shared = pool is not None and n_clusters >= MIN_SHARED_CLUSTERS
         first, is_ahead = 0, is_shared
@@ -532,28 +542,22 @@ class ExactState(State):
 
             def choose(i: int, stop: int, first: int = first, ahead: np.ndarray = ahead) -> None:
                 scratch = scores[i // _HALF], likely[i // _HALF]
-                choose_ahead(key, first + i, first + stop, mixture, self.cluster, ahead[i:stop], *scratch)
+                choose_ahead(key, first + i, first + stop, chain, self.cluster, ahead[i:stop], *scratch)
 
             if is_ahead:
                 in_blocks(pool, choose, last - first, _HALF)
-            done = sweep_exact(key, first, last, mixture, self.cluster, moves, ahead, scores[0], likely[0])
-            if done < 0:
-                refuse_scores(self.settings, f"document {-1 - done}")
+            done = sweep_exact(key, first, last, chain, self.cluster, moves, ahead, scores[0], likely[0])
+            self._refuse_unfinished(done)
             is_ahead = is_shared and (not is_ahead or done - first > _HALF)
             first = done
 
     @property
     def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
         return self.clusters.n_k
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`.hashed.HashedState`."""
-        of_sizes = log_joint_of_sizes(self.settings, self.priors.n_words, len(self.cluster), *self.clusters)
+        of_sizes = log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *self.clusters)
         if self.settings.component == GAUSSIAN:
             return of_sizes
         return of_sizes + log_cells(self.tables, self.log_gamma, self.settings.word_prior) / JOINT_UNIT
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"cluster": self.cluster}

@@ -27,9 +27,8 @@ from mc2core.compute import special, streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
-from mc2core.inference.base import State
-from mc2core.inference.fastex.components import DocumentCells, Settings, document_columns, log_joint_of_weights
-from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
+from mc2core.inference.fastex.components import ChainSettings, DocumentCells, document_columns, log_joint_of_weights
+from mc2core.inference.fastex.state import MixtureState
 
 #: downdates of a factor, at most, until it is made anew
 MOST_DOWNDATES = 100
@@ -77,9 +76,9 @@ def factorise(n_documents, sums, scatter, x, word_prior, rate_prior, factor):
     n_words = sums.size
     for i in range(n_words):
         row, products = factor[i], scatter[i]
-        own = sums[i] - x[i]
+        others = sums[i] - x[i]
         for d in range(i, n_words):
-            row[d] = products[d] - x[i] * x[d] - own * (sums[d] - x[d]) / strength
+            row[d] = products[d] - x[i] * x[d] - others * (sums[d] - x[d]) / strength
         row[i] += 2.0 * rate_prior
     for i in range(n_words):
         row = factor[i]
@@ -127,32 +126,32 @@ def squared_distance(factor, v):
 
 
 @kernel(error_model="numpy")
-def log_head(model, n_documents, n_words, factor):
+def log_head(priors, n_documents, n_words, factor):
     """Part of the log evidence, in a cluster, that is the same for all documents; but for V / 2 ln pi."""
-    strength = model.word_prior + n_documents
+    strength = priors.word_prior + n_documents
     half_log_det = 0.0
     for i in range(n_words):
         half_log_det += math.log(factor[i, i])
-    head = math.log(n_documents + model.weight_prior) + 0.5 * n_words * math.log(strength / (strength + 1.0))
+    head = math.log(n_documents + priors.weight_prior) + 0.5 * n_words * math.log(strength / (strength + 1.0))
     head += special.log_gamma(0.5 * (n_words + 2 + n_documents)) - special.log_gamma(0.5 * (n_documents + 2))
     return head - half_log_det
 
 
 @kernel(error_model="numpy")
-def refresh(model, clusters, zeros, k):
+def refresh(priors, clusters, zeros, k):
     """Make the factor of cluster k anew from its statistics; ``zeros`` (V,) float64."""
     n_k, factor = clusters.n_k[k], clusters.factor[k]
-    factorise(n_k, clusters.sums[k], clusters.scatter[k], zeros, model.word_prior, model.rate_prior, factor)
-    clusters.head[k] = log_head(model, n_k, zeros.size, factor)
+    factorise(n_k, clusters.sums[k], clusters.scatter[k], zeros, priors.word_prior, priors.rate_prior, factor)
+    clusters.head[k] = log_head(priors, n_k, zeros.size, factor)
     clusters.downdates[k] = 0
 
 
 @kernel
-def refresh_all(model, clusters):
+def refresh_all(priors, clusters):
     """As :func:`refresh`, of all clusters."""
     zeros = np.zeros(clusters.sums.shape[1])
     for k in range(clusters.n_k.size):
-        refresh(model, clusters, zeros, k)
+        refresh(priors, clusters, zeros, k)
 
 
 # -- a document -----------------------------------------------------------------------------------------------------
@@ -178,27 +177,27 @@ def count_documents(documents, clusters, cluster):
 
 
 @kernel(error_model="numpy")
-def add_or_remove(model, documents, clusters, j, k, sign, work):
+def add_or_remove(priors, documents, clusters, j, k, sign, work):
     """Add document j, which is in ``work.x``, to cluster k (sign 1) or take it out (-1)."""
-    strength = model.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
+    strength = priors.word_prior + clusters.n_k[k] - (sign < 0)  # without the document, as is the mean
     root = math.sqrt(strength / (strength + 1.0))
     sums, x, v = clusters.sums[k], work.x, work.difference
     for d in range(v.size):
-        own = sums[d] - x[d] if sign < 0 else np.float64(sums[d])
-        v[d] = root * (x[d] - own / strength)
+        others = sums[d] - x[d] if sign < 0 else np.float64(sums[d])
+        v[d] = root * (x[d] - others / strength)
     add_statistics(documents, clusters, j, k, sign)
     clusters.downdates[k] += sign < 0
     if clusters.downdates[k] <= MOST_DOWNDATES and change_by_rank_one(clusters.factor[k], v, sign):
-        clusters.head[k] = log_head(model, clusters.n_k[k], v.size, clusters.factor[k])
+        clusters.head[k] = log_head(priors, clusters.n_k[k], v.size, clusters.factor[k])
         return
     v[:] = 0.0
-    refresh(model, clusters, v, k)
+    refresh(priors, clusters, v, k)
 
 
 @kernel(error_model="numpy")
-def log_evidence_with(model, n_documents, sums, factor, head, x, v):
+def log_evidence_with(priors, n_documents, sums, factor, head, x, v):
     """Log evidence of a document (V,) ``x`` that is not in the cluster, its weight included; but for V / 2 ln pi."""
-    strength = model.word_prior + n_documents
+    strength = priors.word_prior + n_documents
     for d in range(v.size):
         v[d] = x[d] - sums[d] / strength
     c = strength / (strength + 1.0)
@@ -206,35 +205,35 @@ def log_evidence_with(model, n_documents, sums, factor, head, x, v):
 
 
 @kernel(error_model="numpy")
-def log_evidence_without(model, clusters, k, work):
+def log_evidence_without(priors, clusters, k, work):
     """As :func:`log_evidence_with`, for a document, ``work.x``, that is in the cluster k and is taken out first."""
     x, v, sums, n_words = work.x, work.difference, clusters.sums[k], work.x.size
     n_others = clusters.n_k[k] - 1
-    strength = model.word_prior + n_others
+    strength = priors.word_prior + n_others
     for d in range(n_words):
         v[d] = x[d] - (sums[d] - x[d]) / strength
     # |Psi without| = left |Psi|, and 1 + c times the distance in it is 1 / left
     left = 1.0 - strength / (strength + 1.0) * squared_distance(clusters.factor[k], v)
     if left >= LEAST_LEFT:
-        head = log_head(model, n_others, n_words, clusters.factor[k])
+        head = log_head(priors, n_others, n_words, clusters.factor[k])
         return head + 0.5 * (n_words + 1 + n_others) * math.log(left)
     factor = work.factor
-    factorise(n_others, sums, clusters.scatter[k], x, model.word_prior, model.rate_prior, factor)
+    factorise(n_others, sums, clusters.scatter[k], x, priors.word_prior, priors.rate_prior, factor)
     others = sums - x
-    return log_evidence_with(model, n_others, others, factor, log_head(model, n_others, n_words, factor), x, v)
+    return log_evidence_with(priors, n_others, others, factor, log_head(priors, n_others, n_words, factor), x, v)
 
 
 @kernel
-def weigh_document(model, clusters, own, work):
-    """Fill ``work.scores`` with the log evidence of the document in ``work.x``, which is in ``own``, given all others.
+def weigh_document(priors, clusters, current, work):
+    """Fill ``work.scores`` with the log evidence of the document in ``work.x``, which is in cluster ``current``.
 
-    No cluster is changed.
+    All other documents are given, and no cluster is changed.
     """
     n_k, sums, factor, head = clusters.n_k, clusters.sums, clusters.factor, clusters.head
     for k in range(n_k.size):
-        if k != own:
-            work.scores[k] = log_evidence_with(model, n_k[k], sums[k], factor[k], head[k], work.x, work.difference)
-    work.scores[own] = log_evidence_without(model, clusters, own, work)
+        if k != current:
+            work.scores[k] = log_evidence_with(priors, n_k[k], sums[k], factor[k], head[k], work.x, work.difference)
+    work.scores[current] = log_evidence_without(priors, clusters, current, work)
 
 
 @kernel
@@ -245,7 +244,7 @@ def write_document(documents, j, x):
 
 
 @kernel
-def sweep(key, model, documents, clusters, cluster, moves, work):
+def sweep(key, priors, documents, clusters, cluster, moves, work):
     """One Gibbs draw for each document in order, in place; then all factors are made anew.
 
     ``moves`` (2,) int64 as in :func:`.hashed.sweep`. Returns the number of documents, or -1 - j where document j
@@ -256,7 +255,7 @@ def sweep(key, model, documents, clusters, cluster, moves, work):
         old = np.int64(cluster[j])
         work.x[:] = 0.0
         write_document(documents, j, work.x)
-        weigh_document(model, clusters, old, work)
+        weigh_document(priors, clusters, old, work)
         n = select_likely(work.scores, work.scores[argmax(work.scores)] - MAX_NATS_BELOW_BEST, work.likely)
         streams.seek(stream, key, j)
         drawn = draw_from_logs(stream, work.scores[:n])
@@ -268,17 +267,12 @@ def sweep(key, model, documents, clusters, cluster, moves, work):
             moves[1] += 1
             cluster[j] = new
             for k, sign in ((old, -1), (new, 1)):
-                add_or_remove(model, documents, clusters, j, k, np.int64(sign), work)
-    refresh_all(model, clusters)
+                add_or_remove(priors, documents, clusters, j, k, np.int64(sign), work)
+    refresh_all(priors, clusters)
     return cluster.size
 
 
 # -- the state ------------------------------------------------------------------------------------------------------
-def clusters_bytes(n_clusters: int, n_words: int) -> int:
-    """Bytes that are kept of clusters."""
-    return n_clusters * (16 * n_words**2 + 8 * n_words + 24)
-
-
 def no_clusters(n_clusters: int, n_words: int) -> FactoredClusters:
     """Clusters without documents, whose factors are still to be made."""
     square = n_clusters, n_words, n_words
@@ -296,46 +290,42 @@ def workspace(n_clusters: int, n_words: int) -> DrawScratch:
     )  # fmt: skip
 
 
-class GaussWishartState(State):
-    """Assignments, statistics of the clusters and their factors; ValueError where these exceed memory.
+class GaussWishartState(MixtureState):
+    """Assignments, statistics of the clusters and their factors.
 
     Attributes
     ----------
-    cluster : (J,) int32
-    model : Priors
+    priors : Priors
     documents : DocumentCells
     clusters : FactoredClusters
     """
 
-    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
-        n_clusters, n_words = settings.n_clusters, corpus.n_words
-        refuse_beyond_memory("exact", clusters_bytes(n_clusters, n_words), n_words, settings)
-        self.settings = settings
-        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+    proposal = "exact"
+
+    def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
+        super().__init__(corpus, settings, cluster)
         self.priors = Priors(settings.word_prior, settings.weight_prior, settings.rate_prior)
         self.documents = DocumentCells(**document_columns(corpus, settings.component))
-        self.clusters = no_clusters(n_clusters, n_words)
+        self.clusters = no_clusters(settings.n_clusters, corpus.n_words)
         count_documents(self.documents, self.clusters, self.cluster)
         refresh_all(self.priors, self.clusters)
 
-    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One sweep over all documents in order, on one thread; moves are added to both entries of ``moves``.
+    @classmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        return settings.n_clusters * (16 * corpus.n_words**2 + 8 * corpus.n_words + 24)
 
-        ValueError, with the document, where scores are not finite.
-        """
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """As :meth:`MixtureState.sweep`, in order, on one thread."""
         work = workspace(*self.clusters.sums.shape)
         done = sweep(key, self.priors, self.documents, self.clusters, self.cluster, moves, work)
-        if done < 0:
-            refuse_scores(self.settings, f"document {-1 - done}")
+        self._refuse_unfinished(done)
 
     @property
     def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
         return self.clusters.n_k
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`.hashed.HashedState`."""
         n_words = self.clusters.sums.shape[1]
         log_det = 2.0 * np.log(np.diagonal(self.clusters.factor, axis1=1, axis2=2)).sum(axis=1)
         log_p = log_joint_of_weights(self.settings, self.sizes)
@@ -350,6 +340,3 @@ class GaussWishartState(State):
         half = 0.5 * (n_words + 1 + n_documents)
         strength = self.settings.word_prior + n_documents
         return float(multigammaln(half, n_words) - half * log_det - 0.5 * n_words * math.log(strength))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"cluster": self.cluster}

@@ -21,9 +21,10 @@ removing a document gives back the same bits, in any order, and nothing drifts.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numba
 import numpy as np
@@ -32,40 +33,34 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from mc2core.base.described import Stored
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
 from mc2core.compute.signatures import WORD_BITS, add_signed, n_signature_words, signature_word
 from mc2core.compute.simd import Arrays, call, constant, spread
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
-from mc2core.inference.base import State
 from mc2core.inference.fastex.components import (
     BACKGROUND_SIZE,
     GAUSSIAN,
-    JOINT_UNIT,
     OVERLAP_UNIT,
-    Settings,
+    ChainSettings,
     document_columns,
     expected_background,
     linear_terms,
-    log_joint_of_sizes,
     theta_of,
 )
-from mc2core.inference.fastex.limits import refuse_scores
+from mc2core.inference.fastex.limits import hashed_bytes, refuse_scores
 from mc2core.inference.fastex.sparse_counts import (
     MAX_LOAD,
     N_TABULATED,
+    CountedState,
     add_to,
     cell_of,
     count_at,
-    count_documents,
-    empty_table,
     evidence_constants,
     fetch_cells,
-    grown,
-    log_cells,
     log_evidence_in,
-    shrunk,
     words_in,
 )
 
@@ -314,9 +309,9 @@ class MoveScratch(NamedTuple):
     """Scratch memory of :func:`choose`, one for each thread."""
 
     sums: np.ndarray  # (64 W,) int32
-    own: Columns  # a block for the cluster that the document leaves
-    own_score: np.ndarray  # (BLOCK,) float32
-    own_block: np.ndarray  # (1,) float32
+    left: Columns  # a block for the cluster that the document leaves
+    left_score: np.ndarray  # (BLOCK,) float32
+    left_block: np.ndarray  # (1,) float32
     weights: np.ndarray  # (K',) float32
     blocks: np.ndarray  # (blocks,) float32
 
@@ -413,13 +408,13 @@ def _score_without(documents, clusters, projection, constants, slots, j, k, squa
             add_signed(sums, word, np.int32(after - before))
     mass = documents.mass[j]
     sizes = clusters.n_k[k] - 1, clusters.mass[k] - mass, clusters.squares[k] - squares
-    if not fill_column(work.own, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
+    if not fill_column(work.left, np.int64(0), constants, projection.background, sums, total, square, sizes, overlap):
         return _F(np.nan)
     proposal_scores(
-        work.own, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
-        work.own_score, work.own_block,
+        work.left, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack, constants.flatness,
+        work.left_score, work.left_block,
     )  # fmt: skip
-    return work.own_score[0]
+    return work.left_score[0]
 
 
 @numba.njit(inline="always")
@@ -442,15 +437,15 @@ def choose(documents, clusters, projection, constants, slots, j, old, stream, wo
     squares, inside = np.int64(0), np.int64(1)  # a literal would be a type of its own, and compile kernels twice
     if constants.component == GAUSSIAN:  # whose proposal needs squares, a sum over all words
         _, squares = words_in(documents, slots, constants, j, old, inside)
-    own = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
-    if math.isnan(own):
+    score_old = _score_without(documents, clusters, projection, constants, slots, j, old, squares, work)
+    if math.isnan(score_old):
         return -1, 0
     weights, blocks = work.weights, work.blocks
     proposal_scores(
         clusters.columns, documents.signature[j], documents.norm[j], mass, constants.bits, constants.slack,
         constants.flatness, weights, blocks,
     )  # fmt: skip
-    replace(weights, blocks, old, own)
+    replace(weights, blocks, old, score_old)
     weigh(weights, blocks)
     # the cluster to start from and all that are proposed are weighed by one and the same exact likelihood
     now, log_now, is_scored, n_proposed = old, 0.0, False, 0
@@ -487,18 +482,20 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
     exact, score = np.empty(n), np.empty(n)
     both = square = 0.0
     for j in range(0, cluster.size, step):
-        own = np.int64(cluster[j])
+        current = np.int64(cluster[j])
         squares = np.int64(0)
         if constants.component == GAUSSIAN:
-            _, squares = words_in(documents, slots, constants, j, own, np.int64(1))
+            _, squares = words_in(documents, slots, constants, j, current, np.int64(1))
         proposal_scores(
             clusters.columns, documents.signature[j], documents.norm[j], documents.mass[j], constants.bits,
             constants.slack, constants.flatness, work.weights, work.blocks,
         )  # fmt: skip
-        work.weights[own] = _score_without(documents, clusters, projection, constants, slots, j, own, squares, work)
+        work.weights[current] = _score_without(
+            documents, clusters, projection, constants, slots, j, current, squares, work
+        )
         for i in range(n):
-            k = (own + i * n_clusters // n) % n_clusters
-            exact[i] = log_evidence_in(documents, clusters, slots, constants, j, k, int(k == own))
+            k = (current + i * n_clusters // n) % n_clusters
+            exact[i] = log_evidence_in(documents, clusters, slots, constants, j, k, int(k == current))
             score[i] = work.weights[k]
         sum_exact = sum_score = product = squared = 0.0
         for i in range(n):
@@ -517,7 +514,7 @@ def calibrate(documents, clusters, projection, constants, slots, cluster, step, 
 def workspace(clusters):
     """Scratch memory for one thread."""
     n_parts, size = clusters.columns.signature.shape
-    own = Columns(
+    left = Columns(
         np.zeros((n_parts, BLOCK), np.uint64),
         np.zeros(BLOCK, np.float32),
         np.full(BLOCK, np.float32(NO_CLUSTER)),
@@ -525,7 +522,7 @@ def workspace(clusters):
     )
     return MoveScratch(
         np.zeros(n_parts * WORD_BITS, np.int32),
-        own,
+        left,
         np.zeros(BLOCK, np.float32),
         np.zeros(1, np.float32),
         np.zeros(size, np.float32),
@@ -767,35 +764,41 @@ _MAX_COORDINATE_SUM = 2.0**29  # no sum of coordinates exceeds this many grid po
 #: nats by which a document's own cluster must stand out in the words that are hashed
 REQUIRED_SIGNAL = 25.0
 _CALIBRATION_DOCUMENTS, _CALIBRATION_CLUSTERS = 100, 50
+#: the balanced projection is fitted anew after these sweeps, and stays as it is from then on
+FIT_PROJECTION_AFTER = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32)
 #: least power to which the proposal is raised, whatever its scores say of the exact ones
 MIN_FLATNESS = 1e-3
 
 
-class HashedState(State):
-    """Assignments of a FastEx chain and the caches that follow from them and from the projection.
+class HashedState(CountedState):
+    """Assignments of a chain of hashed proposals and the caches that follow from them and from the projection.
 
     Attributes
     ----------
-    cluster : (J,) int32
     centre, scale : (V,) float32
         c_d and g_d of the balanced projection (zeros and ones for the paper's); scale 0 leaves a word out.
     flatness : float
         Power of the proposal: at most the plan's; in the balanced projection the slope that :func:`calibrate` finds.
-    documents, clusters, projection, constants : what kernels read, see the named tuples above
-    slots, used : the table of counts and its number of non-zero cells, see
-    :mod:`mc2core.inference.fastex.sparse_counts`
+    projection : what kernels read, beside documents, clusters and constants
     """
+
+    proposal = "hash"
+    described: ClassVar[Mapping[str, Stored]] = {
+        # logarithms of counts over the prior, or 0
+        "centre": Stored("f", "V", least=0, most=1e6),
+        "scale": Stored("f", "V", least=0, most=1e18),
+        "flatness": Stored("f", "", above=0, most=1),
+    }
 
     def __init__(
         self,
         corpus: Corpus,
-        settings: Settings,
+        settings: ChainSettings,
         cluster: np.ndarray,
         projection_fit: tuple[np.ndarray, np.ndarray, float] | None = None,
     ) -> None:
+        super().__init__(corpus, settings, cluster)
         content = corpus.content
-        self.settings = settings
-        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
         self.word_totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
         n_parts = n_signature_words(settings.bits)
         self.documents = HashedDocuments(
@@ -819,7 +822,7 @@ class HashedState(State):
             ),
         )
         self.flatness = settings.flatness
-        self._count(mass)
+        self._sum_up()
         if projection_fit is not None:
             self.centre, self.scale, self.flatness = projection_fit
             self._project()
@@ -831,12 +834,22 @@ class HashedState(State):
             self.scale = np.ones(corpus.n_words, np.float32)
             self._project()
 
-    def _count(self, mass: np.ndarray) -> None:
+    @classmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        return hashed_bytes(settings.n_clusters, settings.bits)
+
+    @classmethod
+    def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
+        centre, scale = (arrays[name].astype(np.float32) for name in ("centre", "scale"))
+        return cls(corpus, settings, arrays["cluster"], (centre, scale, float(arrays["flatness"])))
+
+    def _sum_up(self) -> None:
+        """Count what documents there are in clusters, of which nothing is hashed yet."""
         n_clusters, n_parts = self.settings.n_clusters, self.documents.signature.shape[1]
         size = padded(n_clusters)
         self.clusters = HashedClusters(
             n_k=np.bincount(self.cluster, minlength=n_clusters).astype(np.int64),
-            mass=np.bincount(self.cluster, weights=mass, minlength=n_clusters).astype(np.int64),
+            mass=np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters).astype(np.int64),
             squares=np.zeros(n_clusters, np.int64),
             sums=np.zeros((n_clusters, n_parts * WORD_BITS), np.int32),
             total=np.zeros(n_clusters, np.int64),
@@ -849,52 +862,24 @@ class HashedState(State):
                 np.zeros(size, np.float32),
             ),
         )
-        self.slots = empty_table(0)
-        self.used = np.zeros(1, np.int64)
-        first = 0
-        while True:
-            first = count_documents(
-                self.documents, self.constants.shift, self.constants.n_words, self.slots, self.used, self.cluster, first
-            )
-            if first == len(self.cluster):
-                break
-            self.make_room(first)
+        self._count()
         add_squares(self.slots, self.constants, self.clusters.squares)
 
     @property
     def chain(self) -> HashedChain:
-        """What kernels take together."""
         return HashedChain(self.documents, self.clusters, self.projection, self.constants)
 
-    def make_room(self, j: int) -> None:
-        """Let the table take in document j's words as new cells."""
-        words = int(self.documents.indptr[j + 1] - self.documents.indptr[j])
-        self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
-
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One move for each document; ``moves`` (2,) int64: other clusters proposed, and accepted, are added to it.
-
-        ValueError, with the document, where scores are not finite.
-        """
         if self.settings.documents_per_round == 1:
-            self._sweep_in_order(key, moves)
+            self._go_through(0, len(self.cluster), lambda first: sweep(key, first, *self._data, moves))
         else:
             self._sweep_in_rounds(key, moves, pool)
-        self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
+        self._shrink()
 
-    def _sweep_in_order(self, key: np.uint64, moves: np.ndarray) -> None:
-        first = 0
-        while True:
-            first = sweep(key, first, self.chain, self.slots, self.used, self.cluster, moves)
-            self._refuse(first)
-            if first == len(self.cluster):
-                return
-            self.make_room(first)
-
-    def _refuse(self, done: int) -> None:
-        """ValueError where a kernel gave up at document -1 - ``done``."""
-        if done < 0:
-            refuse_scores(self.settings, f"document {-1 - done}")
+    def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
+        super().iterate(corpus, iteration, key, moves, pool)
+        if self.settings.is_balanced and iteration in FIT_PROJECTION_AFTER:
+            self.fit_projection()
 
     def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
         """A sweep by many samplers and one updater (NIPS12 section 5), which is approximate.
@@ -908,22 +893,19 @@ class HashedState(State):
         def sample(start: int, first: int, last: int) -> np.ndarray:
             proposed = np.zeros(2, np.int64)
             blocks = key, start + first, start + last
-            self._refuse(choose_all(*blocks, chain, self.slots, self.cluster, chosen, proposed))
+            self._refuse_unfinished(choose_all(*blocks, chain, self.slots, self.cluster, chosen, proposed))
             return proposed
 
         round_size = self.settings.documents_per_round
         for start in range(0, len(self.cluster), round_size):
             stop = min(start + round_size, len(self.cluster))
             for proposed in in_blocks(pool, partial(sample, start), stop - start, _SAMPLE_BLOCK):
-                moves += proposed
-            while (start := apply_moves(start, stop, chain, self.slots, self.used, self.cluster, chosen, moves)) < stop:
-                self._refuse(start)
-                self.make_room(start)
+                moves[:] += proposed
 
-    @property
-    def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
-        return self.clusters.n_k
+            def carry(first: int, stop: int = stop) -> int:
+                return apply_moves(first, stop, *self._data, chosen, moves)
+
+            self._go_through(start, stop, carry)
 
     def fit_projection(self) -> None:
         """Fit the balanced projection to the clusters as they are now, and project anew.
@@ -1003,16 +985,8 @@ class HashedState(State):
             if not usable.all():
                 refuse_scores(self.settings, f"cluster {np.argmin(usable)}")
 
-    @property
-    def log_joint(self) -> float:
-        """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
-        cells = log_cells(self.slots, self.constants) / JOINT_UNIT
-        sizes = self.clusters.n_k, self.clusters.mass, self.clusters.squares
-        return log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *sizes) + cells
-
     def arrays(self) -> dict[str, np.ndarray]:
-        return {
-            "cluster": self.cluster,
+        return super().arrays() | {
             "centre": self.centre,
             "scale": self.scale,
             "flatness": np.array(self.flatness),

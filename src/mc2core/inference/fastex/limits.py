@@ -10,7 +10,8 @@ import numpy as np
 from mc2core.base import memory
 from mc2core.base.checks import MOST_LABELS
 from mc2core.compute.signatures import WORD_BITS, n_signature_words
-from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, Settings
+from mc2core.corpus import Corpus
+from mc2core.inference.fastex.components import GAUSS_WISHART, GAUSSIAN, MULTINOMIAL, ChainSettings
 
 #: most that the parameters of a Dirichlet prior sum to: the log-gamma of the sum is good to 4e-6 nats
 MAX_PRIOR_SUM = 1e9
@@ -25,15 +26,26 @@ def refuse_prior_sum(name: str, value: float, number: int, of: str) -> None:
         )
 
 
-def refuse_counts(word_totals: np.ndarray, proposal: str, settings: Settings) -> None:
-    """ValueError where a word's tokens in all, (V,) int64 ``word_totals``, are too many for the kernels' integers."""
-    d = int(np.argmax(word_totals))
-    found = f"word {d} occurs {int(word_totals[d])} times in all, too often for"
+def _busiest_word(corpus: Corpus) -> tuple[str, np.ndarray]:
+    """The beginning of a sentence on the word with most tokens, and (V,) int64 tokens of each word."""
+    content = corpus.content
+    totals = np.bincount(content.indices, weights=content.data, minlength=corpus.n_words).astype(np.int64)
+    return f"word {np.argmax(totals)} occurs {totals.max()} times in all, too often for", totals
+
+
+def refuse_squares(corpus: Corpus, settings: ChainSettings) -> None:
+    """ValueError where words' tokens in all are too many for the components' sums of squares."""
     squaring = {GAUSSIAN: "gaussian", GAUSS_WISHART: "gauss_wishart"}.get(settings.component)
-    if squaring and np.sum(word_totals.astype(np.float64) ** 2) >= 2.0**62:
-        raise ValueError(f"{found} component={squaring!r}, which sums squares of counts in 64 bits")
-    if proposal == "exact" and settings.component != GAUSS_WISHART and word_totals[d] > MOST_LABELS:
-        raise ValueError(f"{found} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
+    word, totals = _busiest_word(corpus)
+    if squaring and np.sum(totals.astype(np.float64) ** 2) >= 2.0**62:
+        raise ValueError(f"{word} component={squaring!r}, which sums squares of counts in 64 bits")
+
+
+def refuse_large_counts(corpus: Corpus, proposal: str) -> None:
+    """ValueError where a word's tokens in all are too many for tables of exact scores."""
+    word, totals = _busiest_word(corpus)
+    if totals.max() > MOST_LABELS:
+        raise ValueError(f"{word} proposal={proposal!r}, which counts to {MOST_LABELS}; use proposal='hash'")
 
 
 def hashed_bytes(n_clusters: int, bits: int) -> int:
@@ -41,7 +53,7 @@ def hashed_bytes(n_clusters: int, bits: int) -> int:
     return n_clusters * (n_signature_words(bits) * (4 * WORD_BITS + 8) + 6 * 8 + 3 * 4)
 
 
-def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Settings) -> None:
+def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: ChainSettings) -> None:
     """ValueError where ``n_bytes`` are not available."""
     remedy = "use fewer clusters"
     if settings.component == GAUSS_WISHART:
@@ -51,7 +63,7 @@ def refuse_beyond_memory(proposal: str, n_bytes: int, n_words: int, settings: Se
     memory.need(n_bytes, f"proposal={proposal!r} with {settings.n_clusters} clusters and {n_words} words", remedy)
 
 
-def refuse_scores(settings: Settings, what: str) -> NoReturn:
+def refuse_scores(settings: ChainSettings, what: str) -> NoReturn:
     """ValueError: ``what`` (a document, or a cluster) has scores that are no numbers; names the most extreme prior."""
     priors = {"word_prior": settings.word_prior, "weight_prior": settings.weight_prior}
     if settings.component != MULTINOMIAL:

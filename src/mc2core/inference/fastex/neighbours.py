@@ -10,36 +10,37 @@ them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import memory
+from mc2core.base.described import Stored
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.simd import prefetch
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
-from mc2core.inference.base import State
-from mc2core.inference.fastex.components import JOINT_UNIT, ClusterSizes, Settings, document_columns, log_joint_of_sizes
+from mc2core.inference.fastex.components import (
+    ChainSettings,
+    ClusterSizes,
+    Visits,
+    document_columns,
+)
 from mc2core.inference.fastex.exact import BYTES_PER_CLUSTER, ExactState, table_bytes
-from mc2core.inference.fastex.limits import refuse_scores
+from mc2core.inference.fastex.limits import refuse_large_counts
 from mc2core.inference.fastex.sparse_counts import (
     MAX_BYTES_PER_CELL,
     MAX_LOAD,
+    CountedState,
     add_to,
-    count_documents,
     empty_table,
     evidence_constants,
     fetch_cells,
-    grown,
-    log_cells,
     log_evidence_in,
-    shrunk,
 )
 
 # -- the graph ------------------------------------------------------------------------------------------------------
@@ -50,7 +51,7 @@ from mc2core.inference.fastex.sparse_counts import (
 # around the end. So no more entries than the budget are read for a document, no pair of documents is stored, and the
 # result depends on corpus, settings and seed alone.
 
-#: stands for a neighbour where fewer were found; these come last
+#: stands for a neighbour where there are fewer; these come last
 NOBODY = -1
 _SEARCH_BLOCK = 2000  # documents whose neighbours one thread looks for at a time
 _PARTS = 4  # of the documents, from which threads build the index
@@ -87,27 +88,36 @@ def is_read(frequency: np.ndarray, n_documents: int) -> np.ndarray:
     return (frequency >= 2) & (frequency < n_documents)
 
 
+def has_rare_words(corpus: Corpus, list_budget: int) -> bool:
+    """Whether half of the documents or more have a word whose list is read, and fits into ``list_budget`` entries."""
+    content = corpus.content
+    frequency = np.bincount(content.indices, minlength=corpus.n_words)
+    is_whole = is_read(frequency, corpus.n_documents) & (frequency <= list_budget)
+    is_rare = np.concatenate([[0], np.cumsum(is_whole[content.indices])])
+    return bool(2 * np.count_nonzero(np.diff(is_rare[content.indptr])) >= corpus.n_documents)
+
+
 def find_neighbours(
     content: sp.csr_matrix, n_neighbours: int, list_budget: int, seed: int, pool: Executor | None = None
 ) -> np.ndarray:
     """(J, n_neighbours) int32: neighbours of each document, never itself; :data:`NOBODY` where there are fewer."""
     index = _build_index(content, seed, pool)
     indptr, words = content.indptr.astype(np.int64), np.ascontiguousarray(content.indices, dtype=np.int32)
-    found = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
+    graph = np.full((content.shape[0], n_neighbours), NOBODY, np.int32)
     key = streams.key(seed, _PURPOSE)
 
     def find(first: int, last: int) -> None:
-        _find(key, first, last, indptr, words, index, list_budget, found)
+        _find(key, first, last, indptr, words, index, list_budget, graph)
 
     in_blocks(pool, find, content.shape[0], _SEARCH_BLOCK)
-    return found
+    return graph
 
 
 def refuse_graph(neighbours: np.ndarray) -> None:
     """ValueError where a graph that was stored has a document as its own neighbour, or gaps between neighbours."""
-    is_own = (neighbours == np.arange(len(neighbours))[:, None]).any(axis=1)
-    if is_own.any():
-        raise ValueError(f"'neighbours' names document {np.argmax(is_own)} as its own neighbour")
+    names_itself = (neighbours == np.arange(len(neighbours))[:, None]).any(axis=1)
+    if names_itself.any():
+        raise ValueError(f"'neighbours' names document {np.argmax(names_itself)} as its own neighbour")
     has_gap = ((neighbours[:, 1:] >= 0) & (neighbours[:, :-1] < 0)).any(axis=1)
     if has_gap.any():
         raise ValueError(f"'neighbours' has gaps in the row of document {np.argmax(has_gap)}")
@@ -183,38 +193,38 @@ def _fill_lists(first, last, indptr, words, order, ends, lists):
 
 
 @kernel
-def _find(key, first, last, indptr, words, index, budget, found):
-    """Fill the rows of ``found`` that belong to the documents at places ``first`` to ``last - 1``."""
+def _find(key, first, last, indptr, words, index, budget, graph):
+    """Fill the rows of ``graph`` that belong to the documents at places ``first`` to ``last - 1``."""
     order, rank, starts, lists = index.order, index.rank, index.starts, index.lists
-    n_neighbours, n_slots = found.shape[1], 64
+    n_neighbours, n_slots = graph.shape[1], 64
     while n_slots < 2 * min(budget, order.size):
         n_slots *= 2
     # sums by place, in a table that stays in the caches: one of all documents would not
     sums = Sums(np.full(n_slots, NOBODY, np.int32), np.zeros(n_slots, np.float32), np.empty(n_slots, np.int32))
-    own = np.empty(64, np.int32)
+    ranks = np.empty(64, np.int32)
     best, score, tie = np.empty(n_neighbours, np.int64), np.empty(n_neighbours, np.float32), np.empty(n_neighbours)
     for place in range(first, last):
         j = order[place]
         n_cells = indptr[j + 1] - indptr[j]
-        if n_cells > own.size:
-            own = np.empty(2 * n_cells, np.int32)
-        n_own = 0
+        if n_cells > ranks.size:
+            ranks = np.empty(2 * n_cells, np.int32)
+        n_ranks = 0
         for cell in range(indptr[j], indptr[j + 1]):
             r = rank[words[cell]]
             if r >= 0:
-                own[n_own] = r
-                n_own += 1
-        own[:n_own].sort()
+                ranks[n_ranks] = r
+                n_ranks += 1
+        ranks[:n_ranks].sort()
         n_touched = n_entries = 0
-        for i in range(n_own):
-            length = starts[own[i] + 1] - starts[own[i]]
+        for i in range(n_ranks):
+            length = starts[ranks[i] + 1] - starts[ranks[i]]
             if i > 0 and n_entries + length > budget:
                 break
-            if i + 1 < n_own:
+            if i + 1 < n_ranks:
                 for line in range(0, 16 * _PREFETCH_LINES, 16):
-                    prefetch(lists, starts[own[i + 1]] + line)
+                    prefetch(lists, starts[ranks[i + 1]] + line)
             n_entries += length
-            n_touched = _add_list(index, own[i], place, budget, sums, n_touched)
+            n_touched = _add_list(index, ranks[i], place, budget, sums, n_touched)
         n_best = 0
         for i in range(n_touched):
             slot = sums.touched[i]
@@ -222,7 +232,7 @@ def _find(key, first, last, indptr, words, index, budget, found):
             sums.places[slot], sums.totals[slot] = NOBODY, 0.0
             n_best = _keep_best(key, place, other, total, order.size, best, score, tie, n_best)
         for i in range(n_best):
-            found[j, i] = order[best[i]]
+            graph[j, i] = order[best[i]]
 
 
 @kernel
@@ -256,20 +266,20 @@ def _add_list(index, r, place, budget, sums, n_touched):
 def _keep_best(key, place, other, total, n_documents, best, score, tie, n_best):
     """Put ``other`` among the ``best`` if it belongs there; returns how many these are.
 
-    The last of ``best`` is the worst of them once all have been found.
+    The last of ``best`` is the worst of them once there are as many as wanted.
     """
     full = n_best == best.size
     worst = best.size - 1
     if full and total < score[worst]:
         return n_best
-    own_tie = np.float64(streams.mix(key + np.uint64(place) * np.uint64(n_documents) + np.uint64(other)))
-    if full and total == score[worst] and own_tie <= tie[worst]:
+    tie_of_other = np.float64(streams.mix(key + np.uint64(place) * np.uint64(n_documents) + np.uint64(other)))
+    if full and total == score[worst] and tie_of_other <= tie[worst]:
         return n_best
     i = worst if full else n_best
-    while i > 0 and (score[i - 1] < total or (score[i - 1] == total and tie[i - 1] < own_tie)):
+    while i > 0 and (score[i - 1] < total or (score[i - 1] == total and tie[i - 1] < tie_of_other)):
         best[i], score[i], tie[i] = best[i - 1], score[i - 1], tie[i - 1]
         i -= 1
-    best[i], score[i], tie[i] = other, total, own_tie
+    best[i], score[i], tie[i] = other, total, tie_of_other
     return n_best + (not full)
 
 
@@ -320,8 +330,8 @@ class Round(NamedTuple):
 
 # -- the proposal ---------------------------------------------------------------------------------------------------
 @kernel
-def count_found(neighbours, j):
-    """N_i: neighbours found of document j."""
+def count_known(neighbours, j):
+    """N_i: neighbours that the graph has of document j."""
     n = neighbours.shape[1]
     while n > 0 and neighbours[j, n - 1] < 0:
         n -= 1
@@ -329,22 +339,22 @@ def count_found(neighbours, j):
 
 
 @kernel
-def propose(stream, neighbours, j, n_found, cluster, n_clusters, uniform_share):
+def propose(stream, neighbours, j, n_known, cluster, n_clusters, uniform_share):
     """A cluster drawn from q."""
-    if n_found == 0 or streams.uniform(stream) < uniform_share:
+    if n_known == 0 or streams.uniform(stream) < uniform_share:
         return np.int64(streams.uniform(stream) * n_clusters)
-    return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_found)]])
+    return np.int64(cluster[neighbours[j, np.int64(streams.uniform(stream) * n_known)]])
 
 
 @kernel
-def density(neighbours, j, n_found, cluster, n_clusters, uniform_share, k):
+def density(neighbours, j, n_known, cluster, n_clusters, uniform_share, k):
     """q(k)."""
-    if n_found == 0:
+    if n_known == 0:
         return 1.0 / n_clusters
     n_inside = 0
-    for i in range(n_found):
+    for i in range(n_known):
         n_inside += cluster[neighbours[j, i]] == k
-    return (1.0 - uniform_share) * n_inside / n_found + uniform_share / n_clusters
+    return (1.0 - uniform_share) * n_inside / n_known + uniform_share / n_clusters
 
 
 # -- a visit --------------------------------------------------------------------------------------------------------
@@ -371,12 +381,12 @@ def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
     """
     documents, clusters, constants = chain
     neighbours, n_clusters, share = documents.neighbours, clusters.n_k.size, constants.uniform_share
-    n_found = count_found(neighbours, j)
+    n_known = count_known(neighbours, j)
     old = np.int64(cluster[j])
     is_other = False
     for t in range(drawn.size):
         scored[t] = -1
-        drawn[t] = propose(stream, neighbours, j, n_found, cluster, n_clusters, share)
+        drawn[t] = propose(stream, neighbours, j, n_known, cluster, n_clusters, share)
         if drawn[t] != old:
             fetch_cells(documents, slots, constants.n_words, j, drawn[t])
             is_other = True
@@ -392,8 +402,8 @@ def choose(chain, slots, cluster, j, stream, drawn, scored, logs):
         n_proposed += 1
         log_ratio = -logs[_score(chain, slots, j, old, now, scored, logs)]
         log_ratio += logs[_score(chain, slots, j, old, new, scored, logs)]
-        log_ratio += math.log(density(neighbours, j, n_found, cluster, n_clusters, share, now))
-        log_ratio -= math.log(density(neighbours, j, n_found, cluster, n_clusters, share, new))
+        log_ratio += math.log(density(neighbours, j, n_known, cluster, n_clusters, share, now))
+        log_ratio -= math.log(density(neighbours, j, n_known, cluster, n_clusters, share, new))
         if not abs(log_ratio) < math.inf:
             return np.int64(-1), n_proposed
         if log_ratio >= 0.0 or streams.uniform(stream) < math.exp(log_ratio):
@@ -511,17 +521,6 @@ _ROUND = 1000  # documents that several threads choose for before their moves ar
 _CHOICE_BLOCK = 125  # documents of a round that one thread takes at a time
 
 
-@dataclass(frozen=True)
-class Visits:
-    """Settings of neighbour proposals; see :class:`mc2core.inference.fastex.engine.FastEx`."""
-
-    n_neighbours: int
-    list_budget: int
-    tries: int
-    uniform_share: float
-    exact_sweeps: tuple[int, ...]
-
-
 def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, int]:
     """Most bytes beside the corpus, by what takes them; index, counts and tables of exact sweeps in turn."""
     content = corpus.content
@@ -533,71 +532,86 @@ def bytes_needed(corpus: Corpus, n_clusters: int, visits: Visits) -> dict[str, i
     }
 
 
-def refuse_beyond_memory(corpus: Corpus, n_clusters: int, visits: Visits) -> None:
-    """ValueError where there is no memory for a chain of this corpus, with what takes less."""
-    parts = bytes_needed(corpus, n_clusters, visits)
-    largest = max(parts, key=lambda one: parts[one])
-    remedy = {"graph": "use a smaller n_neighbours", "exact": "use exact_sweeps=[] or fewer clusters"}
-    n_bytes = parts.pop("graph") + max(parts.values())
-    what = f"proposal='neighbours' with {corpus.n_documents} documents and {n_clusters} clusters"
-    memory.need(n_bytes, what, remedy.get(largest, "use fewer documents"))
+def most_at_once(parts: Mapping[str, int]) -> int:
+    """Most bytes at a time, of :func:`bytes_needed`: the graph stays, of the others there is one at a time."""
+    return parts["graph"] + max(n_bytes for part, n_bytes in parts.items() if part != "graph")
 
 
-class NeighbourState(State):
+class NeighbourState(CountedState):
     """Assignments, the graph and the counts of words in clusters.
 
     Attributes
     ----------
-    cluster : (J,) int32
-    chain : NeighbourChain, what kernels read, the graph among it
-    slots, used : the table of counts and its number of non-zero cells, see
-    :mod:`mc2core.inference.fastex.sparse_counts`
     redone : documents of all sweeps on several threads for which a choice made ahead did not hold
     """
 
-    def __init__(
-        self, corpus: Corpus, settings: Settings, visits: Visits, cluster: np.ndarray, neighbours: np.ndarray
-    ) -> None:
-        self.settings = settings
-        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
-        documents = NeighbourDocuments(
+    proposal = "neighbours"
+    described: ClassVar[Mapping[str, Stored]] = {"neighbours": Stored("i", "J N", least=NOBODY, below="J")}
+
+    def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, neighbours: np.ndarray) -> None:
+        super().__init__(corpus, settings, cluster)
+        self.documents = NeighbourDocuments(
             **document_columns(corpus, settings.component),
             neighbours=np.ascontiguousarray(neighbours, dtype=np.int32),
         )
-        constants = VisitConstants(
+        self.clusters = ClusterSizes(*np.zeros((3, settings.n_clusters), np.int64))
+        self.constants = VisitConstants(
             **evidence_constants(corpus, settings),
-            tries=visits.tries,
-            uniform_share=visits.uniform_share,
+            tries=settings.visits.tries,
+            uniform_share=settings.visits.uniform_share,
         )
-        self.chain = NeighbourChain(documents, ClusterSizes(*np.zeros((3, settings.n_clusters), np.int64)), constants)
         self.redone = np.zeros(1, np.int64)
-        self._count()
+        self._sum_up()
 
-    def _count(self) -> None:
+    @classmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        return most_at_once(bytes_needed(corpus, settings.n_clusters, settings.visits))
+
+    @classmethod
+    def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
+        parts = bytes_needed(corpus, settings.n_clusters, settings.visits)
+        remedy = {"graph": "use a smaller n_neighbours", "exact": "use exact_sweeps=[] or fewer clusters"}
+        what = f"proposal='neighbours' with {corpus.n_documents} documents and {settings.n_clusters} clusters"
+        memory.need(most_at_once(parts), what, remedy.get(max(parts, key=parts.__getitem__), "use fewer documents"))
+        if settings.visits.exact_sweeps:
+            refuse_large_counts(corpus, cls.proposal)
+
+    @classmethod
+    def start(
+        cls, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, seed: int, pool: Executor | None
+    ) -> Self:
+        visits = settings.visits
+        graph = find_neighbours(corpus.content, visits.n_neighbours, visits.list_budget, seed, pool)
+        return cls(corpus, settings, cluster, graph)
+
+    @classmethod
+    def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
+        refuse_graph(arrays["neighbours"])
+        return cls(corpus, settings, arrays["cluster"], arrays["neighbours"])
+
+    @property
+    def chain(self) -> NeighbourChain:
+        return NeighbourChain(self.documents, self.clusters, self.constants)
+
+    def _sum_up(self) -> None:
         """Count all documents where they are now."""
-        documents, clusters, constants = self.chain
-        n_clusters = len(clusters.n_k)
-        clusters.n_k[:] = np.bincount(self.cluster, minlength=n_clusters)
-        clusters.mass[:] = np.bincount(self.cluster, weights=documents.mass, minlength=n_clusters)
-        self.slots, self.used = empty_table(len(documents.words)), np.zeros(1, np.int64)
-        count_documents(documents, constants.shift, constants.n_words, self.slots, self.used, self.cluster, 0)
-        self.slots = shrunk(self.slots, constants.shift, int(self.used[0]))
+        n_clusters = self.settings.n_clusters
+        self.clusters.n_k[:] = np.bincount(self.cluster, minlength=n_clusters)
+        self.clusters.mass[:] = np.bincount(self.cluster, weights=self.documents.mass, minlength=n_clusters)
+        self._count(len(self.documents.words))
+        self._shrink()
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One visit to each document in order, with the same bits on any number of threads.
-
-        ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added to it. ValueError, with the
-        document, where scores are not finite.
-        """
+        """As :meth:`MixtureState.sweep`, in order, with the same bits on any number of threads."""
         if pool is None:
-            self._go_through(len(self.cluster), 0, lambda first: sweep(key, first, *self._data, moves))
+            self._go_through(0, len(self.cluster), lambda first: sweep(key, first, *self._data, moves))
         else:
             self._sweep_in_rounds(key, moves, pool)
-        self.slots = shrunk(self.slots, self.chain.constants.shift, int(self.used[0]))
+        self._shrink()
 
     def _sweep_in_rounds(self, key: np.uint64, moves: np.ndarray, pool: Executor) -> None:
         """As one thread does it: all choose for a round of documents, and one carries it out, document by document."""
-        n_documents, tries = len(self.cluster), self.chain.constants.tries
+        n_documents, tries = len(self.cluster), self.constants.tries
         size = min(_ROUND, n_documents)
         ahead = Round(
             np.zeros(size, np.int32), np.zeros(size, np.int64), np.full((size, tries + 1), -1, np.int64),
@@ -613,41 +627,19 @@ class NeighbourState(State):
                 return carry_out(key, start, first, stop, *self._data, moves, ahead, self.redone)
 
             in_blocks(pool, choose, stop - start, _CHOICE_BLOCK)
-            self._go_through(stop, start, carry)
+            self._go_through(start, stop, carry)
 
-    @property
-    def _data(self) -> tuple[NeighbourChain, np.ndarray, np.ndarray, np.ndarray]:
-        return self.chain, self.slots, self.used, self.cluster
-
-    def _go_through(self, stop: int, first: int, go_on: Callable[[int], int]) -> None:
-        """Call ``go_on`` from document ``first`` on until it comes to ``stop``; where it halts, the table grows."""
-        while (first := go_on(first)) < stop:
-            if first < 0:
-                refuse_scores(self.settings, f"document {-1 - first}")
-            indptr = self.chain.documents.indptr
-            words = int(indptr[first + 1] - indptr[first])
-            self.slots = grown(self.slots, self.chain.constants.shift, int(self.used[0]) + words)
-
-    def sweep_exactly(self, corpus: Corpus, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """One sweep of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
+    def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
+        """At fixed sweeps, one of :class:`ExactState`, whose tables take the place of the sparse counts meanwhile."""
+        if iteration not in self.settings.visits.exact_sweeps:
+            super().iterate(corpus, iteration, key, moves, pool)
+            return
         self.slots = empty_table(0)
         exact = ExactState(corpus, self.settings, self.cluster)
         exact.sweep(key, moves, pool)
         self.cluster = exact.cluster
         del exact
-        self._count()
-
-    @property
-    def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
-        return self.chain.clusters.n_k
-
-    @property
-    def log_joint(self) -> float:
-        """As that of :class:`.hashed.HashedState`."""
-        n_words, n_documents = self.chain.constants.n_words, len(self.cluster)
-        of_sizes = log_joint_of_sizes(self.settings, n_words, n_documents, *self.chain.clusters)
-        return of_sizes + log_cells(self.slots, self.chain.constants) / JOINT_UNIT
+        self._sum_up()
 
     def arrays(self) -> dict[str, np.ndarray]:
-        return {"cluster": self.cluster, "neighbours": self.chain.documents.neighbours}
+        return super().arrays() | {"neighbours": self.documents.neighbours}

@@ -14,6 +14,8 @@ of :class:`.components.ClusterSizes`, ``constants`` with what :func:`evidence_co
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -27,11 +29,13 @@ from mc2core.corpus import Corpus
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
     JOINT_UNIT,
-    Settings,
+    ChainSettings,
     log_evidence,
     log_gamma_of,
+    log_joint_of_sizes,
     word_term,
 )
+from mc2core.inference.fastex.state import MixtureState
 
 #: fullest a table gets
 MAX_LOAD = 0.7
@@ -199,7 +203,7 @@ def log_cells(slots, constants):
 N_TABULATED = 1 << 14
 
 
-def evidence_constants(corpus: Corpus, settings: Settings) -> dict[str, Any]:
+def evidence_constants(corpus: Corpus, settings: ChainSettings) -> dict[str, Any]:
     """Scalars and a table of a run, by name; ``shift``: count bits of the sparse counts.
 
     ValueError where a cell of the sparse counts does not fit into 64 bits.
@@ -250,3 +254,58 @@ def log_evidence_in(documents, clusters, slots, constants, j, k, is_inside):
     mass = documents.mass[j]
     n_documents, others = clusters.n_k[k] - is_inside, clusters.mass[k] - is_inside * mass
     return log_evidence(constants, n_documents, others, clusters.squares[k] - squares, words, mass)
+
+
+# -- a state -------------------------------------------------------------------------------------------------------
+class CountedState(MixtureState):
+    """A state that keeps the counts of words in clusters in a sparse table.
+
+    Attributes
+    ----------
+    documents, clusters, constants : what kernels read, see the module
+    slots, used : the table of counts and its number of non-zero cells
+    """
+
+    documents: Any
+    clusters: Any
+    constants: Any
+    slots: np.ndarray
+    used: np.ndarray
+
+    @property
+    @abstractmethod
+    def chain(self) -> Any:
+        """What kernels take together: documents, clusters, constants and more."""
+
+    @property
+    def _data(self) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray]:
+        return self.chain, self.slots, self.used, self.cluster
+
+    def _count(self, room: int = 0) -> None:
+        """Count all documents where they are now, into a table that has ``room`` for so many cells at first."""
+        self.slots, self.used = empty_table(room), np.zeros(1, np.int64)
+        data = self.documents, self.constants.shift, self.constants.n_words
+        self._go_through(
+            0, len(self.cluster), lambda first: count_documents(*data, self.slots, self.used, self.cluster, first)
+        )
+
+    def _go_through(self, first: int, stop: int, go_on: Callable[[int], int]) -> None:
+        """Call ``go_on`` from document ``first`` on until it comes to ``stop``; where it halts, the table grows."""
+        while (first := go_on(first)) < stop:
+            self._refuse_unfinished(first)
+            words = int(self.documents.indptr[first + 1] - self.documents.indptr[first])
+            self.slots = grown(self.slots, self.constants.shift, int(self.used[0]) + words)
+
+    def _shrink(self) -> None:
+        """Give back the room that the table does not need."""
+        self.slots = shrunk(self.slots, self.constants.shift, int(self.used[0]))
+
+    @property
+    def sizes(self) -> np.ndarray:
+        return self.clusters.n_k
+
+    @property
+    def log_joint(self) -> float:
+        cells = log_cells(self.slots, self.constants) / JOINT_UNIT
+        sizes = self.clusters.n_k, self.clusters.mass, self.clusters.squares
+        return log_joint_of_sizes(self.settings, self.constants.n_words, len(self.cluster), *sizes) + cells

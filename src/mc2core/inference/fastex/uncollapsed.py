@@ -20,19 +20,18 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.threads import in_blocks
 from mc2core.compute.variates import MAX_NATS_BELOW_BEST, argmax, draw_from_logs, select_likely
 from mc2core.corpus import Corpus
-from mc2core.inference.base import State
 from mc2core.inference.fastex.components import (
     GAUSSIAN,
     MULTINOMIAL,
     POISSON,
+    ChainSettings,
     DocumentCells,
-    Settings,
     document_columns,
     log_joint_of_sizes,
     precision_rate,
     precision_shape,
 )
-from mc2core.inference.fastex.limits import refuse_scores
+from mc2core.inference.fastex.state import MixtureState
 
 _WORD_BLOCK = 4096
 _DOCUMENT_BLOCK = 1000
@@ -154,23 +153,26 @@ def assign(key, first, last, documents, head, slope, factor, parameters, cluster
     return moved
 
 
-class UncollapsedState(State):
+class UncollapsedState(MixtureState):
     """Assignments, and room for the parameters, which every sweep draws anew.
 
     Attributes
     ----------
-    cluster : (J,) int32
     documents : DocumentCells
     parameters : (V, K) float32 of the last sweep: ln of Gamma variates, or the means of Gaussian clusters
     """
 
-    def __init__(self, corpus: Corpus, settings: Settings, cluster: np.ndarray) -> None:
-        content = corpus.content
-        self.settings = settings
-        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+    proposal = "baseline"
+
+    def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
+        super().__init__(corpus, settings, cluster)
         self.documents = DocumentCells(**document_columns(corpus, settings.component))
-        self.by_word = sp.csc_matrix(content).T
+        self.by_word = sp.csc_matrix(corpus.content).T
         self.parameters = np.empty((corpus.n_words, settings.n_clusters), np.float32)
+
+    @classmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        return 4 * settings.n_clusters * corpus.n_words
 
     def _cells(self) -> sp.csr_matrix:
         """(V, K) CSR of the counts n_kd."""
@@ -188,10 +190,7 @@ class UncollapsedState(State):
         return self.sizes, mass, squares
 
     def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
-        """Draw weights and parameters, then all assignments; moves are added to both entries of ``moves``.
-
-        ValueError, with a document, where scores are not finite.
-        """
+        """As :meth:`MixtureState.sweep`: draw weights and parameters, then all assignments."""
         settings, cells = self.settings, self._cells()
         by_word = cells.indptr.astype(np.int64), cells.indices.astype(np.int32), cells.data
         n_k, mass, squares = self._sizes(cells)
@@ -217,26 +216,20 @@ class UncollapsedState(State):
 
         def move(first: int, last: int) -> int:
             moved = assign(key, first, last, self.documents, head, slope, precision, self.parameters, self.cluster)
-            if moved < 0:
-                refuse_scores(settings, f"document {-1 - moved}")
+            self._refuse_unfinished(moved)
             return moved
 
         moves += sum(in_blocks(pool, move, len(self.cluster), _DOCUMENT_BLOCK))
 
     @property
     def sizes(self) -> np.ndarray:
-        """(K,) int64: documents of each cluster."""
         return np.bincount(self.cluster, minlength=self.settings.n_clusters).astype(np.int64)
 
     @property
     def log_joint(self) -> float:
-        """As that of :class:`.hashed.HashedState`."""
         cells = self._cells()
         of_sizes = log_joint_of_sizes(self.settings, len(self.parameters), len(self.cluster), *self._sizes(cells))
         if self.settings.component == GAUSSIAN:
             return of_sizes
         prior = self.settings.word_prior
         return of_sizes + float(np.sum(gammaln(cells.data + prior) - gammaln(prior)))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return {"cluster": self.cluster}

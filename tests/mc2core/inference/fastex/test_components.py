@@ -1,5 +1,7 @@
 """FastEx's kernels beside NumPy twins: the Taylor form and Lemma 1, scores of proposals, exact scores."""
 
+import dataclasses
+
 import numba
 import numpy as np
 import pytest
@@ -17,7 +19,6 @@ from mc2core.inference.fastex.components import (
     GAUSSIAN,
     MULTINOMIAL,
     POISSON,
-    Settings,
     document_mass,
     expected_background,
     linear_terms,
@@ -177,7 +178,9 @@ def test_proposal_weights_against_their_twin(bits):
 def test_columns_without_a_cluster_have_no_weight_however_flat_the_proposal(flatness):
     """They had the least weight, which the last cluster got on top of its own, at a flatness below 0.1."""
     state = HashedState(
-        Corpus(np.eye(4, dtype=int)), Settings(3, A, G, B, 0, 64, True, None, flatness, 1, 1), np.arange(4) % 3
+        Corpus(np.eye(4, dtype=int)),
+        dataclasses.replace(twin.settings_of(n_clusters=3), flatness=flatness),
+        np.arange(4) % 3,
     )
     state.constants = state.constants._replace(flatness=flatness)
     work = workspace(state.clusters)
@@ -223,11 +226,11 @@ def test_exact_scores_against_their_twin(component):
     for own in range(5):
         cluster = np.arange(12) % 5
         cluster[0] = own
-        state = ExactState(corpus, Settings(5, A, G, B, component, 64, True, None, 0.8, 1, 1), cluster)
+        state = ExactState(corpus, twin.settings_of(component, n_clusters=5), cluster)
         assert len(state.tables.counts) > 0
         assert len(state.tables.starts) > 0
         scores = np.full(5, np.nan)
-        score_clusters(state.model, state.log_gamma, state.cells, state.tables, 0, own, scores)
+        score_clusters(state.constants, state.log_gamma, state.cells, state.tables, 0, own, scores)
         found.append(scores)
     n = np.array([x[1:][cluster[1:] == k].sum(axis=0) for k in range(5)])
     np.testing.assert_allclose(found[0], twin.exact_scores(component, n, x[0]), rtol=1e-6)

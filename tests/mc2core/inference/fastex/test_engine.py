@@ -3,7 +3,6 @@
 import numba
 import numpy as np
 import pytest
-from compute.test_signatures import signs
 from helpers.fastex_twin import (
     STATES,
     TINY,
@@ -19,12 +18,14 @@ from helpers.fastex_twin import (
     small_corpus,
 )
 from helpers.fits import fastex
+from helpers.hashing import signs
 
 from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.signatures import BITS
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.fastex import choice, exact
+from mc2core.inference.fastex import engine as fastex_engine
+from mc2core.inference.fastex import exact
 from mc2core.inference.fastex.components import GAUSSIAN, MULTINOMIAL, OVERLAP_UNIT, POISSON
 from mc2core.inference.fastex.exact import ExactChain, ExactState, Terms, fill_terms, sweep_exact
 from mc2core.inference.fastex.hashed import HashedState, add_or_remove, choose, sweep, workspace
@@ -77,7 +78,7 @@ def test_exact_chain_has_the_enumerated_posterior(component, clusters_per_docume
     assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
     batches = np.zeros((40, len(STATES)), np.int64)
     for batch, visits in enumerate(batches):
-        data = state.model, state.log_gamma, state.cells, state.tables, state.clusters
+        data = state.constants, state.log_gamma, state.cells, state.tables, state.clusters
         count_states_exact(1000, streams.key(1, "test", batch), *data, state.cluster, visits)
     assert_stationary(batches, posterior(component))
 
@@ -338,19 +339,19 @@ def test_bad_settings_are_named(settings, message):
 def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
     once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
     for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
-        monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes)
+        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes)
         engine = fastex(n_clusters=n_clusters)
         assert engine.chosen_proposal(once) == "exact"
         assert fastex(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
         assert isinstance(engine.init(once, 0), ExactState)
-        monkeypatch.setattr(choice, "MAX_EXACT_BYTES", n_bytes - 1)
+        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes - 1)
         assert engine.chosen_proposal(once) == "hash"
         assert fastex(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
         state = engine.init(once, 0)
         assert isinstance(state, HashedState)
         assert isinstance(engine.restore(once, state.arrays()), HashedState)
     # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
-    monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 3 * 4 * 3)
+    monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 3 * 4 * 3)
     assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
     assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
 

@@ -4,9 +4,21 @@ import re
 
 import numpy as np
 import pytest
-from helpers.fastex_twin import TINY, A, B, G, K, log_joint, posterior, predictive, settings_of
+from helpers.fastex_twin import (
+    TINY,
+    A,
+    B,
+    G,
+    K,
+    assert_invariant,
+    first_uniform,
+    log_joint,
+    matrices,
+    posterior,
+    predictive,
+    settings_of,
+)
 from helpers.fits import fastex
-from inference.fastex.test_transitions import assert_invariant, first_uniform, matrices
 from scipy.stats import multivariate_t
 
 from mc2core import Corpus
@@ -41,7 +53,7 @@ def scores_of(state, j):
     """(K,) log densities with ln(n + G), of document j, the others being where they are in ``state``."""
     work = workspace(*state.clusters.sums.shape)
     write_document(state.documents, j, work.x)
-    weigh_document(state.model, state.clusters, int(state.cluster[j]), work)
+    weigh_document(state.priors, state.clusters, int(state.cluster[j]), work)
     return work.scores - 0.5 * len(work.x) * np.log(np.pi)
 
 
@@ -84,7 +96,7 @@ def test_moves_refresh_a_factor_after_so_many_downdates_and_where_digits_are_los
 
     def move(j, k, sign):
         write_document(state.documents, j, work.x)
-        add_or_remove(state.model, state.documents, state.clusters, j, k, sign, work)
+        add_or_remove(state.priors, state.documents, state.clusters, j, k, sign, work)
         work.x[:] = 0.0
 
     def error():

@@ -9,24 +9,25 @@ from helpers.fastex_twin import (
     A,
     G,
     K,
+    assert_invariant,
     assert_stationary,
     log_joint,
+    matrices,
     posterior,
     settings_of,
     small_corpus,
 )
 from helpers.fits import fastex
-from inference.fastex.test_transitions import assert_invariant, matrices
 
 from mc2core import Corpus
 from mc2core.base import memory
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.fastex import choice
-from mc2core.inference.fastex.components import MULTINOMIAL
+from mc2core.inference.fastex import engine as fastex_engine
+from mc2core.inference.fastex.components import MULTINOMIAL, Visits
 from mc2core.inference.fastex.exact import ExactState
 from mc2core.inference.fastex.hashed import HashedState
-from mc2core.inference.fastex.neighbours import NeighbourState, Visits, _build_index, choose, find_neighbours, sweep
+from mc2core.inference.fastex.neighbours import NeighbourState, _build_index, choose, find_neighbours, sweep
 from mc2core.inference.running.loop import fit
 
 #: one document has fewer neighbours than there is room for, one has none, and neighbours are not mutual
@@ -37,7 +38,7 @@ DEFECTS = ["own label inside v", "N for N_i", "stop at the first acceptance", "s
 
 def state_of(cluster, tries=4, graph=GRAPH, corpus=TINY, n_clusters=K, eps=EPS):
     visits = Visits(graph.shape[1], 100, tries, eps, ())
-    return NeighbourState(corpus, settings_of(n_clusters=n_clusters), visits, np.array(cluster), graph)
+    return NeighbourState(corpus, settings_of(n_clusters=n_clusters, visits=visits), np.array(cluster), graph)
 
 
 # -- the definition, in plain Python -------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_exact_sweeps_are_those_of_exact_proposals():
     engine = fastex(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
     state = engine.init(corpus, 3)
     for iteration in (1, 2):
-        exact = ExactState(corpus, engine._settings, state.cluster.copy())
+        exact = ExactState(corpus, engine._settings(engine.model), state.cluster.copy())
         exact.sweep(streams.key(3, "fastex sweep", iteration), np.zeros(2, np.int64))
         row = engine.step(corpus, state, 3, iteration)
         assert np.array_equal(state.cluster, exact.cluster) == (iteration == 2)
@@ -340,7 +341,7 @@ def test_finds_planted_clusters():
 def test_auto_reads_neighbours_of_multinomial_clusters_that_are_many(monkeypatch):
     """Half of these documents have a word in three documents; no document's words are all common."""
     corpus = Corpus(np.repeat(np.eye(4, 3, dtype=int), 3, axis=0) + np.array([0, 0, 1]))  # word frequencies 3, 3, 12
-    many = choice.MAX_EXACT_CLUSTERS + 1
+    many = fastex_engine.MAX_EXACT_CLUSTERS + 1
     for settings, expected in (
         ({"n_clusters": many - 1}, "exact"),
         ({"n_clusters": many}, "neighbours"),
@@ -349,17 +350,17 @@ def test_auto_reads_neighbours_of_multinomial_clusters_that_are_many(monkeypatch
         ({"n_clusters": many, "proposal": "hash"}, "hash"),
     ):
         assert fastex(**settings).chosen_proposal(corpus) == expected, settings
-    monkeypatch.setattr(choice, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
+    monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
     assert fastex(n_clusters=3).chosen_proposal(corpus) == "neighbours"
     assert fastex(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
-    monkeypatch.setattr(choice, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
+    monkeypatch.setattr(fastex_engine, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
     assert fastex(n_clusters=3).chosen_proposal(corpus) == "hash"
 
 
 def test_auto_goes_on_as_a_stored_chain_began(monkeypatch):
     """Checkpoints of before, whose rule was another."""
     corpus, _ = small_corpus()
-    monkeypatch.setattr(choice, "MAX_EXACT_CLUSTERS", 1)
+    monkeypatch.setattr(fastex_engine, "MAX_EXACT_CLUSTERS", 1)
     engine = fastex(n_clusters=5)
     for proposal, kind in (("exact", ExactState), ("hash", HashedState), ("neighbours", NeighbourState)):
         arrays = fastex(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()

@@ -128,6 +128,9 @@ def test_counts_out_of_range():
     large = Corpus(np.array([[2**31 - 1, 0], [0, 1], [2**31 - 1, 1]]))
     with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* proposal='exact'"):
         fastex(n_clusters=2, proposal="exact").init(large, 0)
+    with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* proposal='neighbours'"):
+        fastex(n_clusters=2, proposal="neighbours", exact_sweeps=[3]).init(large, 0)
+    fastex(n_clusters=2, proposal="neighbours", exact_sweeps=[]).init(large, 0)
     with pytest.raises(ValueError, match=r"word 0 occurs 4294967294 times in all, .* component='gaussian'"):
         fastex(n_clusters=2, proposal="hash", component="gaussian").init(large, 0)
     assert np.isfinite(fit(large, *fastex(n_clusters=2, proposal="hash"), iterations=1, seed=0).state.log_joint)

@@ -7,7 +7,18 @@ No sampling error hides a bug here. Of 3 clusters and 4 documents there are 81 s
 import numba
 import numpy as np
 import pytest
-from helpers.fastex_twin import STATES, TINY, A, K, log_joint, posterior, settings_of
+from helpers.fastex_twin import (
+    STATES,
+    TINY,
+    A,
+    K,
+    assert_invariant,
+    first_uniform,
+    log_joint,
+    matrices,
+    posterior,
+    settings_of,
+)
 from scipy.special import gammaln
 
 from mc2core import Corpus
@@ -21,25 +32,6 @@ from mc2core.inference.fastex.hashed import HashedState, choose, log_acceptance,
 from mc2core.inference.fastex.sparse_counts import log_evidence_in
 
 COMPONENTS = [MULTINOMIAL, POISSON, GAUSSIAN]
-PLACE = 3 ** np.arange(TINY.n_documents - 1, -1, -1)
-
-
-def matrices(rows):
-    """(J, 81, 81) from ``rows(cluster)``, (J, K): where a state's documents go, each on its own."""
-    found = np.zeros((TINY.n_documents, len(STATES), len(STATES)))
-    for i, cluster in enumerate(STATES):
-        for j, row in enumerate(rows(cluster)):
-            for k in range(K):
-                found[j, i, i + (k - cluster[j]) * PLACE[j]] = row[k]
-    return found
-
-
-def assert_invariant(p, kernels, tolerance=1e-12):
-    for kernel in kernels:
-        np.testing.assert_allclose(kernel.sum(axis=1), 1.0, rtol=0, atol=1e-13)
-        np.testing.assert_allclose(p @ kernel, p, rtol=0, atol=tolerance)
-        flow = p[:, None] * kernel
-        np.testing.assert_allclose(flow, flow.T, rtol=0, atol=tolerance)  # detailed balance, which is more
 
 
 # -- every cluster scored ------------------------------------------------------------------------------------------
@@ -61,7 +53,7 @@ def exact_row(model, log_gamma, cells, tables, clusters, j, own):
 def exact_kernels(component):
     def rows(cluster):
         s = ExactState(TINY, settings_of(component), cluster)
-        data = s.model, s.log_gamma, s.cells, s.tables, s.clusters
+        data = s.constants, s.log_gamma, s.cells, s.tables, s.clusters
         return [exact_row(*data, j, k) for j, k in enumerate(cluster)]
 
     return matrices(rows)
@@ -91,13 +83,6 @@ def test_exact_draws_leave_the_posterior_as_it_is(component, clusters_per_docume
 def test_exact_draws_with_rounded_terms(component):
     """As users have it: what float32 leaves of frequent words' terms is worth less than 1e-6."""
     assert_invariant(posterior(component), exact_kernels(component), 1e-6)
-
-
-@numba.njit
-def first_uniform(key, j):
-    stream = np.zeros(2, np.uint64)
-    streams.seek(stream, key, j)
-    return streams.uniform(stream)
 
 
 @pytest.mark.parametrize("component", COMPONENTS)

@@ -1,0 +1,87 @@
+"""What the engine asks of a chain: every proposal of FastEx is a class of states that carry their sweeps."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import ClassVar, Self
+
+import numpy as np
+
+from mc2core.base.described import Stored
+from mc2core.corpus import Corpus
+from mc2core.inference.base import State
+from mc2core.inference.fastex.components import ChainSettings
+from mc2core.inference.fastex.limits import refuse_beyond_memory, refuse_scores
+
+
+class MixtureState(State):
+    """Assignments of documents to the K clusters of a mixture, and what is kept of the clusters.
+
+    Attributes
+    ----------
+    settings : ChainSettings
+    cluster : (J,) int32
+    """
+
+    #: value of the engine's setting ``proposal``
+    proposal: ClassVar[str]
+    #: what a checkpoint holds beside the assignments
+    described: ClassVar[Mapping[str, Stored]] = {}
+
+    def __init__(self, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray) -> None:
+        self.settings = settings
+        self.cluster = np.ascontiguousarray(cluster, dtype=np.int32)
+
+    @classmethod
+    @abstractmethod
+    def least_bytes(cls, corpus: Corpus, settings: ChainSettings) -> int:
+        """Bytes that a chain takes at least; what more the corpus asks for is known when its tables are laid out."""
+
+    @classmethod
+    def refuse(cls, corpus: Corpus, settings: ChainSettings) -> None:
+        """ValueError where there is no room for a chain of this corpus, before anything is allocated for it."""
+        refuse_beyond_memory(cls.proposal, cls.least_bytes(corpus, settings), corpus.n_words, settings)
+
+    @classmethod
+    def start(
+        cls, corpus: Corpus, settings: ChainSettings, cluster: np.ndarray, seed: int, pool: Executor | None
+    ) -> Self:
+        """A chain that starts from these clusters."""
+        return cls(corpus, settings, cluster)
+
+    @classmethod
+    def restore(cls, corpus: Corpus, settings: ChainSettings, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The inverse of :meth:`arrays`, which are as ``described``."""
+        return cls(corpus, settings, arrays["cluster"])
+
+    @abstractmethod
+    def sweep(self, key: np.uint64, moves: np.ndarray, pool: Executor | None = None) -> None:
+        """Visit each document once; ValueError, with a document, where scores are not finite.
+
+        ``moves`` (2,) int64: other clusters proposed, and documents that moved, are added to it. Without proposals,
+        documents that moved are added to both.
+        """
+
+    def iterate(self, corpus: Corpus, iteration: int, key: np.uint64, moves: np.ndarray, pool: Executor | None) -> None:
+        """Sweep number ``iteration`` of a run, from 1."""
+        self.sweep(key, moves, pool)
+
+    @property
+    @abstractmethod
+    def sizes(self) -> np.ndarray:
+        """(K,) int64: documents of each cluster."""
+
+    @property
+    @abstractmethod
+    def log_joint(self) -> float:
+        """ln p(x, y) in nats, weights and cluster parameters integrated out (Poisson: less ln x!)."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"cluster": self.cluster}
+
+    def _refuse_unfinished(self, done: int) -> None:
+        """ValueError where a kernel gave up at document -1 - ``done``."""
+        if done < 0:
+            refuse_scores(self.settings, f"document {-1 - done}")
