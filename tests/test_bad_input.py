@@ -202,9 +202,9 @@ CASES = {
     "model cut short": (
         lambda d: damaged_model(d, lambda path: path.write_bytes(path.read_bytes()[:200])), "not a whole array file"
     ),
-    "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "is not a saved model: its format"),
-    "model without an array": (lambda d: damaged_model(d, without("0.natural.least")), "is not a saved model"),
-    "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "a model needs at least one sample"),
+    "model of other format": (lambda d: damaged_model(d, changed_meta(format="x")), "saved posterior: its format is"),
+    "model without an array": (lambda d: damaged_model(d, without("0.natural.least")), "is not a saved posterior"),
+    "model of no samples": (lambda d: damaged_model(d, changed_meta(n_samples=0)), "needs at least one sample"),
     "model of unknown family": (
         lambda d: damaged_model(d, changed_meta(families={"author": {"family": "dirichlt"}})),
         "family 'dirichlt' is not known; did you mean 'dirichlet'",
@@ -219,7 +219,7 @@ CASES = {
     "context of other columns": (
         lambda d: model().predict(context(author=np.eye(2, 5, dtype=int))), "'author' has 5 columns, but the model was"
     ),
-    "unknown context": (lambda d: model().context_mean("yaer"), "'yaer' is not in the model; it has: author"),
+    "unknown context": (lambda d: model().context_mean("yaer"), "'yaer' is not in the posterior; it has: author"),
     "no top words": (lambda d: model().top_words(0), "0 words were asked for; it must be at least 1"),
     "estimator": (
         lambda d: model().perplexity(corpus(), "importence"), "estimator is 'importence'; .* did you mean 'importance'"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from helpers.fits import gibbs
 from helpers.gibbs_enumeration import canonical, posterior
 
 from mc2core.corpus import Corpus
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
-from mc2core.inference.gibbs.engine import Gibbs
 
 # words of each document in the order of CSR, which is that of state.topic
 DOCUMENTS = [[0, 0, 1], [1, 2], [0]]
@@ -29,7 +29,7 @@ def log_context_of(engine, corpus):
 
     def log_context(members):
         result = 0.0
-        for name, family in engine.contexts.items():
+        for name, family in engine.model.contexts.items():
             context = corpus.contexts[name]
             statistics = np.asarray(family.statistics(context)[members].sum(axis=0)).ravel()
             result += float(family.log_marginal(family.prior(family.dimension(context)) + statistics))
@@ -80,9 +80,10 @@ def assert_chain_follows(engine, corpus, exact, sweeps, seed=0):
     assert len(score) > 10 or corpus.n_tokens == 0
 
 
-def fixed(**settings):
+def fixed(model="mc2", **settings):
+    """Of little content, at concentrations that stay."""
     defaults = {
-        "group_concentration": 1.2,
+        **({"group_concentration": 1.2} if model == "mc2" else {}),
         "table_concentration": 1.5,
         "topic_concentration": 0.9,
         "topic_prior": 0.4,
@@ -90,13 +91,14 @@ def fixed(**settings):
         "start_topics": 2,
         "start_clusters": 2,
     }
-    return Gibbs(**(defaults | settings))
+    return gibbs(model, **(defaults | settings))
 
 
 def exact_of(engine, documents, n_words, corpus):
+    model = engine.model
     return posterior(
-        documents, n_words, engine.group_concentration, engine.table_concentration, engine.topic_concentration,
-        engine.topic_prior, log_context_of(engine, corpus), engine.one_cluster_per_document,
+        documents, n_words, model.group_concentration, model.table_concentration, model.topic_concentration,
+        model.topic_prior, log_context_of(engine, corpus), not model.has_clusters,
     )  # fmt: skip
 
 

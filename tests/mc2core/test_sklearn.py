@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from helpers.fits import gibbs
 from sklearn.base import clone
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -16,6 +15,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mc2core
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.models import HDP, MC2, Mixture
 from mc2core.sklearn import MC2Clusterer
 
 
@@ -39,7 +40,7 @@ NOT_FOR_COUNTS = {
 
 
 @parametrize_with_checks(
-    [Rounding(iterations=2, settings={"start_topics": 2})], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
+    [Rounding(iterations=2, engine=Gibbs(start_topics=2))], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -49,7 +50,7 @@ TEXTS = ["lake ferry sail", "ferry sail harbour", "lake harbour ferry"] * 4 + ["
 
 
 def test_in_a_pipeline_it_finds_the_groups():
-    steps = make_pipeline(CountVectorizer(), MC2Clusterer(iterations=40, settings={"start_topics": 5}))
+    steps = make_pipeline(CountVectorizer(), MC2Clusterer(iterations=40, engine=Gibbs(start_topics=5)))
     found = steps.fit_predict(TEXTS)
     assert mc2core.clustering.adjusted_rand_index([0] * 12 + [1] * 12, found) > 0.5
     probability = steps.transform(["a lake with a ferry", "flour"])
@@ -60,22 +61,40 @@ def test_in_a_pipeline_it_finds_the_groups():
 
 def test_it_is_the_fit_of_the_package():
     counts = CountVectorizer().fit_transform(TEXTS)
-    one = MC2Clusterer(iterations=6, settings={"start_topics": 3}, random_state=5).fit(counts)
-    engine = gibbs(start_topics=3, document_level=True)
-    other = mc2core.fit(mc2core.Corpus(counts), *engine, iterations=6, seed=5, progress=False).posterior
+    one = MC2Clusterer(iterations=6, engine=Gibbs(start_topics=3), random_state=5).fit(counts)
+    corpus = mc2core.Corpus(counts)
+    other = mc2core.fit(corpus, MC2(), Gibbs(start_topics=3), iterations=6, seed=5, progress=False).posterior
     assert np.array_equal(one.labels_, other.last.cluster)
     assert np.array_equal(one.components_, other.word_given_topic)
-    assert clone(one).get_params() == one.get_params()
+    assert repr(clone(one)) == repr(one) == "MC2Clusterer(engine=Gibbs(start_topics=3), iterations=6, random_state=5)"
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "engine"),
+    [
+        ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
+        ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
+        ({"engine": SVI(n_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({}, "mc2", "gibbs"),
+    ],
+)
+def test_model_or_engine_alone_is_followed_by_the_other(given, model, engine):
+    one = MC2Clusterer(iterations=2, **given).fit(CountVectorizer().fit_transform(TEXTS))
+    assert (one.posterior_.provenance["model"]["name"], one.posterior_.provenance["engine"]["name"]) == (model, engine)
 
 
 def test_what_is_no_count_is_refused():
     for wrong, message in (([[0.5]], "counts are whole numbers"), ([[-1]], "Negative values")):
         with pytest.raises(ValueError, match=message):
             MC2Clusterer().fit(wrong)
-    with pytest.raises(
-        ValueError, match=r"engine 'gibbs' has no setting 'start_topic'; it has: .*did you mean 'start_topics'"
+    for given, message in (
+        ({"model": "mc2"}, r"model is 'mc2'; one is needed, such as mc2core.models.MC2\(\)"),
+        ({"engine": "gibbs"}, r"engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs\(\)"),
+        ({"model": HDP(), "engine": SVI()}, "SVI cannot fit hdp; it fits mc2"),
+        ({"model": MC2(contexts=["year"])}, "the corpus has no context 'year'; it has: none"),
     ):
-        MC2Clusterer(settings={"start_topic": 2}).fit([[1]])
+        with pytest.raises(ValueError, match=message):
+            MC2Clusterer(**given).fit([[1]])
 
 
 def in_a_process(*lines):
@@ -88,9 +107,10 @@ def test_the_first_transform_of_a_process_says_nothing():
     said, code = in_a_process(
         "import warnings; warnings.simplefilter('error')",
         "from sklearn.feature_extraction.text import CountVectorizer",
+        "from mc2core.inference import Gibbs",
         "from mc2core.sklearn import MC2Clusterer",
         "counts = CountVectorizer().fit_transform(['lake ferry sail', 'bread oven', 'oven flour bread'])",
-        "MC2Clusterer(iterations=2, settings={'start_topics': 2}).fit(counts).transform(counts)",
+        "MC2Clusterer(iterations=2, engine=Gibbs(start_topics=2)).fit(counts).transform(counts)",
     )
     assert (said, code) == ("", 0)
 
@@ -110,7 +130,7 @@ def test_topics_have_the_words_that_are_known(tmp_path):
     counter = CountVectorizer()
     counts = counter.fit_transform(TEXTS)
     words = counter.get_feature_names_out()
-    settings = {"iterations": 3, "settings": {"start_topics": 2}}
+    settings = {"iterations": 3, "engine": Gibbs(start_topics=2)}
     frame = pd.DataFrame.sparse.from_spmatrix(counts, columns=words)
     unnamed = MC2Clusterer(**settings).fit(counts)
     assert unnamed.posterior_.vocabulary == [f"x{word}" for word in range(7)]
@@ -134,12 +154,12 @@ def test_topics_have_the_words_that_are_known(tmp_path):
         MC2Clusterer(vocabulary=words, **settings).fit(frame[frame.columns[::-1]])
 
 
-@pytest.mark.parametrize("model", [{"document_concentration": "inf"}, {}])
+@pytest.mark.parametrize("model", [MC2(document_level=False), None])
 def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
     """Two groups of documents, each with five words of its own: ln 5 nats a word for who knows the group, not ln 10."""
     rng = np.random.default_rng(0)
     train, test = (rng.poisson(np.repeat(np.eye(2), [20, 20], axis=0).repeat(5, axis=1) * 3) for _ in range(2))
-    one = MC2Clusterer(iterations=10, settings={"start_topics": 3} | model).fit(train)
+    one = MC2Clusterer(iterations=10, model=model, engine=Gibbs(start_topics=3)).fit(train)
     score = one.score(sp.csr_matrix(test))
     assert -np.log(10) < score < -np.log(5)
     estimator = "marginal" if model else "left_to_right"
@@ -152,18 +172,16 @@ def test_the_score_is_the_held_out_log_likelihood_of_a_word(model):
 
 def test_settings_are_chosen_by_their_held_out_score():
     """One sweep from one topic cannot tell the two groups apart; thirty from several can."""
-    steps = make_pipeline(CountVectorizer(), MC2Clusterer(settings={"document_concentration": "inf"}))
+    steps = make_pipeline(CountVectorizer(), MC2Clusterer(model=MC2(document_level=False, learn_concentrations=False)))
     grid = {
         "mc2clusterer__iterations": [1, 30],
-        "mc2clusterer__settings": [
-            {"start_topics": n, "document_concentration": "inf", "learn_concentrations": []} for n in (1, 5)
-        ],
+        "mc2clusterer__engine": [Gibbs(start_topics=n) for n in (1, 5)],
     }
     found = GridSearchCV(steps, grid, cv=KFold(2, shuffle=True, random_state=0), error_score="raise").fit(TEXTS)
     assert found.best_params_["mc2clusterer__iterations"] == 30
     assert found.best_score_ == pytest.approx(found.score(TEXTS), abs=0.3)
     assert found.predict(TEXTS).shape == (24,)
-    settings = found.best_params_["mc2clusterer__settings"]
-    best = clone(steps).set_params(mc2clusterer__iterations=30, mc2clusterer__settings=settings)
+    engine = found.best_params_["mc2clusterer__engine"]
+    best = clone(steps).set_params(mc2clusterer__iterations=30, mc2clusterer__engine=engine)
     again = cross_val_score(best, TEXTS, cv=KFold(2, shuffle=True, random_state=0), error_score="raise")
     assert again.mean() == pytest.approx(found.best_score_)

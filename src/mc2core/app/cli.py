@@ -54,16 +54,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_readers(commands: Any) -> None:
-    """What reads a model, or any file of ours."""
+    """What reads a posterior, or any file of ours."""
     from pathlib import Path
 
     evaluate = add_command(
         commands,
         "evaluate",
         _evaluate,
-        "print scores of a model on a corpus as JSON: perplexity, and agreement with its labels",
+        "print scores of a posterior on a corpus as JSON: perplexity, and agreement with its labels",
     )
-    evaluate.add_argument("model", type=Path, help="posterior.npz")
+    evaluate.add_argument("posterior", type=Path, help="posterior.npz")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
     evaluate.add_argument(
         "--estimator",
@@ -73,18 +73,20 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
 
-    topics = add_command(commands, "topics", _topics, "print the topics of a model, the commonest first, tab-separated")
-    topics.add_argument("model", type=Path, help="posterior.npz")
+    topics = add_command(
+        commands, "topics", _topics, "print the topics of a posterior, the commonest first, tab-separated"
+    )
+    topics.add_argument("posterior", type=Path, help="posterior.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
     verify = add_command(
-        commands, "verify", _verify, "compare saved corpora, models and checkpoints with their digests"
+        commands, "verify", _verify, "compare saved corpora, posteriors and checkpoints with their digests"
     )
     verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
 
     describe = add_command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
-    describe.add_argument("model", type=Path, help="posterior.npz")
-    describe.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
+    describe.add_argument("posterior", type=Path, help="posterior.npz")
+    describe.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
     describe.add_argument("--title", default="What the fit found", help="heading of the page")
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
@@ -93,8 +95,8 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
     clusters = add_command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
-    clusters.add_argument("model", type=Path, help="posterior.npz")
-    clusters.add_argument("corpus", type=Path, help="folder of documents, the model's own or new ones")
+    clusters.add_argument("posterior", type=Path, help="posterior.npz")
+    clusters.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
     clusters.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
@@ -102,14 +104,14 @@ def _add_readers(commands: Any) -> None:
 
 # Each command imports what it needs: `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
-    """The model and the corpus that a command is about."""
+    """The posterior and the corpus that a command is about."""
     from mc2core.base.progress import work
 
-    with work("reading the model and the corpus"):
+    with work("reading the posterior and the corpus"):
         from mc2core.corpus import Corpus
         from mc2core.posterior import Posterior
 
-        return Posterior.load(options.model), Corpus.load(options.corpus)
+        return Posterior.load(options.posterior), Corpus.load(options.corpus)
 
 
 def _evaluate(options: argparse.Namespace) -> None:
@@ -118,25 +120,25 @@ def _evaluate(options: argparse.Namespace) -> None:
     from mc2core.posterior.perplexity import suited
     from mc2core.posterior.scores import predicted_agreement
 
-    model, corpus = _read(options)
-    names = options.estimator or [suited(model)]
+    posterior, corpus = _read(options)
+    names = options.estimator or [suited(posterior)]
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
-    scores["perplexity"] = {name: model.perplexity(corpus, name, options.seed, options.threads) for name in names}
-    scores |= predicted_agreement(model, corpus, options.threads)
-    if _was_fitted(model, corpus):
+    scores["perplexity"] = {name: posterior.perplexity(corpus, name, options.seed, options.threads) for name in names}
+    scores |= predicted_agreement(posterior, corpus, options.threads)
+    if _was_fitted(posterior, corpus):
         print("mc2: the model was fitted on these documents; held-out ones have a higher perplexity", file=sys.stderr)
     print(json.dumps(scores, indent=2))
 
 
-def _was_fitted(model: Any, corpus: Any) -> bool:
-    """Whether ``corpus``, in the contexts and units of ``model``, is what it was fitted on."""
+def _was_fitted(posterior: Any, corpus: Any) -> bool:
+    """Whether ``corpus``, in the contexts and units of ``posterior``, is what it was fitted on."""
     from mc2core.corpus.matching import in_units
 
-    names = [name for name in model.families if name in corpus.contexts]
+    names = [name for name in posterior.families if name in corpus.contexts]
     if corpus.content.nnz == 0 and not names:
         return False
-    seen = in_units(corpus.with_contexts({name: corpus.contexts[name] for name in names}), names, model.units)
-    return bool(seen.digest == model.provenance.get("corpus"))
+    seen = in_units(corpus.with_contexts({name: corpus.contexts[name] for name in names}), names, posterior.units)
+    return bool(seen.digest == posterior.provenance.get("corpus"))
 
 
 def _topics(options: argparse.Namespace) -> None:
@@ -144,16 +146,16 @@ def _topics(options: argparse.Namespace) -> None:
     from mc2core.explore.topics import describe_topics
     from mc2core.posterior import Posterior
 
-    with work("reading the model"):
-        table = describe_topics(Posterior.load(options.model), options.words)
+    with work("reading the posterior"):
+        table = describe_topics(Posterior.load(options.posterior), options.words)
     print(table.to_csv(sep="\t", index=False, float_format="%.4f"), end="")
 
 
 def _describe(options: argparse.Namespace) -> None:
     from mc2core.explore.describe import describe
 
-    model, corpus = _read(options)
-    describe(model, corpus, options.out, options.title, options.seed, options.threads)
+    posterior, corpus = _read(options)
+    describe(posterior, corpus, options.out, options.title, options.seed, options.threads)
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 
@@ -188,7 +190,7 @@ def _whole(path: Path) -> str:
     if checkpoint.is_one(storage.read_arrays(path)):
         return f"a whole checkpoint, at iteration {checkpoint.load(path).iteration}"
     n = len(Posterior.load(path).samples)
-    return f"a whole model of {n} sample{'s' if n > 1 else ''}"
+    return f"a whole posterior of {n} sample{'s' if n > 1 else ''}"
 
 
 def _clusters(options: argparse.Namespace) -> None:
@@ -197,9 +199,9 @@ def _clusters(options: argparse.Namespace) -> None:
 
     from mc2core.posterior.merging import merge_tree
 
-    model, corpus = _read(options)
-    group = None if options.merge_to is None else merge_tree(model).cut(options.merge_to)
-    probability = model.predict(corpus, not options.no_context, options.threads)
+    posterior, corpus = _read(options)
+    group = None if options.merge_to is None else merge_tree(posterior).cut(options.merge_to)
+    probability = posterior.predict(corpus, not options.no_context, options.threads)
     if group is not None:
         probability = np.stack([probability[:, group == one].sum(axis=1) for one in range(options.merge_to)], axis=1)
     table = pd.DataFrame(

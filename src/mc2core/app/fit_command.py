@@ -1,4 +1,4 @@
-"""``mc2 fit``: a saved corpus to a model, and what was found."""
+"""``mc2 fit``: a saved corpus to a posterior, and what was found."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
-    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for model, trace and provenance")
+    parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for posterior, trace and provenance")
 
 
 def run(options: argparse.Namespace) -> None:

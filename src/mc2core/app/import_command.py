@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--like",
         metavar="MODEL|CORPUS",
         type=Path,
-        help="read as an earlier import was, with its words, contexts, kinds and units: what its model can score",
+        help="read as an earlier import was, with its words, contexts, kinds and units: what its posterior can score",
     )
     words = parser.add_mutually_exclusive_group()
     words.add_argument("--text", metavar="COLUMN", help="column of running text")
@@ -145,5 +145,5 @@ def _load(path: Path) -> Corpus | Posterior:
     from mc2core.posterior import Posterior
 
     if not path.exists():
-        raise ValueError(f"--like {path} is missing; a model (.npz) or the folder of a corpus is needed")
+        raise ValueError(f"--like {path} is missing; a posterior (.npz) or the folder of a corpus is needed")
     return Corpus.load(path) if path.is_dir() else Posterior.load(path)

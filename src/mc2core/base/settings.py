@@ -44,8 +44,10 @@ class Settings:
         return {name: getattr(self, name) for name in self.names()}
 
     def __repr__(self) -> str:
-        usual = self.defaults()
-        changed = [f"{name}={one!r}" for name in self.names() if (one := getattr(self, name)) != usual.get(name, ...)]
+        held, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
+        needed = {name: one for name, one in held.items() if name not in may_be_left_out}
+        usual = type(self)(**needed)
+        changed = [f"{name}={one!r}" for name, one in held.items() if name in needed or one != getattr(usual, name)]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 

@@ -57,7 +57,7 @@ def _rows(description: Description, lines: list[tuple[str, str]]) -> pd.DataFram
             "cluster": np.array(description.nodes) + 1,
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
-            "weight": description.members @ description.model.cluster_weights,
+            "weight": description.members @ description.posterior.cluster_weights,
             "words": [likely for likely, _ in lines],
             "distinctive_words": [lifted for _, lifted in lines],
         }
@@ -101,7 +101,7 @@ def own_unit(corpus: Any, name: str) -> np.ndarray:
 
 
 def _contexts(description: Description) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What the documents of each node have, whether the model looked at it or not."""
+    """What the documents of each node have, whether the fit looked at it or not."""
     values, numbers = [], []
     for name, context in sorted(description.corpus.contexts.items()):
         if sp.issparse(context):

@@ -21,7 +21,7 @@ DESCRIBED_FILES = (
 
 
 def describe(
-    model: Posterior,
+    posterior: Posterior,
     corpus: Corpus,
     folder: str | os.PathLike[str],
     title: str = "What the fit found",
@@ -33,13 +33,13 @@ def describe(
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
     and ``progress`` those of :meth:`mc2core.Posterior.predict`. The folder is replaced as a whole. ValueError: the
-    model has no clusters of documents, the corpus does not fit it, or the folder holds something else. MissingPackage:
-    scikit-learn, which lays out the map, is not installed.
+    posterior has no clusters of documents, the corpus does not fit it, or the folder holds something else.
+    MissingPackage: scikit-learn, which lays out the map, is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
-        description = Description.of(model, corpus, threads)
+        description = Description.of(posterior, corpus, threads)
         tables = tables_of(description, seed)
         with work("page"):
             text = page.build(description, tables, title)

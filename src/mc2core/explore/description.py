@@ -1,4 +1,4 @@
-"""What a model found in a corpus, brought together once: clusters of documents, their unions, tokens of topics."""
+"""What a fit found in a corpus, brought together once: clusters of documents, their unions, tokens of topics."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ _ENTRIES = 1 << 22  # of a block: documents' words by topics
 
 @dataclass(frozen=True)
 class Description:
-    """A model and the documents it is asked about.
+    """A posterior and the documents it is asked about.
 
     A *node* is a cluster (0..K-1) or a union of two nodes (K, K + 1, ...), numbered as in :class:`MergeTree`; tables
     count from 1.
 
     Attributes
     ----------
-    model, corpus
+    posterior, corpus
     probability : (J, K) float64, rows sum to 1
-        P(z_j = k), by the contexts of the model too.
+        P(z_j = k), by the contexts of the posterior too.
     tree : MergeTree
     """
 
-    model: Posterior
+    posterior: Posterior
     corpus: Corpus
     probability: np.ndarray
     tree: MergeTree
 
     @classmethod
-    def of(cls, model: Posterior, corpus: Corpus, threads: int = 1) -> Description:
+    def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1) -> Description:
         """``threads`` are those of :meth:`Posterior.predict`.
 
-        ValueError where the model has no clusters of documents, or the corpus does not fit it.
+        ValueError where the posterior has no clusters of documents, or the corpus does not fit it.
         """
-        tree = merge_tree(model)
-        return cls(model, corpus, model.predict(corpus, threads=threads), tree)
+        tree = merge_tree(posterior)
+        return cls(posterior, corpus, posterior.predict(corpus, threads=threads), tree)
 
     @cached_property
     def cluster(self) -> np.ndarray:
@@ -95,12 +95,12 @@ class Description:
     @cached_property
     def clusters_are_topics(self) -> bool:
         """Whether each cluster is a topic of its own (FastEx, LDA)."""
-        return sp.issparse(self.model.last.topic_given_cluster)
+        return sp.issparse(self.posterior.last.topic_given_cluster)
 
     @cached_property
     def topic_shares(self) -> tuple[Any, np.ndarray]:
         """(nodes, M) dense or CSR and (nodes,): shares of the topics in use, and of those not in use, in each node."""
-        sample = self.model.last
+        sample = self.posterior.last
         weights = sp.csr_matrix(self.members.multiply(sample.cluster_weights))
         total = np.asarray(weights.sum(axis=1)).ravel()
         even = self.members.multiply(1.0 / np.diff(self.members.indptr)[:, None])
@@ -113,7 +113,7 @@ class Description:
 
     def topic_words(self, topics: np.ndarray) -> np.ndarray:
         """(n, V) float64: probabilities of the words in some topics."""
-        sample = self.model.last
+        sample = self.posterior.last
         table: Any = sample.topic_words[topics]
         table = table.toarray() if sp.issparse(table) else np.asarray(table)
         table = table + np.float64(sample.topic_prior)
@@ -121,7 +121,7 @@ class Description:
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
         """(n, V) float64: probabilities of the words in some of the nodes that are described, by row."""
-        sample = self.model.last
+        sample = self.posterior.last
         shares, new = self.topic_shares
         counts: Any = sample.topic_words
         n_words = counts.shape[1]
@@ -136,7 +136,7 @@ class Description:
     @cached_property
     def word_share(self) -> np.ndarray:
         """(V,) float64: probability of each word in a token of the corpus, by its counts; no word is impossible."""
-        counts = np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel() + self.model.last.topic_prior
+        counts = np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel() + self.posterior.last.topic_prior
         return counts / counts.sum()
 
     @cached_property
@@ -146,7 +146,7 @@ class Description:
         Given its likeliest cluster. With a document level, a document's proportions come from ``_PASSES`` updates of
         their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
         """
-        sample, content = self.model.last, self.corpus.content
+        sample, content = self.posterior.last, self.corpus.content
         if self.clusters_are_topics:
             n = len(self.cluster)
             lengths = self.corpus.document_lengths.astype(np.float64)

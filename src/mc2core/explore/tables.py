@@ -41,8 +41,8 @@ def write_tables(folder: Path, tables: Tables) -> None:
 
 def _summary(description: Description) -> pd.DataFrame:
     """What is described: name, value."""
-    corpus, model = description.corpus, description.model
-    provenance: Mapping[str, Any] = model.provenance
+    corpus, posterior = description.corpus, description.posterior
+    provenance: Mapping[str, Any] = posterior.provenance
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         "words": corpus.n_words,
@@ -52,8 +52,8 @@ def _summary(description: Description) -> pd.DataFrame:
         "clusters with 1 % of the documents": int(
             (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
         ),
-        "topics": model.last.n_topics,
-        "contexts of the model": ", ".join(sorted(model.families)) or "none",
+        "topics": posterior.last.n_topics,
+        "contexts of the model": ", ".join(sorted(posterior.families)) or "none",
     }
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}

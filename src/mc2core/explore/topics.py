@@ -22,17 +22,17 @@ LEAST_SHARE = 0.01
 _BLOCK = 64
 
 
-def fitted_shares(model: Posterior) -> np.ndarray:
+def fitted_shares(posterior: Posterior) -> np.ndarray:
     """(M,) float64, sums to 1: the share of each topic in the tokens that the last sample was fitted to."""
-    tokens = np.asarray(model.last.topic_words.sum(axis=1), dtype=np.float64).ravel()
+    tokens = np.asarray(posterior.last.topic_words.sum(axis=1), dtype=np.float64).ravel()
     return tokens / tokens.sum()
 
 
-def describe_topics(model: Posterior, n_words: int = 10) -> pd.DataFrame:
+def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
     """Topics of the last sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
-    share = fitted_shares(model)
+    share = fitted_shares(posterior)
     order = np.argsort(-share, kind="stable")
-    words = model.top_words(n_words)
+    words = posterior.top_words(n_words)
     return pd.DataFrame(
         {
             "topic": order + 1,
@@ -58,7 +58,7 @@ def topic_tables(description: Description, seed: int = 0) -> dict[str, pd.DataFr
         {
             "topic": number,
             "tokens": tokens,
-            "share": fitted_shares(description.model),
+            "share": fitted_shares(description.posterior),
             "clusters": used_by.reindex(number, fill_value=0).to_numpy(),
             **coherence(description.corpus.content, shown, seed),
             "words": [said(description.corpus.vocabulary, top, top.by_probability) for top in tops],

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mc2core.corpus import Corpus
 from mc2core.families import Family, NormalGamma
-from mc2core.models.base import TopicModel, context_families
+from mc2core.models.base import Model, TopicModel, context_families
 
 
 class NPTOT(TopicModel):
@@ -50,12 +51,7 @@ class NPTOT(TopicModel):
         topic_prior: float = 0.01,
     ) -> None:
         self.contexts = context_families(contexts)
-        families = list(self.contexts.values())
-        if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
-            given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in self.contexts.items())
-            raise ValueError(
-                f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
-            )
+        _check_one_number(self.contexts)
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
         )
@@ -63,3 +59,18 @@ class NPTOT(TopicModel):
     @property
     def cluster_contexts(self) -> dict[str, Family]:
         return {}
+
+    def for_corpus(self, corpus: Corpus) -> Model:
+        known = super().for_corpus(corpus)
+        _check_one_number(known.contexts)
+        return known
+
+
+def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
+    """ValueError unless there is one context, of numbers as far as is known."""
+    families = list(contexts.values())
+    if len(families) != 1 or not (families[0] is None or isinstance(families[0], NormalGamma)):
+        given = ", ".join(f"{name!r} ({one.name if one else 'no family'})" for name, one in contexts.items())
+        raise ValueError(
+            f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
+        )

@@ -29,7 +29,8 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.corpus import Corpus
 from mc2core.posterior import perplexity_kernels as kernels
-from mc2core.posterior.mixture import Block, Mixture, SampleLike, blocks, in_chunks
+from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
+from mc2core.posterior.sample import Sample
 
 CLUSTERS = 8
 """Clusters of which a document's likelihood is estimated with care."""
@@ -55,14 +56,14 @@ _LEAST = 1e-300
 _SUMS = {"contract", "reassoc", "nsz"}  # sums may be taken in any order: vector code
 
 
-def _priors(mixture: Mixture) -> np.ndarray:
+def _priors(mixture: SampleMixture) -> np.ndarray:
     """(K, M + 1) omega tau_k, a new cluster's drawn one included where the mixture has it."""
     tau = mixture.tau.toarray() if sp.issparse(mixture.tau) else mixture.tau
     return np.ascontiguousarray(mixture.sample.document_concentration * tau)
 
 
 def log_likelihood_of_all(
-    block: Block, mixture: Mixture, purpose: str, draws: int, seed: int, threads: int
+    block: Block, mixture: SampleMixture, purpose: str, draws: int, seed: int, threads: int
 ) -> np.ndarray:
     """(B, K) float64: ln of the importance-sampling estimate of p(w_j | z_j = k); -inf where pi_k is 0.
 
@@ -87,7 +88,7 @@ def log_likelihood(
     settings: tuple[int, int],
     name: str,
     block: Block,
-    mixture: Mixture,
+    mixture: SampleMixture,
     seed: int,
     threads: int,
     done: Callable[[float], None],
@@ -252,7 +253,7 @@ def _sample_clusters(block, psi, priors, log_gamma_priors, log_prior, least_swee
                 scale[m] = priors[m, chosen] + n_m[m]
 
 
-def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndarray, threads: int) -> np.ndarray:
+def cluster_probabilities(corpus: Corpus, sample: Sample, log_prior: np.ndarray, threads: int) -> np.ndarray:
     """(J, K) float64: P(z_j = k | w_j) for clusters in use whose prior has the logarithm ``log_prior`` (J, K).
 
     A chain for each document draws the topics of its tokens given its cluster, and the cluster given these, theta
@@ -260,7 +261,7 @@ def cluster_probabilities(corpus: Corpus, sample: SampleLike, log_prior: np.ndar
     seed 0 and the document's words: any number of ``threads`` gives the same. NaN in the row of a document that the
     sample holds impossible.
     """
-    mixture = Mixture(sample)
+    mixture = SampleMixture(sample)
     priors = _priors(mixture)
     columns = _BLOCK * (-(-priors.shape[1] // _BLOCK))
     by_topic = np.full((columns, len(priors)), _LEAST)

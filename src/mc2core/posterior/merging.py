@@ -57,7 +57,7 @@ class MergeTree:
         """
         if not 1 <= n_groups <= self.n_clusters:
             raise ValueError(
-                f"{n_groups} clusters were asked for; the model has {self.n_clusters}, and merging leaves 1 at least"
+                f"{n_groups} clusters were asked for; there are {self.n_clusters}, and merging leaves 1 at least"
             )
         group = np.arange(self.n_clusters)
         first = np.concatenate([group, np.zeros(len(self.pairs), np.int64)])  # smallest cluster of each node
@@ -67,17 +67,17 @@ class MergeTree:
         return np.unique(group, return_inverse=True)[1].astype(np.int64)
 
 
-def merge_tree(model: Posterior) -> MergeTree:
-    """The tree of the clusters of a model's last sample; at each step the first of the best pairs.
+def merge_tree(posterior: Posterior) -> MergeTree:
+    """The tree of the clusters of a posterior's last sample; at each step the first of the best pairs.
 
     ValueError where each document is a cluster (HDP) or there are more than ``MOST_CLUSTERS``.
     """
-    sample = model.last
+    sample = posterior.last
     if sample.documents_are_clusters:
-        raise ValueError("each document is a cluster of its own in this model; there is nothing to merge")
+        raise ValueError("each document is a cluster of its own in this posterior; there is nothing to merge")
     if sample.n_clusters > MOST_CLUSTERS:
-        raise ValueError(f"the model has {sample.n_clusters} clusters; at most {MOST_CLUSTERS} can be merged")
-    parts = [_part_of_content(sample), *_parts_of_contexts(model)]
+        raise ValueError(f"the posterior has {sample.n_clusters} clusters; at most {MOST_CLUSTERS} can be merged")
+    parts = [_part_of_content(sample), *_parts_of_contexts(posterior)]
     return _join(sample.n_clusters, parts)
 
 
@@ -147,9 +147,9 @@ def _totals(sample: Sample, shares: np.ndarray, prior: np.ndarray) -> np.ndarray
     return sample.cluster_weights * n_tokens
 
 
-def _parts_of_contexts(model: Posterior) -> Iterator[_Dirichlet | _Dense]:
-    for name, family in sorted(model.families.items()):
-        prior, natural = family.prior(model.dimensions[name]), model.context_parameters(name)
+def _parts_of_contexts(posterior: Posterior) -> Iterator[_Dirichlet | _Dense]:
+    for name, family in sorted(posterior.families.items()):
+        prior, natural = family.prior(posterior.dimensions[name]), posterior.context_parameters(name)
         if isinstance(family, DirichletCategorical):
             yield _Dirichlet(sp.csr_matrix(np.maximum(natural - prior, 0.0)), prior)
         else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,58 +13,12 @@ from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.corpus import Corpus, take_rows
 from mc2core.families import DirichletCategorical
+from mc2core.posterior.sample import Sample
 
 # cells of the largest temporary table (documents x clusters, words x clusters, words x topics): 32 MB of float64
 _CELLS = 1 << 22
 
 _MOST_DOCUMENTS = 1 << 13
-
-
-class SampleLike(Protocol):
-    """What is read of :class:`mc2core.posterior.posterior.Sample`."""
-
-    @property
-    def cluster_weights(self) -> np.ndarray: ...
-
-    @property
-    def new_cluster_weight(self) -> float: ...
-
-    @property
-    def topic_given_cluster(self) -> Any: ...
-
-    @property
-    def new_topic_weight(self) -> np.ndarray: ...
-
-    @property
-    def topic_words(self) -> Any: ...
-
-    @property
-    def topic_prior(self) -> float: ...
-
-    @property
-    def topic_weights(self) -> np.ndarray: ...
-
-    @property
-    def table_concentration(self) -> float: ...
-
-    @property
-    def document_concentration(self) -> float: ...
-
-    @property
-    def natural(self) -> np.ndarray: ...
-
-
-class ModelLike(Protocol):
-    """What is read of :class:`mc2core.posterior.posterior.Posterior`."""
-
-    @property
-    def samples(self) -> Sequence[Any]: ...
-
-    def check_corpus(self, corpus: Corpus) -> None:
-        """ValueError where the corpus does not fit the model."""
-
-    def stacked(self, corpus: Corpus) -> Any:
-        """The model's contexts of ``corpus``: StackedContexts."""
 
 
 class Block:
@@ -112,8 +66,10 @@ def in_chunks(
             done(n_done)
 
 
-class Mixture:
-    """A sample as plain mixtures over M topics that are not uniform and, as topic M, all that is uniform over words.
+class SampleMixture:
+    """A sample as a mixture over its clusters, and these as mixtures over topics.
+
+    Topics are the M that are not uniform and, as topic M, all that is uniform over words.
 
     That last one holds the topics not in use and those without words. Merging equal topics is exact, since parts of a
     Dirichlet add up to a Dirichlet.
@@ -123,7 +79,7 @@ class Mixture:
     (M + 1,) is v epsilon.
     """
 
-    def __init__(self, sample: SampleLike, seed: int | None = None, number: int = 0) -> None:
+    def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:
         self.sample = sample
         self.number = number
         self.n_words = sample.topic_words.shape[1]
@@ -192,7 +148,7 @@ class Mixture:
         return total
 
 
-def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray:
+def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:
     """ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
 
     ICML14, eq. 1-2 with the tokens' topics summed out. The mass of topics not in use counts as one topic uniform over
@@ -203,7 +159,7 @@ def log_likelihood_of_clusters(corpus: Corpus, sample: SampleLike) -> np.ndarray
     (J, K) float64
         Nats; 0 for an empty document. Beside it, memory stays within about 100 MB.
     """
-    mixture = Mixture(sample)
+    mixture = SampleMixture(sample)
     out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
     with work("likelihood of documents in clusters", len(out), "documents") as told:
         for rows in blocks(corpus, mixture.tau.shape[0]):

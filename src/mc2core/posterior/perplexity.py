@@ -5,7 +5,7 @@
 With several samples of the posterior, p(w_j) is averaged over samples inside the logarithm. Figures of different
 estimators measure different things and are never compared.
 
-A document's value depends on its own words and context, the model and the seed: not on the other documents of the
+A document's value depends on its own words and context, the posterior and the seed: not on the other documents of the
 corpus nor on the number of threads. (Matrix products of another size may differ in the last digits.)
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,7 +26,10 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.posterior import document_level
 from mc2core.posterior import perplexity_kernels as kernels
-from mc2core.posterior.mixture import Block, Mixture, ModelLike, blocks, in_chunks
+from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
+
+if TYPE_CHECKING:
+    from mc2core.posterior.posterior import Posterior
 
 IMPORTANCE_DRAWS = 500
 """Draws of a document's topics for ``importance``."""
@@ -49,12 +52,12 @@ Done = Callable[[float], None]
 
 
 # -- the estimators: ln p(w_j) of a block under one sample, (B,) ------------------------------------------------------
-def _marginal(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+def _marginal(block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     done(len(block.rows))
     return logsumexp(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
 
 
-def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+def _context(block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     done(len(block.rows))
     natural = mixture.sample.natural
     if mixture.has_new_cluster:
@@ -64,7 +67,7 @@ def _context(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: i
     return logsumexp(mixture.log_likelihood(block) + log_weights, axis=1)
 
 
-def _proportions(mixture: Mixture) -> np.ndarray:
+def _proportions(mixture: SampleMixture) -> np.ndarray:
     if not (np.isfinite(mixture.alpha).all() and mixture.alpha.sum() > 0):
         raise ValueError(
             f"table_concentration is {mixture.sample.table_concentration}; "
@@ -73,7 +76,7 @@ def _proportions(mixture: Mixture) -> np.ndarray:
     return mixture.alpha
 
 
-def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+def _importance(block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
     if mixture.sample.document_concentration < np.inf:
         settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
         given = "importance", block, mixture, seed, threads, done
@@ -89,7 +92,9 @@ def _importance(block: Block, mixture: Mixture, stacked: Any, seed: int, threads
     return out
 
 
-def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+def _left_to_right(
+    block: Block, mixture: SampleMixture, stacked: Any, seed: int, threads: int, done: Done
+) -> np.ndarray:
     if mixture.sample.document_concentration < np.inf:
         kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
         return document_level.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads, done)
@@ -107,7 +112,7 @@ def _left_to_right(block: Block, mixture: Mixture, stacked: Any, seed: int, thre
 def _average_over_samples(one: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """ln of the mean over samples of exp(one(...)), for each document."""
 
-    def average(block: Block, mixtures: list[Mixture], *rest: Any) -> np.ndarray:
+    def average(block: Block, mixtures: list[SampleMixture], *rest: Any) -> np.ndarray:
         total = np.full(len(block.rows), -np.inf)
         for mixture in mixtures:
             total = np.logaddexp(total, one(block, mixture, *rest))
@@ -122,7 +127,9 @@ def _icml14_sample(sample: Any) -> Any:
     return replace(sample, topic_prior=ICML14_SMOOTH, new_topic_weight=none_new, new_cluster_weight=0.0)
 
 
-def _icml14(block: Block, mixtures: list[Mixture], stacked: Any, seed: int, threads: int, done: Done) -> np.ndarray:
+def _icml14(
+    block: Block, mixtures: list[SampleMixture], stacked: Any, seed: int, threads: int, done: Done
+) -> np.ndarray:
     indptr, indices, counts = block.arrays
     mean = np.zeros(len(indices))
     for mixture in mixtures:
@@ -212,17 +219,17 @@ def estimator_of(name: str) -> Estimator:
     return ESTIMATORS[choice("estimator", name, ESTIMATORS)]
 
 
-def suited(model: ModelLike) -> str:
+def suited(posterior: Posterior) -> str:
     """The estimator of p(words of a document) under the model itself: ``marginal`` where that is exact, and
     ``left_to_right`` with a document level and of admixtures (HDP, LDA).
     """
-    has_theta = any(sample.has_document_level or sample.is_admixture for sample in model.samples)
+    has_theta = any(sample.has_document_level or sample.is_admixture for sample in posterior.samples)
     return "left_to_right" if has_theta else "marginal"
 
 
 def log_likelihood(
     corpus: Corpus,
-    model: ModelLike,
+    posterior: Posterior,
     estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
@@ -256,8 +263,8 @@ def log_likelihood(
     Parameters
     ----------
     corpus : Corpus
-        Documents over the model's vocabulary.
-    model : mc2core.Posterior
+        Documents over the posterior's vocabulary.
+    posterior : mc2core.Posterior
     estimator : str or None
         A name of ``ESTIMATORS``; None is that of :func:`suited`.
     seed : int, at least 0
@@ -275,25 +282,25 @@ def log_likelihood(
     Raises
     ------
     ValueError
-        Unknown estimator, or one that is not for the model's documents; negative seed, other words than the model's, a
-        context of the model that the corpus lacks or has other columns of, a document whose likelihood is no number, or
-        (Monte Carlo) a model without a usable table concentration.
+        Unknown estimator, or one that is not for the posterior's documents; negative seed, other words than its own, a
+        context of it that the corpus lacks or has other columns of, a document whose likelihood is no number, or
+        (Monte Carlo) one without a usable table concentration.
     """
-    chosen = estimator_of(suited(model) if estimator is None else estimator)
+    chosen = estimator_of(suited(posterior) if estimator is None else estimator)
     if threads < 1:
         raise ValueError(f"threads is {threads}; it must be at least 1")
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
-    model.check_corpus(corpus)
-    for sample in model.samples:
+    posterior.check_corpus(corpus)
+    for sample in posterior.samples:
         if sample.document_concentration < np.inf and not chosen.takes_document_level:
             raise ValueError(
-                f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; this "
-                f"model's have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
+                f"estimator is {chosen.name!r}, which takes documents to share their cluster's proportions; these "
+                f"have their own (document_concentration {sample.document_concentration:g}): use left_to_right"
             )
-    stacked = model.stacked(corpus) if chosen.uses_context else None
+    stacked = posterior.stacked(corpus) if chosen.uses_context else None
     out = np.empty(corpus.n_documents)
     with showing(progress), stopping.noting(), work(chosen.name, len(out), "documents") as told:
-        mixtures = [Mixture(chosen.of_sample(one), seed, number) for number, one in enumerate(model.samples)]
+        mixtures = [SampleMixture(chosen.of_sample(one), seed, number) for number, one in enumerate(posterior.samples)]
 
         def done(n_documents: float) -> None:
             told.advance(n_documents / len(mixtures))
@@ -306,15 +313,15 @@ def log_likelihood(
     if not (out < np.inf).all():
         wrong = int(np.flatnonzero(~(out < np.inf))[0])
         raise ValueError(
-            f"document {wrong}: its log likelihood under the model is {out[wrong]}; "
-            "the model's weights, topic_words and table_concentration must be finite"
+            f"document {wrong}: its log likelihood under the posterior is {out[wrong]}; "
+            "the posterior's weights, topic_words and table_concentration must be finite"
         )
     return out
 
 
 def perplexity(
     corpus: Corpus,
-    model: ModelLike,
+    posterior: Posterior,
     estimator: str | None = None,
     seed: int = 0,
     threads: int = 1,
@@ -327,4 +334,4 @@ def perplexity(
     n_tokens = corpus.n_tokens
     if n_tokens == 0:
         raise ValueError("perplexity needs words: no document of the corpus has a token")
-    return float(np.exp(-log_likelihood(corpus, model, estimator, seed, threads, progress).sum() / n_tokens))
+    return float(np.exp(-log_likelihood(corpus, posterior, estimator, seed, threads, progress).sum() / n_tokens))

@@ -1,4 +1,4 @@
-"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and model."""
+"""Posterior: the only shape in which a fit leaves an engine. Scores, tables and figures read corpus and posterior."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ def _largest(row: Any, n: int) -> np.ndarray:
 
 @dataclass(repr=False)
 class Posterior:
-    """What was learnt, whatever engine learnt it.
+    """What a fit leaves, whatever model was fitted by whatever engine.
 
     ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
-    last one. ``provenance`` says how it came about (engine, settings, seed, versions, digests, seconds), ``imported``
+    last one. ``provenance`` says how it came about (model, engine, seed, versions, digests, seconds), ``imported``
     how the documents were read (:class:`mc2core.Corpus`).
     """
 
@@ -62,7 +62,7 @@ class Posterior:
 
     def __post_init__(self) -> None:
         if not self.samples:
-            raise ValueError("a model needs at least one sample; burn_in must be below the number of iterations")
+            raise ValueError("a posterior needs at least one sample; burn_in must be below the number of iterations")
 
     def __repr__(self) -> str:
         contexts = ", ".join(sorted(self.families)) or "none"
@@ -112,7 +112,9 @@ class Posterior:
             if context == name:
                 return self.last.contexts.dense(slice(offset, offset + self.dimensions[context]))
             offset += self.dimensions[context]
-        raise ValueError(f"context {name!r} is not in the model; it has: {', '.join(sorted(self.families)) or 'none'}")
+        raise ValueError(
+            f"context {name!r} is not in the posterior; it has: {', '.join(sorted(self.families)) or 'none'}"
+        )
 
     def context_mean(self, name: str) -> np.ndarray:
         """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values in their own unit."""
@@ -129,7 +131,7 @@ class Posterior:
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` has the model's words in their order.
+        """ValueError unless ``corpus`` has the posterior's words in their order.
 
         Where either has no names for them, their number is compared and a warning logged.
         """
@@ -137,7 +139,7 @@ class Posterior:
         matching.check_columns("the corpus", "words", self.vocabulary, found, self.n_words, corpus.n_words)
 
     def check_fitted(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` may be the one the model was fitted on: its words, as many documents."""
+        """ValueError unless ``corpus`` may be the one that was fitted: its words, as many documents."""
         self.check_corpus(corpus)
         if corpus.n_documents != len(self.last.cluster):
             raise ValueError(
@@ -145,7 +147,7 @@ class Posterior:
             )
 
     def stacked(self, corpus: Corpus) -> StackedContexts:
-        """The model's contexts of ``corpus``, numbers in the unit they were fitted in.
+        """The posterior's contexts of ``corpus``, numbers in the unit they were fitted in.
 
         ValueError where one is absent or has other columns; where either has no names for them, their number is
         compared and a warning logged.
@@ -172,7 +174,7 @@ class Posterior:
         and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.posterior.document_level`); the same
         bits each time, for any number of ``threads``. ``progress`` is that of
         :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
-        does not fit the model.
+        does not fit the posterior.
         """
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")
@@ -195,7 +197,7 @@ class Posterior:
             wrong = int(np.flatnonzero(~np.isfinite(total[:, 0]))[0])
             raise ValueError(
                 f"document {wrong}: its log likelihood in all clusters together is {total[wrong, 0]}; "
-                "the model's weights, topic_words and natural must be finite"
+                "the posterior's weights, topic_words and natural must be finite"
             )
         return np.exp(log_p - total)
 
@@ -243,7 +245,7 @@ class Posterior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a saved model; ValueError for a damaged or changed file or another format."""
+        """Read a saved posterior; ValueError for a damaged or changed file or another format."""
         arrays = storage.read_arrays(path)
         try:
             meta = storage.parse_json(str(arrays["meta"]))
@@ -269,11 +271,11 @@ class Posterior:
                 imported=meta.get("imported"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} is not a saved model: {error}") from error
+            raise ValueError(f"{path} is not a saved posterior: {error}") from error
 
 
 def _check_meta(meta: Mapping[str, Any]) -> None:
-    """ValueError where names, sizes or units of a saved model are not such as are saved."""
+    """ValueError where names, sizes or units of a saved posterior are not such as are saved."""
     dimensions = meta["dimensions"]
     if dimensions.keys() != meta["families"].keys() or not all(
         isinstance(dimension, int) and dimension >= 0 for dimension in dimensions.values()

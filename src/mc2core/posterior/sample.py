@@ -143,7 +143,6 @@ class Sample:
 
 
 _SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint", "document_concentration")
-_OLDER_SCALARS = 4  # in files from before the last one
 _SHARED = 0.0  # document_concentration on disk where it is infinite
 
 
@@ -202,8 +201,6 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
     """
     stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
     try:
-        if "scalars" in stored and stored["scalars"].shape == (_OLDER_SCALARS,):
-            stored["scalars"] = np.append(stored["scalars"], _SHARED)
         check(stored, {"scalars": Stored("f", str(len(_SAMPLE_SCALARS)), is_finite=False)}, {})
         stored |= zip(_SAMPLE_SCALARS, stored["scalars"], strict=True)
         sizes = check(stored, _DESCRIBED, sizes)
@@ -217,13 +214,9 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
             else:
                 sizes = check_csr(stored, name, _DESCRIBED_TABLES[name], sizes)
                 fields[field_name] = _unpack_csr(stored, name)
-        if "natural" in stored:  # dense, in older files
-            check(stored, {"natural": Stored("f", "K D")}, sizes)
-            fields["contexts"] = SparseRows.of(stored["natural"])
-        else:
-            sizes = check_csr(stored, "natural.above", Stored("f", "K D"), sizes)
-            check(stored, {"natural.least": Stored("f", "D")}, sizes)
-            fields["contexts"] = SparseRows(stored["natural.least"], _unpack_csr(stored, "natural.above"))
+        sizes = check_csr(stored, "natural.above", Stored("f", "K D"), sizes)
+        check(stored, {"natural.least": Stored("f", "D")}, sizes)
+        fields["contexts"] = SparseRows(stored["natural.least"], _unpack_csr(stored, "natural.above"))
         shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
         if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
             raise ValueError("shares of clusters or topics sum to another number than 1")

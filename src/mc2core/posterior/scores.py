@@ -1,4 +1,4 @@
-"""Scores of a model: sizes, held-out perplexity, agreement with labels."""
+"""Scores of a posterior: sizes, held-out perplexity, agreement with labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mc2core.posterior import Posterior, clustering, perplexity
 
 
 def evaluate(
-    model: Posterior, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
+    posterior: Posterior, train: Corpus, test: Corpus | None, estimators: Sequence[str] = ("marginal",), seed: int = 0
 ) -> dict[str, Any]:
-    """Scores of a model: sizes, held-out perplexity (None without a test part), agreement with labels.
+    """Scores of a posterior: sizes, held-out perplexity (None without a test part), agreement with labels.
 
     Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
     the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
@@ -22,47 +22,47 @@ def evaluate(
     is one (HDP); agreement is that of the last sample's clusters, ``scored_clusters`` of them, with the labels of the
     train part, where it has them and clusters hold more than one document.
 
-    ValueError: a part whose words, or where they are scored contexts, are not the model's, or another train part.
+    ValueError: a part whose words, or where they are scored contexts, are not the posterior's, or another train part.
     """
-    model.check_fitted(train)
-    names, alone = estimators_of(model, estimators), model.last.documents_are_clusters
+    posterior.check_fitted(train)
+    names, alone = estimators_of(posterior, estimators), posterior.last.documents_are_clusters
     scores: dict[str, Any] = {
-        "clusters": None if alone else float(np.mean([sample.n_clusters for sample in model.samples])),
-        "topics": float(np.mean([sample.n_topics for sample in model.samples])),
-        "samples": len(model.samples),
+        "clusters": None if alone else float(np.mean([sample.n_clusters for sample in posterior.samples])),
+        "topics": float(np.mean([sample.n_topics for sample in posterior.samples])),
+        "samples": len(posterior.samples),
         "train_documents": train.n_documents,
         "test_documents": 0 if test is None else test.n_documents,
         "estimator": names[0] if names else None,
-        "perplexity": {name: None if test is None else model.perplexity(test, name, seed) for name in names},
+        "perplexity": {name: None if test is None else posterior.perplexity(test, name, seed) for name in names},
     }
     if train.labels is not None and not alone:
-        scores |= {"scored_clusters": model.last.n_clusters} | agreement_with(train.labels, model.last.cluster)
+        scores |= {"scored_clusters": posterior.last.n_clusters} | agreement_with(train.labels, posterior.last.cluster)
     return scores
 
 
 def predicted_agreement(
-    model: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None
+    posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None
 ) -> dict[str, Any]:
-    """Agreement of the likeliest clusters of documents, the model's own or new ones, with their labels; ``{}`` without
+    """Agreement of the likeliest clusters of documents, those of the fit or new ones, with their labels; ``{}`` without
     labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
     :meth:`Posterior.predict`.
     """
-    if corpus.labels is None or model.last.documents_are_clusters:
+    if corpus.labels is None or posterior.last.documents_are_clusters:
         return {}
     # contexts that the corpus lacks are none of what is judged by
-    has_contexts = all(name in corpus.contexts for name in model.families)
-    cluster = model.predict(corpus, has_contexts, threads, progress).argmax(axis=1)
+    has_contexts = all(name in corpus.contexts for name in posterior.families)
+    cluster = posterior.predict(corpus, has_contexts, threads, progress).argmax(axis=1)
     return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
 
 
-def estimators_of(model: Posterior, asked: Sequence[str]) -> list[str]:
-    """Those of the estimators asked for that suit a model.
+def estimators_of(posterior: Posterior, asked: Sequence[str]) -> list[str]:
+    """Those of the estimators asked for that suit a posterior.
 
     With a document level and of admixtures (HDP, LDA), ``marginal`` and ``context``, which weigh clusters
     of documents, are replaced by ``left_to_right``: it is unbiased for the same quantity, p(words of a document).
-    ``icml14`` takes the proportions of a document from its cluster; it is left out for such models.
+    ``icml14`` takes the proportions of a document from its cluster; it is left out for such posteriors.
     """
-    suited = perplexity.suited(model)
+    suited = perplexity.suited(posterior)
     if suited == "marginal":
         return list(asked)
     names = [suited if name in ("marginal", "context") else name for name in asked]

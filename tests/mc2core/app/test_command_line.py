@@ -23,7 +23,7 @@ from mc2core import Corpus, Posterior, clustering
 from mc2core.app import fit_command
 from mc2core.app.cli import main
 from mc2core.base import locks, stopping
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
 from mc2core.inference.running.summary import found
 from mc2papers.cli import main as prepare
@@ -45,12 +45,12 @@ def no_lines_of_progress(monkeypatch):
     monkeypatch.setattr("mc2core.base.progress.LINE_SECONDS", 3600.0)
 
 
-def test_fit_writes_model_trace_provenance_and_checkpoint(fitted):
+def test_fit_writes_posterior_trace_provenance_and_checkpoint(fitted):
     names = ["checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"]
     assert sorted(path.name for path in (fitted / "fit").iterdir()) == names
     provenance = json.loads((fitted / "fit/provenance.json").read_text())
-    assert (provenance["iterations"], provenance["settings"]["kernel"]) == (3, "collapsed")
-    assert provenance["settings"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
+    assert (provenance["iterations"], provenance["engine"]["kernel"]) == (3, "collapsed")
+    assert provenance["model"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
     assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
 
@@ -59,31 +59,50 @@ def default_fit(fitted, tmp_path_factory):
     """A fit that names no model; its concentration keeps several clusters."""
     folder = tmp_path_factory.mktemp("default")
     chosen = "start_topics=4", "group_concentration=200", "learn_concentrations=false"
-    command = ["fit", str(fitted / "data/train"), "--context", "year=normal_gamma"]
+    command = ["fit", str(fitted / "data/train"), "--context", "year"]
     command += [part for setting in chosen for part in ("--set", setting)]
     assert main([*command, "--iterations", "2", "--out", str(folder)]) == 0
     return folder
 
 
-def test_a_fit_has_documents_with_proportions_of_their_own_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
-    settings = json.loads((default_fit / "provenance.json").read_text())["settings"]
-    assert settings["document_concentration"] == "learn"
+def test_a_fit_has_a_document_level_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
+    about = json.loads((default_fit / "provenance.json").read_text())
+    assert (about["model"]["name"], about["engine"]["name"]) == ("mc2", "gibbs")
+    assert (about["model"]["document_level"], about["model"]["document_concentration"]) == (True, "learn")
+    assert about["model"]["contexts"]["year"]["family"] == "normal_gamma"
     assert Posterior.load(default_fit / "posterior.npz").last.has_document_level
-    others = [["document_concentration=inf"], ["kernel=blocked"], ["one_cluster_per_document=true"]]
+    others = [
+        ["--set", "document_level=false"],
+        ["--set", "document_level=false", "--set", "kernel=blocked"],
+        ["--model", "hdp"],
+    ]
+    command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out"]
     for number, chosen in enumerate(others):
-        command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out", str(tmp_path / str(number))]
-        assert main([*command, *(part for setting in chosen for part in ("--set", setting))]) == 0
+        assert main([*command, str(tmp_path / str(number)), *chosen]) == 0
         assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_document_level
-    told = "--set document_concentration=inf is MC2"
+    told = "--set document_level=false is the paper's"
     assert told not in capsys.readouterr().out
-    command = ["fit", str(fitted / "data/train"), "--set", "one_cluster_per_document=false", "--iterations", "1"]
-    assert main([*command, "--out", str(tmp_path / "own")]) == 0
+    assert main([*command, str(tmp_path / "own"), "--model", "mc2"]) == 0
     assert told in capsys.readouterr().out
 
 
-def test_all_commands_take_a_model_of_documents_with_proportions_of_their_own(
-    fitted, default_fit, tmp_path, capsys, told
-):
+def test_contexts_without_a_family_take_that_of_their_kind(fitted, tmp_path):
+    """Numbers a normal distribution, names one of names; as if the families had been named."""
+    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+    for out, contexts in (("kinds", ("year", "author")), ("named", ("year=normal_gamma", "author=dirichlet"))):
+        given = [part for context in contexts for part in ("--context", context)]
+        assert main([*command, *given, "--out", str(tmp_path / out)]) == 0
+    kinds, named = (json.loads((tmp_path / out / "provenance.json").read_text()) for out in ("kinds", "named"))
+    families = {name: family["family"] for name, family in kinds["model"]["contexts"].items()}
+    assert families == {"year": "normal_gamma", "author": "dirichlet"}
+    assert (kinds["model"], kinds["corpus"]) == (named["model"], named["corpus"])
+    one, other = (Posterior.load(tmp_path / out / "posterior.npz") for out in ("kinds", "named"))
+    assert one.units == other.units
+    assert list(one.units) == ["year"]
+    assert np.array_equal(one.last.cluster, other.last.cluster)
+
+
+def test_all_commands_take_a_posterior_with_a_document_level(fitted, default_fit, tmp_path, capsys, told):
     model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
     capsys.readouterr()
     assert main(["evaluate", model, test]) == 0
@@ -109,9 +128,9 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
     assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
     _, found, model, *advice = capsys.readouterr().out.splitlines()
-    assert model.startswith("model: documents have topic proportions of their own (document_concentration=learn)")
+    assert model.startswith("model: MC2 with a document level (document_concentration=learn)")
     about = json.loads((tmp_path / "fit/provenance.json").read_text())
-    assert about["settings"]["topic_prior"] == 0.01
+    assert about["model"]["topic_prior"] == 0.01
     rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
     last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
     assert {name: about["found"][name] for name in last} == last
@@ -120,10 +139,10 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
     assert "; over the last 4 iterations clusters went from {clusters} to ".format(**before) in found
     assert ", topics from {topics} to ".format(**before) in found
     assert found.endswith("; other values of --seed or start_topics may end elsewhere")
-    model, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
-    assert advice[-2] == f"next: mc2 describe {model} {corpus} --out {tmp_path}/fit/description"
-    assert advice[-1].startswith(f"or: mc2 topics {model}; mc2 clusters {model} {corpus}")
-    assert main([*command, "--set", "one_cluster_per_document=true", "--iterations", "1", "--out", str(tmp_path)]) == 0
+    posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
+    assert advice[-2] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
+    assert advice[-1].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
+    assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
     told = capsys.readouterr()
     assert "mc2 describe" not in told.out
     assert "mc2 clusters" not in told.out
@@ -133,79 +152,65 @@ def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("engine", "settings", "name"),
+    ("model", "engine", "settings", "name"),
     [
-        ("gibbs", {"document_concentration": "learn"}, "documents have topic proportions of their own (document_conc"),
-        ("svi", {"document_concentration": 0.5}, "documents have topic proportions of their own (document_conc"),
-        ("gibbs", {"kernel": "blocked"}, "MC2, "),
-        ("svi", {}, "MC2, "),
-        ("svi", {"n_tables": 20}, "MC2, "),
-        ("gibbs", {"one_cluster_per_document": True}, "the HDP; each document is its own cluster"),
-        (
-            "gibbs",
-            {"one_cluster_per_document": True, "document_concentration": "learn"},
-            "the HDP of three levels (document_concentration=learn); each document is its own cluster",
-        ),
-        (
-            "gibbs",
-            {"one_cluster_per_document": True, "token_contexts": True, "kernel": "collapsed"},
-            "npTOT, an HDP whose topics emit times (token_contexts); each document",
-        ),
-        ("fastex", {"n_clusters": 30}, "FastEx, 30 clusters at most, each with words of its own"),
+        ("mc2", "gibbs", {}, "MC2 with a document level (document_concentration=learn); --set document_level=false is"),
+        ("mc2", "svi", {"document_concentration": 0.5}, "MC2 with a document level (document_concentration=0.5); "),
+        ("mc2", "gibbs", {"kernel": "blocked", "document_level": False}, "MC2, the documents of a cluster share its"),
+        ("mc2", "svi", {"n_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
+        ("hdp", "gibbs", {}, "the HDP; no clusters"),
+        ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels; no clusters"),
+        ("nptot", "gibbs", {"kernel": "collapsed"}, "npTOT, an HDP whose topics emit times; no clusters"),
+        ("mixture", "fastex", {"n_clusters": 30}, "a mixture of 30 clusters at most, each with words of its own"),
     ],
 )
-def test_every_fit_says_which_model_it_is(engine, settings, name):
-    contexts = {"year": {"family": "normal_gamma"}} if "token_contexts" in settings else {}
-    given = make_engine(engine, settings, contexts).settings()
-    line = next(line for line in summary(given, [5] * 30) if line.startswith("model: "))
+def test_every_fit_says_which_model_it_is(model, engine, settings, name):
+    contexts = {"year": {"family": "normal_gamma"}} if model == "nptot" else {}
+    line = next(line for line in summary(specify(model, engine, settings, contexts), [5] * 30) if "model: " in line)
     assert line.startswith(f"model: {name}")
 
 
-def summary(settings, clusters, seconds=0.0):
+def summary(pair, clusters, seconds=0.0):
     """The last lines of a fit of so many clusters and 7 topics in each of its iterations."""
     options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters))
     about = found([{"clusters": one, "topics": 7} for one in clusters])
-    return fit_command._summary(
-        options,
-        {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "found": about, "settings": settings},
-    )
+    model, engine = ({"name": one.name, **one.settings()} for one in pair)
+    told = {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "found": about}
+    return fit_command._summary(options, told | {"model": model, "engine": engine})
 
 
 def test_a_fit_promises_no_more_than_one_run_tells():
-    mc2 = make_engine("gibbs", {}, {}).settings()
     for clusters in ([5] * 30, range(30)):
         last = f"clusters went from {clusters[19]} to {clusters[29]}, topics from 7 to 7"
-        told = summary(mc2, clusters)
+        told = summary(specify("mc2", "gibbs", {}), clusters)
         assert told[1] == (
             f"found {clusters[29]} clusters and 7 topics; over the last 10 iterations {last}; "
             "other values of --seed or start_topics may end elsewhere"
         )
         assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
         assert len(told) == 6
-    assert summary(make_engine("svi", {}, {}).settings(), [5] * 30)[1].endswith(
-        "; other values of --seed may end elsewhere"
-    )
+    assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
 
 
 def test_a_fit_tells_its_compiling_where_it_was_noticed():
-    settings = make_engine("fastex", {}, {}).settings()
-    assert summary(settings, [5] * 9, 3.0)[0] == "fit/posterior.npz: 9 iterations in 2.4 s"
+    pair = specify("mixture", "fastex", {})
+    assert summary(pair, [5] * 9, 3.0)[0] == "fit/posterior.npz: 9 iterations in 2.4 s"
     compiled = "fit/posterior.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
-    assert summary(settings, [5] * 9, 45.4)[0] == compiled
+    assert summary(pair, [5] * 9, 45.4)[0] == compiled
 
 
-def test_a_fit_says_that_it_replaces_a_model(fitted, tmp_path, capsys):
+def test_a_fit_says_that_it_replaces_another(fitted, tmp_path, capsys):
     shutil.copytree(fitted / "fit", tmp_path / "fit", ignore=shutil.ignore_patterns("checkpoint.npz"))
     command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
     assert main([*command, "--out", str(tmp_path / "new")]) == 0
     assert "replaced" not in capsys.readouterr().err
     assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-    said = f"mc2: the model of 3 iterations in {tmp_path}/fit will be replaced\n"
+    said = f"mc2: the fit of 3 iterations in {tmp_path}/fit will be replaced\n"
     assert capsys.readouterr().err.count(said) == 1
     (tmp_path / "fit/provenance.json").write_text("[]")
     (tmp_path / "fit/checkpoint.npz").unlink()
     assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-    assert f"mc2: the model in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
+    assert f"mc2: the fit in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -249,7 +254,7 @@ def test_a_fit_does_not_write_where_it_cannot_or_must_not(fitted, tmp_path, monk
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, number):
+def test_a_stopped_fit_leaves_a_posterior_of_its_samples_so_far(fitted, tmp_path, number):
     command = [sys.executable, "-m", "mc2core", "fit", str(fitted / "data/train"), "--iterations", "100000"]
     command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
@@ -261,8 +266,8 @@ def test_a_stopped_fit_leaves_a_model_of_its_samples_so_far(fitted, tmp_path, nu
         said = run.communicate()[1]
     assert run.returncode == 128 + number
     assert "Traceback" not in said
-    about, model = json.loads((tmp_path / "provenance.json").read_text()), Posterior.load(tmp_path / "posterior.npz")
-    assert len(model.samples) == about["stopped_at"] - 2 > 0
+    about = json.loads((tmp_path / "provenance.json").read_text())
+    assert len(Posterior.load(tmp_path / "posterior.npz").samples) == about["stopped_at"] - 2 > 0
     assert (tmp_path / "checkpoint.npz").is_file()
     told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
     assert said.endswith(f"mc2: stopped; the same command resumes from the checkpoint; {told}")
@@ -383,7 +388,21 @@ FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
             "context 'year': DirichletCategorical needs a matrix of counts, not one "
             "number for each document: numbers take NormalGamma (normal_gamma)",
         ),
-        ([*FIT, "--context", "year"], "must have the form NAME=FAMILY"),
+        ([*FIT, "--context", "=normal_gamma"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION"),
+        ([*FIT, "--context", "year=normal_gamma:2"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONC"),
+        ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
+        ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
+        ([*FIT, "--model", "hdp", "--engine", "svi"], "SVI cannot fit hdp; it fits mc2"),
+        ([*FIT, "--model", "hdp", "--context", "year"], "model 'hdp' is of words only; it cannot use context 'year'"),
+        ([*FIT, "--engine", "fastex", "--context", "year"], "model 'mixture' is of words only; it cannot use context"),
+        (
+            [*FIT, "--model", "nptot", "--set", "kernel=collapsed"],
+            "npTOT takes exactly one context, of the family normal_gamma, but contexts holds none",
+        ),
+        (
+            [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
+            "document_concentration is 3, which needs document_level true",
+        ),
         ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),
         (
             [*FIT, "--iterations", "0"],
@@ -434,7 +453,7 @@ def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, 
     assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{corpus}: a whole corpus of {Corpus.load(corpus).n_documents} documents",
-        f"{model}: a whole model of 2 samples",
+        f"{model}: a whole posterior of 2 samples",
         f"{tmp_path}/c.npz: a whole checkpoint, at iteration 0",
     ]
     names = (corpus / "context.author.names.txt").read_text()

@@ -23,7 +23,7 @@ def description():
 @pytest.fixture(scope="module")
 def folder(description, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "out"
-    describe(description.model, description.corpus, folder, "Lakes & <b>woods</b>")
+    describe(description.posterior, description.corpus, folder, "Lakes & <b>woods</b>")
     return folder
 
 
@@ -106,7 +106,7 @@ def test_search_finds_words_titles_and_names(folder):
 
 def test_of_a_large_corpus_search_says_of_how_many_documents(description, tmp_path, monkeypatch):
     monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
-    describe(description.model, description.corpus, tmp_path / "out")
+    describe(description.posterior, description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert "60 documents" in page.inner_text("#summary")
         assert "the map shows 20 of them, drawn at random" in page.inner_text("#summary")
@@ -137,7 +137,7 @@ def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, d
 
 def test_clusters_without_documents_are_not_listed(description, tmp_path):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
-    describe(description.model, few, tmp_path / "out")
+    describe(description.posterior, few, tmp_path / "out")
     used = np.unique(description.cluster[description.corpus.labels == 0]) + 1
     with opened(tmp_path / "out/index.html") as page:
         listed = page.locator("#clusters button").all()

@@ -37,7 +37,9 @@ def documents_of(description, number):
 
 def test_clusters_and_unions_have_the_documents_of_their_members(description, made):
     assert description.n_clusters >= 3
-    sizes = np.bincount(description.model.predict(description.corpus).argmax(axis=1), minlength=description.n_clusters)
+    sizes = np.bincount(
+        description.posterior.predict(description.corpus).argmax(axis=1), minlength=description.n_clusters
+    )
     assert made["clusters"]["documents"].tolist() == sizes.tolist()
     for row in made["merges"].itertuples():
         assert row.documents == len(documents_of(description, row.union)[0])
@@ -46,7 +48,7 @@ def test_clusters_and_unions_have_the_documents_of_their_members(description, ma
 
 
 def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(description, made):
-    sample, vocabulary = description.model.last, description.corpus.vocabulary
+    sample, vocabulary = description.posterior.last, description.corpus.vocabulary
     everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
     everywhere = everywhere / everywhere.sum()
     table = made["cluster_words"]
@@ -89,7 +91,7 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
 def test_typical_documents_overlap_most_with_their_cluster(description, made):
     own, _ = documents_of(description, 1)
     share = description.corpus.content[own].toarray() / description.corpus.document_lengths[own][:, None]
-    overlap = np.sqrt(share * description.model.last.word_given_cluster[0]).sum(axis=1)
+    overlap = np.sqrt(share * description.posterior.last.word_given_cluster[0]).sum(axis=1)
     part = made["cluster_documents"].query("cluster == 1")
     assert part["document"].tolist() == (own[np.argsort(-overlap, kind="stable")][:10] + 1).tolist()
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
@@ -110,18 +112,18 @@ def test_labels_are_counted_and_scored_at_every_level(description, made):
     )
 
 
-@pytest.mark.parametrize("omega", ["inf", 2.0])
+@pytest.mark.parametrize("omega", [None, 2.0])
 def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega):
     made = corpus()
-    description = Description.of(gibbs(made, document_concentration=omega), made)
-    sample = description.model.last
+    description = Description.of(gibbs(made, **({} if omega is None else {"document_concentration": omega})), made)
+    sample = description.posterior.last
     psi, tau = sample.word_given_topic, (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
     got = description.document_topics.toarray()
     assert got.sum(axis=1) == pytest.approx(made.document_lengths)
     for j in (0, 17):
         counts = made.content[[j]].toarray().ravel()
         shares = tau[description.cluster[j]]
-        for _ in range(1 if omega == "inf" else 20):
+        for _ in range(1 if omega is None else 20):
             each = shares[:, None] * psi
             tokens = (counts * each / each.sum(axis=0)).sum(axis=1)
             shares = omega * tau[description.cluster[j]] + tokens if omega != "inf" else shares
@@ -130,14 +132,14 @@ def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega)
 
 def test_blocks_of_documents_give_the_same_tokens(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description._ENTRIES", 200)
-    again = Description(description.model, description.corpus, description.probability, description.tree)
+    again = Description(description.posterior, description.corpus, description.probability, description.tree)
     assert len(again._blocks(description.corpus.content, 5)) > 10
     assert again.document_topics.toarray() == pytest.approx(description.document_topics.toarray())
 
 
 def test_clusters_without_documents_have_no_row(description):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
-    part = Description.of(description.model, few)
+    part = Description.of(description.posterior, few)
     made = tables.tables_of(part)
     assert made["clusters"]["cluster"].tolist() == (np.unique(part.cluster) + 1).tolist()
     assert 0 < len(made["clusters"]) < part.n_clusters
@@ -147,12 +149,12 @@ def test_clusters_without_documents_have_no_row(description):
 
 
 def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
-    counts = np.asarray(description.model.last.topic_words.sum(axis=1)).ravel()
+    counts = np.asarray(description.posterior.last.topic_words.sum(axis=1)).ravel()
     assert counts.sum() == description.corpus.n_tokens
     table = made["topics"]
     assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
     assert table["share"].is_monotonic_decreasing
-    few = Description.of(description.model, description.corpus.subset(np.arange(10)))
+    few = Description.of(description.posterior, description.corpus.subset(np.arange(10)))
     again = tables.tables_of(few)["topics"]
     assert again[["topic", "share"]].equals(table[["topic", "share"]])
     assert again["tokens"].sum() == pytest.approx(few.corpus.n_tokens)
@@ -189,9 +191,8 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
 def test_documents_have_their_contexts_with_counts(description):
     corpus = description.corpus.with_contexts({"author": description.corpus.contexts["author"] * 2})
     corpus.context_names = {"author": description.corpus.context_names["author"]}
-    said = documents.document_tables(Description(description.model, corpus, description.probability, description.tree))[
-        "documents"
-    ]
+    again = Description(description.posterior, corpus, description.probability, description.tree)
+    said = documents.document_tables(again)["documents"]
     for row in (0, 7):
         counts = corpus.contexts["author"][[row]].toarray().ravel()
         expected = [f"{name}:{n}" for name, n in zip(corpus.context_names["author"], counts, strict=True) if n]
@@ -270,7 +271,7 @@ def _same(shown, in_file):
 
 def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description.MOST_GROUPS", 2)
-    few = Description(description.model, description.corpus, description.probability, description.tree)
+    few = Description(description.posterior, description.corpus, description.probability, description.tree)
     k, group = description.n_clusters, description.tree.cut(2)
     assert few.shown == {2 * k - 2, *(description.tree.pairs[-1].tolist())}
     assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]
@@ -284,7 +285,7 @@ def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch)
 
 def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):
     description.corpus.save(tmp_path / "corpus")
-    description.model.save(tmp_path / "posterior.npz")
+    description.posterior.save(tmp_path / "posterior.npz")
     command = ["describe", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus"), "--out", str(tmp_path / "out")]
     for _ in range(2):
         assert main(command) == 0
@@ -297,7 +298,7 @@ def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path
 def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypatch):
     for package in ("altair", "vl_convert"):
         monkeypatch.setitem(sys.modules, package, None)
-    describe.describe(description.model, description.corpus, tmp_path / "out")
+    describe.describe(description.posterior, description.corpus, tmp_path / "out")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     assert set(json.loads(re.search(r"<script>window\.CHARTS = (.*?);</script>", text, re.S)[1])) == {
         "map",

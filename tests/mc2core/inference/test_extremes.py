@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -15,8 +14,8 @@ from helpers.gibbs_twin import small_corpus
 from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference import SVI, Gibbs
 from mc2core.inference.gibbs import blocked
+from mc2core.models import HDP, MC2
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -33,20 +32,31 @@ def assert_usable(done, corpus):
     assert np.isfinite(model.perplexity(corpus))
 
 
-# -- omega, alike in both engines ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("value", [-1, 0, 0.0, 1e-11, 1e11, True, None, [1.0], "learnt", "1.0", np.nan, -np.inf])
-@pytest.mark.parametrize("engine", [Gibbs, SVI])
-def test_a_document_concentration_that_cannot_be_is_refused_in_one_sentence(engine, value):
-    sentence = f"document_concentration is {value!r}; it must be a number from 1e-10 to 1e10, 'inf' or 'learn'"
+# -- omega, alike in both models -----------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        *((value, "a finite number above 0") for value in (-1, 0, 0.0, np.nan, -np.inf, np.inf)),
+        *((value, "between 1e-10 and 1e+10") for value in (1e-11, 1e11)),
+        *((value, "a number") for value in (True, None, [1.0], "learnt", "1.0", "inf")),
+    ],
+)
+@pytest.mark.parametrize("model", [MC2, HDP])
+def test_a_document_concentration_that_cannot_be_is_refused_in_one_sentence(model, value, rule):
+    verb = "lie" if rule.startswith("between") else "be"
+    sentence = f"document_concentration is {value!r}; it must {verb} {rule}"
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        engine(document_concentration=value)
+        model(document_level=True, document_concentration=value)
 
 
-@pytest.mark.parametrize("value", [float("inf"), np.inf, np.float32(np.inf)])
-@pytest.mark.parametrize("engine", [Gibbs, SVI])
-def test_an_infinite_document_concentration_is_mc2(engine, value):
-    assert engine(document_concentration=value).settings() == engine().settings()
-    assert json.loads(json.dumps(engine(document_concentration=value).settings()))["document_concentration"] == "inf"
+@pytest.mark.parametrize("model", [MC2, HDP])
+def test_a_document_concentration_without_its_level_is_refused(model):
+    sentence = "document_concentration is 3, which needs document_level true"
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        model(document_level=False, document_concentration=3)
+    assert model(document_level=False, document_concentration="learn").document_level is False
+    with pytest.raises(ValueError, match=r"^document_level is 1; it must be true or false$"):
+        model(document_level=1)
 
 
 # -- the ends of the ranges ----------------------------------------------------------------------------------------
@@ -140,8 +150,13 @@ def test_more_clusters_and_topics_than_there_is_content_for():
             "document 1 holds -1e+300; with b0 1 values must",
         ),
         (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
-        (lambda: svi(contexts=3), "contexts is 3; it must map names of contexts to families"),
-        (lambda: gibbs(contexts=[NormalGamma()]), "it must map names of contexts to families"),
+        (
+            lambda: svi(contexts=3),
+            "contexts is 3; it must be a list of names, or map them to families such as",
+        ),
+        (lambda: gibbs(contexts=[NormalGamma()]), "contexts has the name NormalGamma(); a context's name is a string"),
+        (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
+        (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
         (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
         (lambda: svi(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
         (lambda: gibbs(concentration_priors=3), "concentration_priors is 3; it must map some of group, table, topic"),

@@ -32,7 +32,7 @@ SIZES = {
 }
 CASES = [
     *((gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
-    (gibbs, {"document_concentration": "learn"}),
+    (gibbs, {"document_level": True}),
     *((svi, {"batch_size": batch_size}) for batch_size in (None, 50)),
     *((fastex, settings) for settings in FASTEXES),
 ]

@@ -69,9 +69,9 @@ def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
     model = fit(corpus, *gibbs(), iterations=2, progress=False).posterior
     model.last.topic_words.data = model.last.topic_words.data.astype(float)
     model.last.topic_words.data[0] = np.inf
-    broken = r"document \d+: its log likelihood under the model is nan; the model's"
+    broken = r"document \d+: its log likelihood under the posterior is nan; the posterior's"
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
         model.log_likelihood(corpus, estimator)
-    broken = r"document \d+: its log likelihood in all clusters together is nan; the model's"
+    broken = r"document \d+: its log likelihood in all clusters together is nan; the posterior's"
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
         model.predict(corpus)

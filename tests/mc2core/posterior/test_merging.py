@@ -12,7 +12,7 @@ from mc2core import Corpus, fit
 from mc2core.app.cli import main
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.svi.state import clusters_in_use, topics_in_use
-from mc2core.posterior import merging
+from mc2core.posterior import Posterior, merging
 
 FAMILIES = {
     "year": NormalGamma(0.2, 0.7, 1.3, 0.9),
@@ -88,17 +88,22 @@ def check_every_step(tree, log_marginal, exact=1e-7):
 
 
 def model_of(corpus, engine, state):
-    families = dict(engine.contexts) if hasattr(engine, "contexts") else {}
+    families = engine.model.for_corpus(corpus).contexts
     dimensions = {name: family.dimension(corpus.contexts[name]) for name, family in families.items()}
-    return merging.Model([engine.sample(corpus, state)], families, dimensions, corpus.vocabulary)
+    return Posterior([engine.sample(corpus, state)], families, dimensions, corpus.vocabulary)
 
 
-@pytest.mark.parametrize("omega", ["inf", 1.3])
+def level_of(omega):
+    """Settings of a document level, or of none."""
+    return {"document_level": False} if omega is None else {"document_concentration": omega}
+
+
+@pytest.mark.parametrize("omega", [None, 1.3])
 def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(omega):
     """Tokens of topics, or tables of documents with a document level, and three contexts."""
     corpus = small_corpus()
     engine = gibbs(
-        contexts=FAMILIES, start_topics=3, start_clusters=5, document_concentration=omega,
+        contexts=FAMILIES, start_topics=3, start_clusters=5, **level_of(omega),
         group_concentration=10.0, learn_concentrations=False,
     )  # fmt: skip
     state = chain(corpus, engine)
@@ -127,11 +132,11 @@ def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
     check_every_step(merging.merge_tree(model), log_marginal)
 
 
-@pytest.mark.parametrize("omega", ["inf", 1.3])
+@pytest.mark.parametrize("omega", [None, 1.3])
 def test_unions_of_svi_take_its_expected_counts(omega):
     """Of tokens, or of tables with a document level."""
     corpus = small_corpus().with_contexts({})
-    engine = svi(n_clusters=5, n_topics=4, batch_size=None, document_concentration=omega)
+    engine = svi(n_clusters=5, n_topics=4, batch_size=None, **level_of(omega))
     state = chain(corpus, engine)
     model = model_of(corpus, engine, state)
     n_km, v = state.n_km, state.table_concentration
@@ -147,7 +152,7 @@ def test_unions_of_svi_take_its_expected_counts(omega):
     used = clusters_in_use(state)
     assert len(topics_in_use(state)) == n_km.shape[1]
     # expected tables below a millionth are taken for none
-    check_every_step(merging.merge_tree(model), log_marginal, 1e-7 if omega == "inf" else 1e-5)
+    check_every_step(merging.merge_tree(model), log_marginal, 1e-7 if omega is None else 1e-5)
 
 
 def test_clusters_of_svi_with_tables_are_joined_by_their_shares_of_the_tokens():
@@ -168,7 +173,7 @@ def test_a_cut_leaves_the_groups_of_the_unions_so_far():
     assert tree.cut(2).tolist() == [0, 1, 0, 1]
     assert tree.cut(1).tolist() == [0, 0, 0, 0]
     for wrong in (0, 5):
-        with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; the model has 4, and merging leaves"):
+        with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; there are 4, and merging leaves"):
             tree.cut(wrong)
 
 
@@ -191,7 +196,7 @@ def test_a_model_whose_documents_are_clusters_is_refused():
     corpus = small_corpus().with_contexts({})
     hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
     with pytest.raises(ValueError, match="each document is a cluster of its own"):
-        merging.merge_tree(hdp.model)
+        merging.merge_tree(hdp.posterior)
 
 
 def test_the_command_adds_the_probabilities_of_what_is_joined(tmp_path, capsys):
@@ -210,4 +215,4 @@ def test_the_command_adds_the_probabilities_of_what_is_joined(tmp_path, capsys):
     assert [int(row[1]) - 1 for row in rows] == merged.argmax(axis=1).tolist()
     assert [float(row[2]) for row in rows] == pytest.approx(merged.max(axis=1), abs=1e-6)
     assert main([*command, "--merge-to", str(n_clusters + 1)]) == 2
-    assert f"error: {n_clusters + 1} clusters were asked for; the model has {n_clusters}" in capsys.readouterr().err
+    assert f"error: {n_clusters + 1} clusters were asked for; there are {n_clusters}" in capsys.readouterr().err

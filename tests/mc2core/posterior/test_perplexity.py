@@ -35,7 +35,7 @@ EVERY = pytest.mark.parametrize("estimator", list(perplexity.ESTIMATORS))
 @pytest.mark.parametrize("new_cluster", [0.0, 0.15])
 def test_marginal_is_the_sum_over_clusters_and_topics(new_cluster):
     sample = draw_sample(1, new_cluster=new_cluster)
-    new = mixture.Mixture(sample, 3, 0).tau[-1] if new_cluster else None
+    new = mixture.SampleMixture(sample, 3, 0).tau[-1] if new_cluster else None
     weights, tau = clusters_of(sample, new)
     psi = topics_of(sample)
     expected = [np.log(sum(p * enumerate_cluster(tokens_of(row), t, psi) for p, t in zip(weights, tau, strict=True)))
@@ -54,7 +54,7 @@ def test_likelihood_of_clusters_is_the_sum_over_topics():
 def test_context_reweighs_the_clusters():
     sample, corpus = draw_sample(3), corpus_of()
     model = model_of(sample)
-    weights, tau = clusters_of(sample, mixture.Mixture(sample, 0, 0).tau[-1])
+    weights, tau = clusters_of(sample, mixture.SampleMixture(sample, 0, 0).tau[-1])
     psi = topics_of(sample)
     natural = np.vstack([sample.natural, model.stacked(corpus).prior])
     for j, row in enumerate(COUNTS):
@@ -102,7 +102,7 @@ def test_icml14_is_the_printed_formula():
 
 def test_new_cluster_has_proportions_from_their_prior():
     sample = draw_sample(6)
-    mixtures = [mixture.Mixture(sample, seed=0, number=number) for number in range(600)]
+    mixtures = [mixture.SampleMixture(sample, seed=0, number=number) for number in range(600)]
     drawn = np.array([mixture.tau[-1] for mixture in mixtures])
     np.testing.assert_allclose(drawn.sum(axis=1), 1.0, atol=1e-12)
     alpha = sample.table_concentration * np.append(sample.topic_weights, 1 - sample.topic_weights.sum())

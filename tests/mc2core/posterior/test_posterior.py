@@ -1,7 +1,6 @@
 """Posterior: round trip through its file, probabilities, and what it says of clusters and topics."""
 
 import dataclasses
-import json
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def make_model(dense=False, n_samples=2):
         WORDS,
         context_names={"author": ["p", "q"]},
         units={"year": (2000.0, 5.0)},
-        provenance={"engine": "gibbs", "seed": 3, "settings": {"a": [1, 2]}},
+        provenance={"model": {"name": "mc2"}, "engine": {"name": "gibbs", "a": [1, 2]}, "seed": 3},
     )
 
 
@@ -59,25 +58,6 @@ def make_corpus():
             "year": np.array([0.2, np.nan, -1.0]),
         },
     )
-
-
-def test_a_model_saved_before_provenance_had_its_name_still_loads(tmp_path):
-    make_model(False).save(tmp_path / "posterior.npz")
-    arrays = storage.read_arrays(tmp_path / "posterior.npz")
-    meta = json.loads(str(arrays["meta"]))
-    meta["evidence"] = meta.pop("provenance")
-    storage.write_arrays(tmp_path / "old.npz", arrays | {"meta": np.array(json.dumps(meta))})
-    assert Posterior.load(tmp_path / "old.npz").provenance["engine"] == "gibbs"
-
-
-def test_a_model_saved_with_dense_context_parameters_still_loads(tmp_path):
-    model = make_model(False)
-    model.save(tmp_path / "posterior.npz")
-    arrays = storage.read_arrays(tmp_path / "posterior.npz")
-    old = {name: array for name, array in arrays.items() if ".natural." not in name}
-    old |= {f"{i}.natural": sample.natural for i, sample in enumerate(model.samples)}
-    storage.write_arrays(tmp_path / "old.npz", old)
-    np.testing.assert_array_equal(Posterior.load(tmp_path / "old.npz").last.natural, model.last.natural)
 
 
 def test_sparse_rows_give_back_every_bit_and_hold_what_is_above_the_least():

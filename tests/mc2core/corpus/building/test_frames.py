@@ -10,6 +10,8 @@ from helpers.fits import gibbs
 
 import mc2core
 from mc2core import Corpus
+from mc2core.inference import Gibbs
+from mc2core.models import MC2
 
 TEXTS = ["Trees and graphs", "graphs, graphs", "Дом"]
 
@@ -119,13 +121,15 @@ def test_what_cannot_be_used_is_said(make, message):
 
 def test_the_package_shows_what_it_has():
 
-    assert {"Corpus", "Fit", "Model", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
+    assert {"Corpus", "Fit", "Posterior", "fit", "clustering", "perplexity"} <= set(dir(mc2core))
     assert (mc2core.__path__[0] and __import__("pathlib").Path(mc2core.__path__[0]) / "py.typed").is_file()
-    assert repr(gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
+    assert repr(Gibbs(start_topics=7)) == "Gibbs(start_topics=7)"
+    assert repr(MC2(contexts=["day"], topic_prior=0.1)) == "MC2(contexts={'day': None}, topic_prior=0.1)"
+    assert repr(MC2()) == "MC2()"
     done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, progress=False)
     last = done.posterior.last
     sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
-    assert repr(done.posterior) == f"Model({sizes}, contexts: none)"
+    assert repr(done.posterior) == f"Posterior({sizes}, contexts: none)"
     contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}
     said = repr(Corpus.from_texts(TEXTS, contexts))
     assert said.endswith("contexts: who (names), day (names), year (numbers))")

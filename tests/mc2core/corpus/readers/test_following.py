@@ -124,7 +124,7 @@ def test_a_model_scores_new_documents_from_the_command_line(tmp_path, capsys):
     model = str(tmp_path / "fit/posterior.npz")
     assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
     families = ["--context", "year=normal_gamma", "--context", "who=dirichlet:0.1"]
-    of_mc2 = [*families, "--set", "document_concentration=inf", "--iterations", "4"]
+    of_mc2 = [*families, "--set", "document_level=false", "--iterations", "4"]
     assert main(["fit", str(tmp_path / "own"), *of_mc2, "--out", str(tmp_path / "fit")]) == 0
     assert main(["import", str(new), "--out", str(tmp_path / "free"), *options]) == 0
     assert main(["evaluate", model, str(tmp_path / "free")]) == 2

@@ -24,10 +24,10 @@ SWEEPS = 2500
 
 def document_level_exact_of(engine, documents, n_words, corpus):
     names = "group", "table", "topic", "document"
-    concentrations = tuple(getattr(engine, f"{name}_concentration") for name in names)
+    concentrations = tuple(getattr(engine.model, f"{name}_concentration") for name in names)
     return document_level_posterior(
-        documents, n_words, concentrations, engine.topic_prior, log_context_of(engine, corpus),
-        engine.one_cluster_per_document,
+        documents, n_words, concentrations, engine.model.topic_prior, log_context_of(engine, corpus),
+        not engine.model.has_clusters,
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_posterior_with_small_concentrations():
 
 def test_posterior_of_the_hdp_of_three_levels():
     corpus = corpus_of(DOCUMENTS, 3)
-    engine = fixed(document_concentration=0.8, one_cluster_per_document=True)
+    engine = fixed("hdp", document_concentration=0.8)
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
 
 

@@ -171,7 +171,8 @@ def test_log_documents_is_a_dirichlet_multinomial(omega):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"document_concentration": 3.0, "kernel": "blocked"}, "kernel is 'blocked'; with a document_concentration it"),
+        ({"document_concentration": 3.0, "kernel": "blocked"}, "kernel is 'blocked'; with a document level it must"),
+        ({"document_level": True, "kernel": "blocked", "model": "hdp"}, "with a document level it must be 'collapsed'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused(settings, message):

@@ -54,7 +54,7 @@ def test_posterior_with_many_topics_and_clusters(kernel):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_posterior_of_the_hdp(kernel):
     corpus = corpus_of(DOCUMENTS, 3)
-    engine = fixed(kernel=kernel, one_cluster_per_document=True)
+    engine = fixed("hdp", kernel=kernel)
     assert_chain_follows(engine, corpus, exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS[kernel])
 
 

@@ -151,8 +151,9 @@ def test_forward_draws_and_the_chain_agree_where_tokens_have_times():
     error = np.sqrt(weights**2 @ (forward - mean) ** 2)
 
     engine = gibbs(
-        kernel="collapsed", model="hdp", token_contexts=True, contexts={"year": FAMILIES["year"]},
-        topic_prior=TOPIC_PRIOR, concentration_priors=PRIORS, start_topics=2,
+        kernel="collapsed", model="nptot", contexts={"year": FAMILIES["year"]},
+        concentration_priors={role: PRIORS[role] for role in ("table", "topic")}, topic_prior=TOPIC_PRIOR,
+        start_topics=2,
     )  # fmt: skip
     content, _ = draw_words(draw_topics(clusters, 1.0, 1.0, rng), rng)
     corpus = Corpus(sp.csr_matrix(content), contexts={"year": YEAR})

@@ -50,7 +50,7 @@ def exact_start(engine, corpus, z, topics, v, eta, rng):
     n_km = np.zeros((max(z) + 1, max(topics) + 1), np.int64)
     np.add.at(n_km, (np.array(z)[document], list(topics)), 1)
     weights = rng.dirichlet([*draw_from(log_tables(n_km, v, eta), rng), eta])
-    scalars = np.array([weights[-1], engine.group_concentration, v, eta, 0.0])
+    scalars = np.array([weights[-1], engine.model.group_concentration, v, eta, 0.0])
     arrays = {"cluster": np.array(z), "topic": np.array(topics), "topic_weights": weights[:-1], "scalars": scalars}
     return engine.restore(corpus, arrays)
 
@@ -63,9 +63,10 @@ def exact_start(engine, corpus, z, topics, v, eta, rng):
 @pytest.mark.parametrize("small", SETTINGS)
 def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     engine = engine_of(kernel=kernel, **{SETTINGS[small]: value})
-    alpha, v, eta = engine.group_concentration, engine.table_concentration, engine.topic_concentration
+    model = engine.model
+    alpha, v, eta = model.group_concentration, model.table_concentration, model.topic_concentration
     corpus = corpus_of(DOCUMENTS, N_WORDS)
-    exact = posterior(DOCUMENTS, N_WORDS, alpha, v, eta, engine.topic_prior)
+    exact = posterior(DOCUMENTS, N_WORDS, alpha, v, eta, model.topic_prior)
     number = {state: i for i, state in enumerate(exact)}
     table, probability = events(exact, corpus.n_documents, corpus.n_tokens)
     rng = np.random.default_rng(5)

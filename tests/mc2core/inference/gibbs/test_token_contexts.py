@@ -29,10 +29,10 @@ from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.gibbs import collapsed, token_contexts
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.token_contexts import TokenTimes, log_student, sweep_timed_topics
-from mc2core.inference.registry import make_engine
+from mc2core.inference.registry import specify
 from mc2papers import warm_kernels
 
-NPTOT = {"kernel": "collapsed", "one_cluster_per_document": True, "token_contexts": True}
+NPTOT = {"model": "nptot", "kernel": "collapsed"}
 
 
 def one_each(corpus, **more):
@@ -195,7 +195,8 @@ def test_posterior_is_the_enumerated_one(years):
     engine = fixed(contexts={"year": family}, **NPTOT)
     of_tokens = np.repeat(values, [len(words) for words in DOCUMENTS])
     exact = posterior(
-        DOCUMENTS, 3, 1.0, engine.table_concentration, engine.topic_concentration, engine.topic_prior,
+        DOCUMENTS, 3, 1.0, engine.model.table_concentration, engine.model.topic_concentration,
+        engine.model.topic_prior,
         fixed_clusters=True, log_tokens=lambda topics: log_times(family, of_tokens, topics),
     )  # fmt: skip
     assert_chain_follows(engine, corpus, exact, 3000)
@@ -221,7 +222,7 @@ def test_log_joint_equals_its_factors_written_out():
     corpus = small_corpus(8)
     engine, state = run(corpus, 3)
     document, word = tokens_of(corpus)
-    topics, v, s = state.topic, state.concentrations.table, engine.topic_prior
+    topics, v, s = state.topic, state.concentrations.table, engine.model.topic_prior
     year, expected = corpus.contexts["year"][document], 0.0
     for i, m in enumerate(topics):  # tokens one by one
         past = np.arange(corpus.n_tokens) < i
@@ -272,9 +273,9 @@ def test_priors_at_the_ends_of_their_range(family, more):
 
 def test_warming_up_compiles_its_kernels_with_one_of_a_plans_contexts(monkeypatch):
     used = []
-    monkeypatch.setattr(warm_kernels, "make_engine", lambda *given: used.append(given[2]) or make_engine(*given))
+    monkeypatch.setattr(warm_kernels, "specify", lambda *given: used.append(given[3]) or specify(*given))
     contexts = {"tag": {"family": "dirichlet"}, "year": {"family": "normal_gamma"}}
-    warm_kernels.warm_kernels("gibbs", [NPTOT, {}], contexts, ["left_to_right"])
+    warm_kernels.warm_kernels("gibbs", [NPTOT, {"model": "mc2"}], contexts, ["left_to_right"])
     assert [list(one) for one in used] == [["year"], ["tag", "year"]]
 
 
@@ -285,10 +286,8 @@ YEAR = {"year": NormalGamma()}
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"token_contexts": 1}, "token_contexts is 1; it must be true or false"),
-        ({"one_cluster_per_document": False}, "but one_cluster_per_document false; topics with contexts in clusters"),
-        ({"kernel": "interleaved"}, "kernel is 'interleaved'; with token_contexts it must be 'collapsed'"),
-        ({"kernel": "blocked"}, "kernel is 'blocked'; with token_contexts it must be 'collapsed'"),
+        ({"kernel": "interleaved"}, "kernel is 'interleaved'; for npTOT it must be 'collapsed'"),
+        ({"kernel": "blocked"}, "kernel is 'blocked'; for npTOT it must be 'collapsed'"),
         ({"contexts": None}, "exactly one context, of the family normal_gamma, but contexts holds none"),
         ({"contexts": {"tag": DirichletCategorical()}}, "normal_gamma, but contexts holds 'tag' (dirichlet)"),
         ({"contexts": {"visits": GammaPoisson()}}, "normal_gamma, but contexts holds 'visits' (gamma_poisson)"),
@@ -302,7 +301,7 @@ def test_settings_that_do_not_go_together_are_refused(settings, message):
 
 def test_corpora_without_the_number_are_refused():
     corpus = small_corpus(1)
-    with pytest.raises(ValueError, match="context 'month' is not in the corpus; it has: tag, year"):
+    with pytest.raises(ValueError, match="the corpus has no context 'month'; it has: tag, year"):
         gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
     with pytest.raises(ValueError, match="context 'tag': NormalGamma needs one number for each document"):
         gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)

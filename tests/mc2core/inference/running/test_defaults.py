@@ -1,4 +1,4 @@
-"""A fit that is told nothing: one engine, model and length for the command, the function and the estimator."""
+"""A fit that is told nothing: one model, engine and length for the command, the function and the estimator."""
 
 import re
 
@@ -10,11 +10,26 @@ import mc2core
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base import storage
-from mc2core.inference.registry import make_engine, with_default_model
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference.registry import default_names, specify
+from mc2core.models import HDP, MC2, NPTOT, Mixture
 from mc2core.sklearn import MC2Clusterer
 
 COUNTS = np.random.default_rng(0).poisson(0.5, (12, 8)) + np.eye(12, 8, dtype=int)
-OWN = gibbs(document_level=True).settings()
+#: written out: what the README promises of a fit that is told nothing
+MODEL = {
+    "name": "mc2",
+    "document_level": True,
+    "document_concentration": "learn",
+    "contexts": {},
+    "group_concentration": 1.0,
+    "table_concentration": 1.0,
+    "topic_concentration": 1.0,
+    "learn_concentrations": ["group", "table", "topic"],
+    "concentration_priors": {"group": [1.0, 1.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
+    "topic_prior": 0.01,
+}
+ENGINE = {"name": "gibbs", "kernel": "interleaved", "start_topics": None, "start_clusters": 20}
 
 
 def test_function_command_and_estimator_share_their_defaults(tmp_path):
@@ -24,7 +39,7 @@ def test_function_command_and_estimator_share_their_defaults(tmp_path):
     assert main(["fit", str(tmp_path / "corpus"), "--out", str(tmp_path / "fit")]) == 0
     by_command = storage.read_json(tmp_path / "fit/provenance.json")
     for about in (by_function.provenance, by_estimator.provenance, by_command):
-        assert (about["engine"], about["settings"], about["iterations"]) == ("gibbs", OWN, 60)
+        assert (about["model"], about["engine"], about["iterations"]) == (MODEL, ENGINE, 60)
     assert len(by_function.posterior.samples) == 30
     assert np.array_equal(by_function.posterior.word_given_topic, by_estimator.word_given_topic)
 
@@ -41,18 +56,55 @@ def test_every_engine_has_a_length(engine, iterations, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "omega"),
+    ("settings", "document_level"),
     [
-        ("gibbs", {}, "learn"),
-        ("gibbs", {"start_topics": 3}, "learn"),
-        ("gibbs", {"document_concentration": "inf"}, "inf"),
-        ("gibbs", {"kernel": "blocked"}, "inf"),
-        ("gibbs", {"one_cluster_per_document": True}, "inf"),
-        ("gibbs", {"one_cluster_per_document": False}, "learn"),
-        ("svi", {}, "inf"),
+        ({}, True),
+        ({"start_topics": 3}, True),
+        ({"document_concentration": 2.0}, True),
+        ({"document_level": False}, False),
+        ({"document_level": False, "kernel": "blocked"}, False),
     ],
 )
-def test_the_default_model_gives_way_to_one_that_is_asked_for(name, settings, omega):
-    made = make_engine(name, with_default_model(name, settings), {})
-    assert made.settings()["document_concentration"] == omega
-    assert "document_concentration" not in with_default_model("fastex", {"n_clusters": 3})
+def test_the_default_model_has_a_document_level_unless_it_is_refused(settings, document_level):
+    model, engine = specify(None, None, settings)
+    assert (type(model), type(engine), model.document_level) == (MC2, Gibbs, document_level)
+
+
+def test_one_of_the_two_is_followed_by_the_other():
+    """The first engine that fits the model that is named; the first model of the engine that is named."""
+    assert default_names(None, None) == ("mc2", "gibbs")
+    engines = {model: default_names(model, None)[1] for model in ("mc2", "hdp", "nptot", "mixture")}
+    assert engines == {"mc2": "gibbs", "hdp": "gibbs", "nptot": "gibbs", "mixture": "fastex"}
+    models = {engine: default_names(None, engine)[0] for engine in ("gibbs", "svi", "fastex")}
+    assert models == {"gibbs": "mc2", "svi": "mc2", "fastex": "mixture"}
+
+
+@pytest.mark.parametrize(
+    ("given", "model", "engine"),
+    [
+        ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
+        ({"model": HDP()}, "hdp", "gibbs"),
+        ({"engine": SVI(n_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
+    ],
+)
+def test_fit_takes_one_of_the_two_alone(given, model, engine):
+    about = mc2core.fit(Corpus(COUNTS), **given, iterations=2, progress=False).provenance
+    assert (about["model"]["name"], about["engine"]["name"]) == (model, engine)
+    assert about["model"].get("document_level", False) is (model == "mc2")
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "message"),
+    [
+        ("mc2", None, "model is 'mc2'; one is needed, such as mc2core.models.MC2()"),
+        (MC2, None, "one is needed, such as mc2core.models.MC2()"),
+        (Gibbs(), None, "model is Gibbs(); one is needed, such as mc2core.models.MC2()"),
+        (MC2(), "gibbs", "engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs()"),
+        (None, MC2(), "engine is MC2(); one is needed, such as mc2core.inference.Gibbs()"),
+        (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "the corpus has no context 'year'; it has: none"),
+    ],
+)
+def test_what_is_no_model_or_no_engine_is_refused(model, engine, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        mc2core.fit(Corpus(COUNTS), model, engine, progress=False)

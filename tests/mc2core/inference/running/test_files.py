@@ -14,10 +14,11 @@ from mc2papers.datasets.simulated import letters
 def clusters(folder, contexts, **settings):
     corpus = letters.simulate(0, n_documents=40, n_tokens=10)[0].standardised("number")
     folder.mkdir()
-    files = {name: folder / name for name in ("model", "trace", "provenance", "checkpoint")}
-    files["model"] = folder / "posterior.npz"
-    fit_corpus(corpus, engine="gibbs", contexts=contexts, settings={}, iterations=15, seed=1, **files, **settings)
-    return Posterior.load(files["model"]).last.cluster, storage.read_json(files["provenance"])
+    files = {name: folder / name for name in ("trace", "provenance", "checkpoint")}
+    files["posterior"] = folder / "posterior.npz"
+    of_mc2 = {"model": "mc2", "engine": "gibbs", "settings": {"document_level": False}}
+    fit_corpus(corpus, **of_mc2, contexts=contexts, iterations=15, seed=1, **files, **settings)
+    return Posterior.load(files["posterior"]).last.cluster, storage.read_json(files["provenance"])
 
 
 def test_contexts_that_are_missing_everywhere_tell_nothing(tmp_path):
@@ -53,7 +54,9 @@ def files_of(folder):
         ["--burn-in", "2", "--thin", "2"],
         ["--set", "kernel=collapsed", "--context", "number=normal_gamma"],
         ["--engine", "svi", "--set", "batch_size=7"],
-        ["--engine", "svi", "--set", "document_concentration=learn"],
+        ["--engine", "svi", "--set", "document_level=false", "--set", "n_tables=3"],
+        ["--model", "hdp"],
+        ["--model", "nptot", "--context", "number", "--set", "kernel=collapsed"],
         ["--engine", "fastex", "--set", "n_clusters=4"],
         ["--engine", "fastex", "--set", "n_clusters=4", "--set", "proposal=hash"],
     ],
@@ -65,8 +68,8 @@ def test_a_finished_fit_of_every_engine_goes_on(corpus, tmp_path, capsys, settin
     assert "for more iterations: the same command with --iterations 10 resumes from here" in capsys.readouterr().out
     for folder in ("parts", "whole"):
         assert main([*command, "--iterations", "10", "--out", str(tmp_path / folder)]) == 0
-    (model, trace, about), (other, rows, told) = (files_of(tmp_path / folder) for folder in ("parts", "whole"))
-    assert model == other
+    (posterior, trace, about), (other, rows, told) = (files_of(tmp_path / folder) for folder in ("parts", "whole"))
+    assert posterior == other
     pd.testing.assert_frame_equal(trace, rows)
     assert about == told
 
@@ -82,7 +85,11 @@ def test_a_finished_fit_is_not_lost_to_another(corpus, tmp_path, capsys, caplog)
         ),
         (
             ["--iterations", "9", "--set", "start_topics=3"],
-            "run: settings.start_topics is 50 there and 3 here; write elsewhere, or remove it to start again",
+            "run: engine.start_topics is None there and 3 here; write elsewhere, or remove it to start again",
+        ),
+        (
+            ["--iterations", "9", "--set", "document_level=false"],
+            "run: model.document_level is True there and False here; write elsewhere, or remove it to start again",
         ),
         (["--iterations", "3"], "is at iteration 4, past the 3 asked for: ask for at least 4, or write elsewhere"),
     ):

@@ -147,7 +147,7 @@ def test_forged_samples_are_refused_in_one_sentence(tmp_path, dense):
     unbounded = {"1.words", "1.words.data", "1.natural.least", "1.natural.above.data", "1.scalars"}
     for name in pack_sample(one, "1."):
         storage.write_arrays(path, {other: array for other, array in whole.items() if other != name})
-        with pytest.raises(ValueError, match=r"model\.npz is not a saved model: sample 1: '.*' is missing"):
+        with pytest.raises(ValueError, match=r"posterior\.npz is not a saved posterior: sample 1: '.*' is missing"):
             Posterior.load(path)
         for what, forged in forgeries(whole[name]):
             storage.write_arrays(path, whole | {name: forged})
@@ -184,14 +184,14 @@ def test_forged_descriptions_of_models_are_refused(tmp_path):
     ):
         meta = json.loads(str(whole["meta"])) | {field: value}
         storage.write_arrays(path, whole | {"meta": np.array(json.dumps(meta))})
-        with pytest.raises(ValueError, match=r"model\.npz is not a saved model: "):
+        with pytest.raises(ValueError, match=r"posterior\.npz is not a saved posterior: "):
             Posterior.load(path)
     storage.write_arrays(path, whole | {"meta": np.array("[" * 100_000)})
-    with pytest.raises(ValueError, match=r"model\.npz is not a saved model: its values lie within each other"):
+    with pytest.raises(ValueError, match=r"posterior\.npz is not a saved posterior: its values lie within each other"):
         Posterior.load(path)
 
 
-RUN = {"engine": "gibbs", "burn_in": 1, "thin": 2}
+RUN = {"model": {"name": "mc2"}, "engine": {"name": "gibbs"}, "burn_in": 1, "thin": 2}
 ROWS = [{"iteration": 1, "log_joint": -2.0}, {"iteration": 2, "log_joint": -1.0}, {"iteration": 3, "log_joint": 0.0}]
 
 
@@ -235,25 +235,18 @@ def test_forged_checkpoints_are_refused_in_one_sentence(tmp_path, changes, messa
     assert "\n" not in str(caught.value)
 
 
-def test_a_checkpoint_from_before_processors_were_timed_is_read(tmp_path):
-    path = tmp_path / "c.npz"
-    checkpoint.write(path, done(cpu_seconds=1.25))
-    assert checkpoint.load(path).cpu_seconds == 1.25
-    arrays = storage.read_arrays(path)
-    meta = json.loads(str(arrays["meta"]))
-    del meta["cpu_seconds"]
-    storage.write_arrays(path, arrays | {"meta": np.array(json.dumps(meta))})
-    assert checkpoint.load(path).cpu_seconds == 1.5  # those of the clock
-
-
-def test_the_checkpoint_of_another_engine_is_told_by_the_engine(tmp_path):
+def test_the_checkpoint_of_another_model_or_engine_is_told_by_its_name(tmp_path):
     """The first difference in the order of the alphabet was burn_in, which only some engines have."""
     path = tmp_path / "c.npz"
     fit(CORPUS, *ENGINES["exact"], iterations=1, checkpoint=path)
     with pytest.raises(
-        ValueError, match=r"is the checkpoint of another run: engine is 'fastex' there and 'gibbs' here"
+        ValueError, match=r"is the checkpoint of another run: model\.name is 'mixture' there and 'mc2' here"
     ):
-        fit(CORPUS, *ENGINES["gibbs"], iterations=2, checkpoint=path)
+        fit(CORPUS, *gibbs(start_topics=3), iterations=2, checkpoint=path)
+    path.unlink()
+    fit(CORPUS, *gibbs(start_topics=3), iterations=1, checkpoint=path)
+    with pytest.raises(ValueError, match=r"checkpoint of another run: engine\.name is 'gibbs' there and 'svi' here"):
+        fit(CORPUS, *svi(n_clusters=2, n_topics=3), iterations=2, checkpoint=path)
 
 
 def test_a_forged_state_names_the_checkpoint(tmp_path):
@@ -297,20 +290,3 @@ def test_a_malformed_matrix_is_refused():
     ):
         with pytest.raises(ValueError, match=message):
             check_csr(arrays | change, "x", counts, {"V": 3})
-
-
-def test_a_checkpoint_from_before_a_setting_was_there_is_gone_on_from(tmp_path):
-    """What it does not name had the default; another value than the default is another run."""
-    path = tmp_path / "c.npz"
-    whole = fit(CORPUS, *gibbs(start_topics=3), iterations=4, progress=False)
-    fit(CORPUS, *gibbs(start_topics=3), iterations=4, burn_in=2, progress=False, checkpoint=path)
-    arrays = storage.read_arrays(path)
-    meta = json.loads(str(arrays["meta"]))
-    assert meta["run"]["settings"].pop("document_concentration") == "inf"
-    older = arrays | {"meta": np.array(json.dumps(meta)), "0.scalars": arrays["0.scalars"][:4]}
-    storage.write_arrays(path, older)
-    again = fit(CORPUS, *gibbs(start_topics=3), iterations=4, progress=False, checkpoint=path)
-    np.testing.assert_array_equal(again.state.topic, whole.state.topic)
-    assert again.posterior.samples[0].document_concentration == np.inf
-    with pytest.raises(ValueError, match=r"settings\.document_concentration is 'inf' there and 3.0 here"):
-        fit(CORPUS, *gibbs(start_topics=3, document_concentration=3.0), iterations=4, progress=False, checkpoint=path)
