@@ -21,13 +21,16 @@ DEFAULT_MODEL, DEFAULT_ENGINE = "mc2", "gibbs"
 
 def default_names(model: str | None, engine: str | None) -> tuple[str, str]:
     """The names of model and engine where one or both are None."""
-    if engine is None:
-        kinds = [DEFAULT_ENGINE, *sorted(ENGINES)]
-        able = [one for one in kinds if model is None or model_class(model) in engine_class(one).models]
-        engine = able[0]
-    if model is None:
-        model = engine_class(engine).models[0].name
-    return model, engine
+    engine = engine or engine_for(model_class(model or DEFAULT_MODEL))
+    return model or engine_class(engine).models[0].name, engine
+
+
+def engine_for(model: type[Model]) -> str:
+    """The first engine that fits a kind of model; ValueError where there is none."""
+    for name in (DEFAULT_ENGINE, *sorted(ENGINES)):
+        if issubclass(model, engine_class(name).models):
+            return name
+    raise ValueError(f"no engine here fits {model.__name__}; name one of your own")
 
 
 def specify(

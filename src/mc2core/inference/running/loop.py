@@ -23,7 +23,7 @@ from mc2core.compute.kernels import compile_seconds
 from mc2core.corpus import Corpus
 from mc2core.families import Family, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
-from mc2core.inference.registry import default_names, engine_class, model_class
+from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
 from mc2core.inference.running.summary import found
 from mc2core.models import Model
@@ -319,8 +319,8 @@ def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engin
         raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):
         raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
-    names = default_names(model.name if model else None, engine.name if engine else None)
-    return model or model_class(names[0])(), engine or engine_class(names[1])()
+    engine = engine or engine_class(engine_for(type(model) if model else model_class(DEFAULT_MODEL)))()
+    return model or engine.models[0](), engine
 
 
 def _iterate(

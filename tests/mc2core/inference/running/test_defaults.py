@@ -12,7 +12,7 @@ from mc2core.app.cli import main
 from mc2core.base import storage
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.registry import default_names, specify
-from mc2core.models import HDP, MC2, NPTOT, Mixture
+from mc2core.models import HDP, MC2, NPTOT, Mixture, Model
 from mc2core.sklearn import MC2Clusterer
 
 COUNTS = np.random.default_rng(0).poisson(0.5, (12, 8)) + np.eye(12, 8, dtype=int)
@@ -108,3 +108,27 @@ def test_fit_takes_one_of_the_two_alone(given, model, engine):
 def test_what_is_no_model_or_no_engine_is_refused(model, engine, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         mc2core.fit(Corpus(COUNTS), model, engine, progress=False)
+
+
+def test_an_engine_of_ones_own_is_followed_by_its_first_model_and_a_model_by_an_engine():
+    """Neither is known by name."""
+
+    class OwnEngine(Gibbs):
+        name = "own engine"
+        models = (HDP, MC2)
+
+    class OwnModel(HDP):
+        name = "own model"
+
+    by_engine = mc2core.fit(Corpus(COUNTS), engine=OwnEngine(start_topics=2), iterations=2, progress=False).provenance
+    assert (by_engine["model"]["name"], by_engine["engine"]["name"]) == ("hdp", "own engine")
+    by_model = mc2core.fit(Corpus(COUNTS), OwnModel(), iterations=2, progress=False).provenance
+    assert (by_model["model"]["name"], by_model["engine"]["name"]) == ("own model", "gibbs")
+
+
+def test_a_model_that_no_engine_fits_needs_one():
+    class Unknown(Model):
+        name = "unknown"
+
+    with pytest.raises(ValueError, match=r"^no engine here fits Unknown; name one of your own$"):
+        mc2core.fit(Corpus(COUNTS), Unknown(), progress=False)
