@@ -120,10 +120,11 @@ def test_public_names_have_docstrings(path):
 
 
 def test_the_names_that_users_rely_on_are_there():
-    from mc2core import families, inference
+    from mc2core import families, inference, models
 
     for owner, names in (
-        (mc2core, ("Corpus", "Model", "fit", "Fit", "clustering", "perplexity")),
+        (mc2core, ("Corpus", "Posterior", "fit", "Fit", "clustering", "perplexity")),
+        (models, ("MC2", "HDP", "NPTOT", "Mixture")),
         (inference, ("Gibbs", "SVI", "FastEx")),
         (families, ("DirichletCategorical", "NormalGamma", "GammaPoisson")),
         (
