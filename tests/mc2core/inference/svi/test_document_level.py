@@ -46,7 +46,6 @@ def visit(state, corpus, held=None, pool=None):
     return document_level.assign_documents(batch, words, expected, held, None, state.buffers, pool)
 
 
-# -- the local step ---------------------------------------------------------------------------------------------------
 def twin(corpus, state):
     """Per document and cluster, token by token: (score (J, K), counts (J, K, M), topic words (J, K, V, M))."""
     log_tau, log_psi = dirichlet_logs(state)
@@ -84,101 +83,10 @@ def twin(corpus, state):
     return score, counts, topic_words
 
 
-@pytest.mark.parametrize("omega", [0.5, 10.0])
-def test_a_local_step_equals_its_plain_twin(omega, monkeypatch):
-    monkeypatch.setattr(document_level, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
-    for seed in range(3):
-        corpus = small_corpus(seed, mean_count=2.0)
-        state = engine(document_concentration=omega).init(corpus, seed)
-        rng = np.random.default_rng(seed)
-        state.n_km *= rng.random(state.n_km.shape)
-        shares, documents = visit(state, corpus)
-        score, counts, topic_words = twin(corpus, state)
-        evidence = logsumexp(score, axis=1)
-        mu = np.exp(score - evidence[:, None])
-        np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
-        assert documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
-        np.testing.assert_allclose(
-            np.take_along_axis(counts, documents.local.cluster[:, :, None], axis=1), documents.local.counts, atol=1e-10
-        )
-        batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
-        known = np.einsum("jk,jkwm->wm", mu, topic_words)
-        np.testing.assert_allclose(documents.topic_words, known[batch.words], atol=1e-10)
-
-
-def test_under_a_large_omega_it_is_the_local_step_of_shared_proportions():
-    corpus = small_corpus(2, mean_count=2.0)
-    state = engine(document_concentration=1e9).init(corpus, 0)
-    shares, documents = visit(state, corpus)
-    known = naive_direct(corpus, state)
-    np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
-    assert documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
-    np.testing.assert_allclose(tables_of(documents.local, state.document_prior()), known[2], atol=1e-4)
-    assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
-
-
-def test_words_whose_sums_vanish_go_to_their_likeliest_topic():
-    corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
-    state = engine(2, 3, 1e-3, contexts={}, topic_prior=1e-3).init(corpus, 0)
-    state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
-    state.fold()
-    state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
-    state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
-    shares, documents = visit(state, corpus)
-    assert np.isfinite(documents.log_evidence)
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
-    assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
-
-
-# -- tables and omega -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("a", [1e-100, 1e-9, 0.3, 20.0, 9.9e3, 1.01e4, 1e9])
-def test_rising_factorials(a):
-    """Whole numbers by their products; between them, by what one more adds."""
-    for n in (0, 1, 2, 700):
-        assert log_rising_factorial(a, n) == pytest.approx(
-            math.fsum(math.log(a + i) for i in range(n)), rel=1e-12, abs=1e-9
-        )
-        tables = math.fsum(a / (a + i) for i in range(n))
-        assert expected_tables(a, n) == pytest.approx(tables, rel=1e-9, abs=1e-8)
-    for n in (0.01, 0.5, 33.3):
-        assert log_rising_factorial(a, n + 1) - log_rising_factorial(a, n) == pytest.approx(math.log(a + n), abs=1e-9)
-        assert expected_tables(a, n + 1) - expected_tables(a, n) == pytest.approx(a / (a + n), abs=1e-8)
-
-
 def some_local(rng, n_documents=5, n_clusters=3, n_topics=4):
     cluster = np.array([rng.permutation(n_clusters)[:2] for _ in range(n_documents)], np.int32)
     counts = rng.gamma(0.5, 8.0, (n_documents, 2, n_topics))
     return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, rng.integers(1, 40, n_documents).astype(float))
-
-
-def test_derivatives_by_tau_and_omega():
-    rng = np.random.default_rng(0)
-    documents, log_tau, omega = some_local(rng), np.log(rng.dirichlet(np.ones(4), 3)), 3.7
-
-    def value(log_tau, omega):
-        return log_evidence(documents, omega * np.exp(log_tau), omega, None)
-
-    tables, h = tables_of(documents, omega * np.exp(log_tau)), 1e-5
-    for k, m in np.ndindex(3, 4):
-        step = np.zeros((3, 4))
-        step[k, m] = h
-        slope = (value(log_tau + step, omega) - value(log_tau - step, omega)) / (2 * h)
-        assert tables[k, m] == pytest.approx(slope, rel=1e-6, abs=1e-8)
-    slope = (value(log_tau, omega * np.exp(h)) - value(log_tau, omega * np.exp(-h))) / (2 * h)
-    assert tables.sum() - omega * log_remainder(documents.lengths, omega) == pytest.approx(slope, rel=1e-6)
-
-
-# -- the bound --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("omega", ["learn", 0.01, 2.0, 1e6])
-@pytest.mark.parametrize("initialisation", ["random", "seeded"])
-def test_full_batch_never_lowers_the_elbo(omega, initialisation):
-    for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
-        corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-        contexts = dict(itertools.islice(FAMILIES.items(), seed))
-        one = engine(n_clusters, n_topics, omega, contexts=contexts, initialisation=initialisation, topic_prior=0.05)
-        trace = fit(corpus, *one, iterations=25, seed=seed, progress=False).trace
-        assert np.diff(trace.elbo).min() > -1e-7
-        assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
 
 def stirling(n, t):
@@ -223,31 +131,6 @@ def log_evidence_given_weights(corpus, contexts, n_clusters, alpha, weights, ome
     return logsumexp(terms)
 
 
-@pytest.mark.parametrize("omega", ["learn", 0.7])
-@pytest.mark.parametrize("topic_prior", [0.4, 0.05])
-def test_elbo_stays_below_the_enumerated_evidence_given_its_own_weights(omega, topic_prior):
-    content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
-    corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-    families = {"time": FAMILIES["time"]}
-    contexts = StackedContexts(corpus, families)
-    gaps = []
-    for seed in range(3):
-        one = engine(
-            2, 2, omega, contexts=families, topic_prior=topic_prior, learn_concentrations=["table"],
-            group_concentration=0.8, topic_concentration=0.6,
-        )  # fmt: skip
-        state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
-        weights = state.document_concentration, topic_prior
-        known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, *weights)
-        penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
-        assert penalty <= 0
-        gaps.append(known + penalty - state.elbo)
-    assert min(gaps) > 0
-    # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and what mean field costs
-    assert min(gaps) < np.log(4) + 2.0
-
-
-# -- what it is for ---------------------------------------------------------------------------------------------------
 def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, length=60):
     """Documents of clusters that prefer topics, each with proportions around its cluster's (omega 6)."""
     rng = np.random.default_rng(seed)
@@ -257,149 +140,274 @@ def drawn_corpus(seed, n_clusters=4, n_documents=160, n_topics=8, n_words=80, le
     return Corpus(np.array(rows)), truth
 
 
-@pytest.mark.parametrize("batch_size", [None, 20])
-def test_it_finds_clusters_of_documents(batch_size):
-    corpus, truth = drawn_corpus(1)
-    one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
-    result = fit(corpus, *one, iterations=12, seed=0, progress=False)
-    assert clustering.nmi(truth, result.state.cluster) > 0.6
-    assert 2.0 < result.state.document_concentration < 20.0
-    assert result.posterior.last.document_concentration == result.state.document_concentration
-    assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
+class TestLocalStep:
+    @pytest.mark.parametrize("omega", [0.5, 10.0])
+    def test_a_local_step_equals_its_plain_twin(self, omega, monkeypatch):
+        monkeypatch.setattr(document_level, "_LEAST_COUNT", 0.0)  # the twin leaves no topic out
+        for seed in range(3):
+            corpus = small_corpus(seed, mean_count=2.0)
+            state = engine(document_concentration=omega).init(corpus, seed)
+            rng = np.random.default_rng(seed)
+            state.n_km *= rng.random(state.n_km.shape)
+            shares, documents = visit(state, corpus)
+            score, counts, topic_words = twin(corpus, state)
+            evidence = logsumexp(score, axis=1)
+            mu = np.exp(score - evidence[:, None])
+            np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
+            assert documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
+            np.testing.assert_allclose(
+                np.take_along_axis(counts, documents.local.cluster[:, :, None], axis=1),
+                documents.local.counts,
+                atol=1e-10,
+            )
+            batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
+            known = np.einsum("jk,jkwm->wm", mu, topic_words)
+            np.testing.assert_allclose(documents.topic_words, known[batch.words], atol=1e-10)
+
+    def test_large_omega_is_shared_proportions(self):
+        corpus = small_corpus(2, mean_count=2.0)
+        state = engine(document_concentration=1e9).init(corpus, 0)
+        shares, documents = visit(state, corpus)
+        known = naive_direct(corpus, state)
+        np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
+        assert documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
+        np.testing.assert_allclose(tables_of(documents.local, state.document_prior()), known[2], atol=1e-4)
+        assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
+
+    def test_words_whose_sums_vanish(self):
+        corpus = corpus_of([[0] * 3 + [1] * 2, [0] * 5, [1] * 5], 3)
+        state = engine(2, 3, 1e-3, contexts={}, topic_prior=1e-3).init(corpus, 0)
+        state.topic_words = np.array([[40.0, 0, 0], [0, 40.0, 0], [0, 0, 40.0]])[:, : len(state.n_m)]
+        state.fold()
+        state.n_km = np.array([[0.0, 0, 50.0], [0, 0, 60.0]])[:, : len(state.n_m)]
+        state.topic_weights, state.rest = np.array([2e-4, 1e-4, 1e-4])[: len(state.n_m)], 1 - 4e-4
+        shares, documents = visit(state, corpus)
+        assert np.isfinite(documents.log_evidence)
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+        assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_short_documents_keep_topics_apart(seed):
-    """20 tokens each under the truncations of a large corpus, 25 times the truth.
+class TestTables:
+    @pytest.mark.parametrize("a", [1e-100, 1e-9, 0.3, 20.0, 9.9e3, 1.01e4, 1e9])
+    def test_rising_factorials(self, a):
+        """Whole numbers by their products; between them, by what one more adds."""
+        for n in (0, 1, 2, 700):
+            assert log_rising_factorial(a, n) == pytest.approx(
+                math.fsum(math.log(a + i) for i in range(n)), rel=1e-12, abs=1e-9
+            )
+            tables = math.fsum(a / (a + i) for i in range(n))
+            assert expected_tables(a, n) == pytest.approx(tables, rel=1e-9, abs=1e-8)
+        for n in (0.01, 0.5, 33.3):
+            assert log_rising_factorial(a, n + 1) - log_rising_factorial(a, n) == pytest.approx(
+                math.log(a + n), abs=1e-9
+            )
+            assert expected_tables(a, n + 1) - expected_tables(a, n) == pytest.approx(a / (a + n), abs=1e-8)
 
-    A document's counts are then below one for each topic, and all tokens went to the one that all clusters have: there
-    were 1 cluster and 1 topic after two epochs. The truth is 5 clusters, which tell the documents' to NMI 0.86 to 0.90
-    (each document by the likelihood of its counts under the true proportions), and 10 topics.
-    """
-    corpus, truth = drawn_corpus(seed, n_clusters=5, n_documents=800, n_topics=10, n_words=200, length=20)
-    one = engine(32, 256, contexts={}, batch_size=25, initialisation="seeded")
-    state = fit(corpus, *one, iterations=8, seed=0, progress=False).state
-    sizes, shares = np.bincount(state.cluster), state.n_m / state.n_m.sum()
-    assert 5 <= np.count_nonzero(sizes >= 0.01 * len(truth)) <= 15
-    assert 7 <= np.count_nonzero(shares >= 0.01) <= 25
-    assert shares.max() < 0.3
-    assert clustering.nmi(truth, state.cluster) > 0.5
+    def test_derivatives_by_tau_and_omega(self):
+        rng = np.random.default_rng(0)
+        documents, log_tau, omega = some_local(rng), np.log(rng.dirichlet(np.ones(4), 3)), 3.7
 
+        def value(log_tau, omega):
+            return log_evidence(documents, omega * np.exp(log_tau), omega, None)
 
-def test_documents_that_the_start_did_not_look_at_join_the_nearest_cluster(monkeypatch):
-    monkeypatch.setattr(start, "_SAMPLE", 40)
-    corpus, _ = drawn_corpus(2, n_documents=160)
-    corpus = Corpus(np.vstack([corpus.content.toarray(), np.zeros((2, corpus.n_words), int)]))
-    settings = {"contexts": {}, "batch_size": 20, "initialisation": "seeded"}
-    seated = engine_of(5, None, 9, **settings).init(corpus, 0).cluster  # the same start without seats for the others
-    state = engine(5, 9, **settings).init(corpus, 0)
-    roots = np.sqrt(corpus.content.toarray() / np.maximum(corpus.document_lengths, 1)[:, None])
-    centres = np.array([roots[seated == k].sum(axis=0) for k in range(5)])
-    centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
-    nearest = np.argmin(np.linalg.norm(roots[:, None] - centres, axis=2), axis=1)
-    known = np.where(seated >= 0, seated, np.where(corpus.document_lengths > 0, nearest, -1))
-    assert np.count_nonzero(seated < 0) >= 122 > np.count_nonzero(state.cluster < 0)
-    np.testing.assert_array_equal(state.cluster, known)
-    begun = state.cluster.copy()
-    for rows in corpus.batches(20, 0, 1):
-        engine(5, 9, **settings).batch_step(corpus, state, rows, 0.1, None)
-    np.testing.assert_array_equal(state.cluster[known >= 0], begun[known >= 0])
+        tables, h = tables_of(documents, omega * np.exp(log_tau)), 1e-5
+        for k, m in np.ndindex(3, 4):
+            step = np.zeros((3, 4))
+            step[k, m] = h
+            slope = (value(log_tau + step, omega) - value(log_tau - step, omega)) / (2 * h)
+            assert tables[k, m] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+        slope = (value(log_tau, omega * np.exp(h)) - value(log_tau, omega * np.exp(-h))) / (2 * h)
+        assert tables.sum() - omega * log_remainder(documents.lengths, omega) == pytest.approx(slope, rel=1e-6)
 
 
-def test_documents_stay_where_they_start_for_an_epoch():
-    corpus, _ = drawn_corpus(2, n_documents=30)
-    one = engine(5, 9, contexts={}, batch_size=7, topic_prior=0.05, initialisation="seeded")
-    state = one.init(corpus, 0)
-    start = state.cluster.copy()
-    for rows in corpus.batches(7, 0, 1):
-        one.batch_step(corpus, state, rows, 0.1, None)
-    np.testing.assert_array_equal(state.cluster, start)
+class TestBound:
+    @pytest.mark.parametrize("omega", ["learn", 0.01, 2.0, 1e6])
+    @pytest.mark.parametrize("initialisation", ["random", "seeded"])
+    def test_full_batch_never_lowers_the_elbo(self, omega, initialisation):
+        for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
+            corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
+            contexts = dict(itertools.islice(FAMILIES.items(), seed))
+            one = engine(
+                n_clusters, n_topics, omega, contexts=contexts, initialisation=initialisation, topic_prior=0.05
+            )
+            trace = fit(corpus, *one, iterations=25, seed=seed, progress=False).trace
+            assert np.diff(trace.elbo).min() > -1e-7
+            assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
+
+    @pytest.mark.parametrize("omega", ["learn", 0.7])
+    @pytest.mark.parametrize("topic_prior", [0.4, 0.05])
+    def test_elbo_stays_below_the_enumerated_evidence(self, omega, topic_prior):
+        content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
+        corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
+        families = {"time": FAMILIES["time"]}
+        contexts = StackedContexts(corpus, families)
+        gaps = []
+        for seed in range(3):
+            one = engine(
+                2, 2, omega, contexts=families, topic_prior=topic_prior, learn_concentrations=["table"],
+                group_concentration=0.8, topic_concentration=0.6,
+            )  # fmt: skip
+            state = fit(corpus, *one, iterations=40, seed=seed, progress=False).state
+            weights = state.document_concentration, topic_prior
+            known = log_evidence_given_weights(corpus, contexts, 2, 0.8, state.weights, *weights)
+            penalty = state.objective.terms(state.weights)[1] + state.omega_penalty()
+            assert penalty <= 0
+            gaps.append(known + penalty - state.elbo)
+        assert min(gaps) > 0
+        # q keeps to one of the 2 x 2 ways to name clusters and topics: at most their logarithm, and mean field's cost
+        assert min(gaps) < np.log(4) + 2.0
 
 
-# -- what must not matter ---------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("batch_size", [None, 37])
-def test_threads_do_not_change_a_bit(batch_size):
-    corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
-    states = [
-        fit(
-            corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2,
-            seed=1, progress=False,
-        ).state
-        for threads in (1, 2)
-    ]  # fmt: skip
-    assert states_equal(*states)
+class TestClusters:
+    @pytest.mark.parametrize("batch_size", [None, 20])
+    def test_clusters_are_recovered(self, batch_size):
+        corpus, truth = drawn_corpus(1)
+        one = engine(8, 24, contexts={}, batch_size=batch_size, topic_prior=0.05, initialisation="seeded")
+        result = fit(corpus, *one, iterations=12, seed=0, progress=False)
+        assert clustering.nmi(truth, result.state.cluster) > 0.6
+        assert 2.0 < result.state.document_concentration < 20.0
+        assert result.posterior.last.document_concentration == result.state.document_concentration
+        assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
+
+    @pytest.mark.parametrize("seed", [0, 1, 2])
+    def test_short_documents_keep_topics_apart(self, seed):
+        """20 tokens each under the truncations of a large corpus, 25 times the truth.
+
+        A document's counts are then below one for each topic, and all tokens went to the one that all clusters have:
+        there were 1 cluster and 1 topic after two epochs. The truth is 5 clusters, which tell the documents' to NMI
+        0.86 to 0.90 (each document by the likelihood of its counts under the true proportions), and 10 topics.
+        """
+        corpus, truth = drawn_corpus(seed, n_clusters=5, n_documents=800, n_topics=10, n_words=200, length=20)
+        one = engine(32, 256, contexts={}, batch_size=25, initialisation="seeded")
+        state = fit(corpus, *one, iterations=8, seed=0, progress=False).state
+        sizes, shares = np.bincount(state.cluster), state.n_m / state.n_m.sum()
+        assert 5 <= np.count_nonzero(sizes >= 0.01 * len(truth)) <= 15
+        assert 7 <= np.count_nonzero(shares >= 0.01) <= 25
+        assert shares.max() < 0.3
+        assert clustering.nmi(truth, state.cluster) > 0.5
+
+    def test_unseen_documents_join_the_nearest_cluster(self, monkeypatch):
+        monkeypatch.setattr(start, "_SAMPLE", 40)
+        corpus, _ = drawn_corpus(2, n_documents=160)
+        corpus = Corpus(np.vstack([corpus.content.toarray(), np.zeros((2, corpus.n_words), int)]))
+        settings = {"contexts": {}, "batch_size": 20, "initialisation": "seeded"}
+        seated = (
+            engine_of(5, None, 9, **settings).init(corpus, 0).cluster
+        )  # the same start without seats for the others
+        state = engine(5, 9, **settings).init(corpus, 0)
+        roots = np.sqrt(corpus.content.toarray() / np.maximum(corpus.document_lengths, 1)[:, None])
+        centres = np.array([roots[seated == k].sum(axis=0) for k in range(5)])
+        centres /= np.maximum(np.linalg.norm(centres, axis=1, keepdims=True), 1e-300)
+        nearest = np.argmin(np.linalg.norm(roots[:, None] - centres, axis=2), axis=1)
+        known = np.where(seated >= 0, seated, np.where(corpus.document_lengths > 0, nearest, -1))
+        assert np.count_nonzero(seated < 0) >= 122 > np.count_nonzero(state.cluster < 0)
+        np.testing.assert_array_equal(state.cluster, known)
+        begun = state.cluster.copy()
+        for rows in corpus.batches(20, 0, 1):
+            engine(5, 9, **settings).batch_step(corpus, state, rows, 0.1, None)
+        np.testing.assert_array_equal(state.cluster[known >= 0], begun[known >= 0])
+
+    def test_documents_are_held_for_an_epoch(self):
+        corpus, _ = drawn_corpus(2, n_documents=30)
+        one = engine(5, 9, contexts={}, batch_size=7, topic_prior=0.05, initialisation="seeded")
+        state = one.init(corpus, 0)
+        start = state.cluster.copy()
+        for rows in corpus.batches(7, 0, 1):
+            one.batch_step(corpus, state, rows, 0.1, None)
+        np.testing.assert_array_equal(state.cluster, start)
 
 
-@pytest.mark.parametrize("batch_size", [None, 4])
-def test_a_run_that_is_stopped_goes_on_with_the_same_bits(tmp_path, batch_size):
-    corpus = small_corpus(9, n_documents=30)
-    one = engine(9, 11, batch_size=batch_size, initialisation="seeded")
-    straight = fit(corpus, *one, iterations=3, seed=2, progress=False)
-    state = one.init(corpus, 2)
-    for iteration in (1, 2, 3):
-        row = None
-        while row is None:
-            storage.write_arrays(tmp_path / "state.npz", state.arrays())
-            state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-            row = one.advance(corpus, state, 2, iteration)
-        assert row["elbo"] == straight.trace.elbo[iteration - 1]
-    assert states_equal(straight.state, state)
+class TestRun:
+    @pytest.mark.parametrize("batch_size", [None, 37])
+    def test_threads_do_not_change_a_bit(self, batch_size):
+        corpus = small_corpus(8, n_documents=100, n_words=900, mean_count=0.1)
+        states = [
+            fit(
+                corpus, *engine(7, 9, batch_size=batch_size, threads=threads, initialisation="seeded"), iterations=2,
+                seed=1, progress=False,
+            ).state
+            for threads in (1, 2)
+        ]  # fmt: skip
+        assert states_equal(*states)
+
+    @pytest.mark.parametrize("batch_size", [None, 4])
+    def test_resumed_within_an_epoch(self, tmp_path, batch_size):
+        corpus = small_corpus(9, n_documents=30)
+        one = engine(9, 11, batch_size=batch_size, initialisation="seeded")
+        straight = fit(corpus, *one, iterations=3, seed=2, progress=False)
+        state = one.init(corpus, 2)
+        for iteration in (1, 2, 3):
+            row = None
+            while row is None:
+                storage.write_arrays(tmp_path / "state.npz", state.arrays())
+                state = one.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
+                row = one.advance(corpus, state, 2, iteration)
+            assert row["elbo"] == straight.trace.elbo[iteration - 1]
+        assert states_equal(straight.state, state)
+
+    @pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
+    @pytest.mark.parametrize("omega", ["learn", 1e-10, 1e10])
+    def test_ends_of_ranges_and_degenerate_sizes(self, batch_size, omega):
+        for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
+            for truncations in [(1, 1), (3, 2), (2, 7)]:
+                one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
+                result = fit(corpus, *one, iterations=3, seed=0, progress=False)
+                assert np.isfinite(result.trace.elbo).all()
+                sample = result.posterior.last
+                assert sample.cluster_weights.sum() == pytest.approx(1.0)
+                np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
+                assert set(sample.cluster) == set(range(sample.n_clusters))
+
+    @pytest.mark.parametrize("value", [1e-10, 1e10])
+    @pytest.mark.parametrize(
+        "name", ["group_concentration", "table_concentration", "topic_concentration", "topic_prior"]
+    )
+    def test_concentrations_at_the_ends_of_their_range(self, name, value):
+        corpus = small_corpus(1, n_documents=8, mean_count=1.5)
+        for batch_size in (None, 3):
+            one = engine(3, 4, batch_size=batch_size, learn_concentrations=False, **{name: value})
+            assert np.isfinite(fit(corpus, *one, iterations=4, progress=False).trace.elbo).all()
 
 
-@pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
-@pytest.mark.parametrize("omega", ["learn", 1e-10, 1e10])
-def test_ends_of_ranges_and_degenerate_sizes(batch_size, omega):
-    for corpus in (small_corpus(12, n_documents=5), small_corpus(3, n_documents=2)):
-        for truncations in [(1, 1), (3, 2), (2, 7)]:
-            one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
-            result = fit(corpus, *one, iterations=3, seed=0, progress=False)
-            assert np.isfinite(result.trace.elbo).all()
-            sample = result.posterior.last
-            assert sample.cluster_weights.sum() == pytest.approx(1.0)
-            np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
-            assert set(sample.cluster) == set(range(sample.n_clusters))
+class TestSettings:
+    def test_refused(self):
+        with pytest.raises(ValueError, match="n_tables is 3; with a document level it must be None"):
+            svi(n_tables=3, document_level=True)
+        with pytest.raises(ValueError, match="n_shards is 2; with a document level it must be None"):
+            svi(n_shards=2, document_level=True)
+        with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
+            svi(batch_size="atuo")
 
+    @pytest.mark.parametrize(
+        ("n_documents", "length", "truncations"),
+        [
+            (1, 50_000, (2, 16)),
+            (33, 2400, (9, 72)),
+            (300, 2, (20, 21)),
+            (1566, 1322, (63, 504)),
+            (3700, 99, (100, 366)),
+            (10**5, 2, (100, 200)),
+        ],
+    )
+    def test_truncations_by_rule(self, n_documents, length, truncations):
+        corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
+        assert svi(document_level=True).truncations(corpus) == dict(
+            zip(("clusters", "topics"), truncations, strict=True)
+        )
 
-@pytest.mark.parametrize("value", [1e-10, 1e10])
-@pytest.mark.parametrize("name", ["group_concentration", "table_concentration", "topic_concentration", "topic_prior"])
-def test_concentrations_at_the_ends_of_their_range(name, value):
-    corpus = small_corpus(1, n_documents=8, mean_count=1.5)
-    for batch_size in (None, 3):
-        one = engine(3, 4, batch_size=batch_size, learn_concentrations=False, **{name: value})
-        assert np.isfinite(fit(corpus, *one, iterations=4, progress=False).trace.elbo).all()
-
-
-def test_settings_that_cannot_be_are_refused():
-    with pytest.raises(ValueError, match="n_tables is 3; with a document level it must be None"):
-        svi(n_tables=3, document_level=True)
-    with pytest.raises(ValueError, match="n_shards is 2; with a document level it must be None"):
-        svi(n_shards=2, document_level=True)
-    with pytest.raises(ValueError, match=r"batch_size is 'atuo'; it must be a whole number, 'auto' or None"):
-        svi(batch_size="atuo")
-
-
-@pytest.mark.parametrize(
-    ("n_documents", "length", "truncations"),
-    [
-        (1, 50_000, (2, 16)),
-        (33, 2400, (9, 72)),
-        (300, 2, (20, 21)),
-        (1566, 1322, (63, 504)),
-        (3700, 99, (100, 366)),
-        (10**5, 2, (100, 200)),
-    ],
-)
-def test_truncations_by_rule(n_documents, length, truncations):
-    corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
-    assert svi(document_level=True).truncations(corpus) == dict(zip(("clusters", "topics"), truncations, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("n_documents", "batch_size", "used"),
-    [(1566, "auto", 49), (100, "auto", 20), (10**5, "auto", 400), (1566, 400, 400), (100, 30, 30), (100, None, None)],
-)
-def test_mini_batches_are_many_enough_unless_their_size_is_set(n_documents, batch_size, used):
-    corpus = Corpus(np.array([[1]])).subset(np.zeros(n_documents, int))
-    for has_level, size in ((True, used), (False, 400 if batch_size == "auto" else batch_size)):
-        model, one = svi(document_level=has_level, batch_size=batch_size)
-        assert one.resolved(model, corpus).batch_size == size
+    @pytest.mark.parametrize(
+        ("n_documents", "batch_size", "used"),
+        [
+            (1566, "auto", 49),
+            (100, "auto", 20),
+            (10**5, "auto", 400),
+            (1566, 400, 400),
+            (100, 30, 30),
+            (100, None, None),
+        ],
+    )
+    def test_batch_size_by_rule(self, n_documents, batch_size, used):
+        corpus = Corpus(np.array([[1]])).subset(np.zeros(n_documents, int))
+        for has_level, size in ((True, used), (False, 400 if batch_size == "auto" else batch_size)):
+            model, one = svi(document_level=has_level, batch_size=batch_size)
+            assert one.resolved(model, corpus).batch_size == size

@@ -23,24 +23,7 @@ from mc2core.inference.svi import start as svi_init
 from mc2core.inference.svi.state import RunSettings
 from mc2core.inference.svi.tables import word_tables
 
-# -- the bound ------------------------------------------------------------------------------------------------------
 TRUNCATIONS = [(1, 1, 1), (1, 3, 2), (3, 1, 2), (2, 2, 1), (4, 3, 5)]
-
-
-@pytest.mark.parametrize("learn", [False, True])
-@pytest.mark.parametrize("initialisation", ["random", "seeded"])
-def test_full_batch_never_lowers_the_elbo(learn, initialisation):
-    smallest = np.inf
-    for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
-        corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-        contexts = dict(itertools.islice(FAMILIES.items(), seed % 4))
-        engine = engine_of(
-            *truncations, contexts=contexts, learn_concentrations=learn, initialisation=initialisation, topic_prior=0.05
-        )
-        trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
-        smallest = min(smallest, np.diff(trace.elbo).min())
-        assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or truncations == (1, 1, 1)
-    assert smallest > -1e-9
 
 
 def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentrations, topic_prior):
@@ -73,291 +56,312 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
     return logsumexp(terms)
 
 
-@pytest.mark.parametrize(
-    ("truncations", "topic_prior", "n_names"),
-    # q keeps to one of the 2 x 2**2 x 2 (2 x 2**2) ways to name clusters, tables and topics: their logarithm at most.
-    # The small prior makes each topic's divergence larger than that: a bound that leaves it out exceeds the evidence
-    [((2, 2, 2), 0.4, 16), ((2, 2, 1), 0.05, 8)],
-)
-def test_elbo_stays_below_the_enumerated_evidence(truncations, topic_prior, n_names):
-    content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
-    corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-    families = {"time": FAMILIES["time"]}
-    known = {"group_concentration": 0.8, "table_concentration": 1.3, "topic_concentration": 0.6}
-    evidence = log_evidence(corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_prior)
-    best = -np.inf
-    for seed in range(4):
-        engine = engine_of(
-            *truncations, contexts=families, topic_prior=topic_prior, learn_concentrations=False, **known
-        )
-        elbo = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state.elbo
-        assert elbo < evidence
-        best = max(best, elbo)
-    assert evidence - np.log(n_names) < best
+class TestBound:
+    @pytest.mark.parametrize("learn", [False, True])
+    @pytest.mark.parametrize("initialisation", ["random", "seeded"])
+    def test_full_batch_never_lowers_the_elbo(self, learn, initialisation):
+        smallest = np.inf
+        for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
+            corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
+            contexts = dict(itertools.islice(FAMILIES.items(), seed % 4))
+            engine = engine_of(
+                *truncations,
+                contexts=contexts,
+                learn_concentrations=learn,
+                initialisation=initialisation,
+                topic_prior=0.05,
+            )
+            trace = fit(corpus, *engine, iterations=25, seed=seed, progress=False).trace
+            smallest = min(smallest, np.diff(trace.elbo).min())
+            assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or truncations == (1, 1, 1)
+        assert smallest > -1e-9
 
-
-def test_elbo_is_the_evidence_where_nothing_is_unknown_but_words_and_contexts():
-    corpus = small_corpus(16)
-    engine = engine_of(1, 1, 1, learn_concentrations=False)
-    state = fit(corpus, *engine, iterations=1, seed=0, progress=False).state
-    n_w = np.asarray(corpus.content.sum(axis=0)).ravel() + 0.3
-    words = gammaln(n_w).sum() - gammaln(n_w.sum()) - len(n_w) * gammaln(0.3) + gammaln(0.3 * len(n_w))
-    contexts = StackedContexts(corpus, FAMILIES)
-    everyone = np.zeros(corpus.n_documents, int)
-    known = contexts.log_marginal(contexts.natural(everyone, 1)).sum() + contexts.log_base.sum()
-    assert state.elbo == pytest.approx(words + known, abs=1e-9)
-
-
-# -- what must not matter -------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("batch_size", [None, 37])
-def test_threads_do_not_change_a_bit(batch_size, monkeypatch):
-    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
-    rng = np.random.default_rng(8)
-    content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
-    corpus = Corpus(content, contexts={"time": rng.normal(size=300)})
-    states = []
-    for threads in (1, 2, 3):
-        engine = engine_of(
-            7, 5, 9, contexts={"time": NormalGamma()}, batch_size=batch_size, threads=threads, initialisation="seeded"
-        )
-        states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
-    assert states_equal(states[0], states[1])
-    assert states_equal(states[0], states[2])
-
-
-@pytest.mark.parametrize("batch_size", [None, 7])
-def test_a_resumed_run_is_the_same_bits(tmp_path, batch_size):
-    corpus = small_corpus(9, n_documents=30)
-
-    def stop(iteration, state):
-        if iteration == 3:
-            raise KeyboardInterrupt
-
-    settings = {"batch_size": batch_size, "initialisation": "seeded"}
-    straight = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False)
-    path = tmp_path / "run.npz"
-    with pytest.raises(KeyboardInterrupt):
-        fit(
-            corpus, *engine_of(**settings), iterations=5, seed=2, progress=False,
-            checkpoint=path, checkpoint_every=1, callback=stop,
-        )  # fmt: skip
-    resumed = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False, checkpoint=path)
-    assert states_equal(straight.state, resumed.state)
-    assert straight.trace.elbo.tolist() == resumed.trace.elbo.tolist()
-
-
-def test_a_run_stopped_within_an_epoch_goes_on_with_the_same_bits(tmp_path):
-    """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
-    corpus = small_corpus(9, n_documents=30)
-    engine = engine_of(batch_size=4, initialisation="seeded")
-    straight = fit(corpus, *engine, iterations=2, seed=2, progress=False)
-    state = engine.init(corpus, 2)
-    stops = 0
-    for iteration in (1, 2):
-        while (row := engine.advance(corpus, state, 2, iteration)) is None:
-            assert 0 < state.progress < 1
-            stops += state.shrink != 1.0
-            assert stops <= 7 * iteration  # or the epoch never ends
-            storage.write_arrays(tmp_path / "state.npz", state.arrays())
-            state = engine.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
-        assert row["elbo"] == straight.trace.elbo[iteration - 1]
-    assert stops == 14  # eight mini-batches an epoch
-    assert states_equal(straight.state, state)
-
-
-def test_snapshots_within_an_epoch_change_nothing():
-    corpus = small_corpus(9, n_documents=30)
-    engine = engine_of(batch_size=4, initialisation="seeded")
-    without = fit(corpus, *engine, iterations=2, seed=2, progress=False)
-    run = fit(corpus, *engine, iterations=2, seed=2, progress=False, snapshots=[0, 0.2, 1, 1.99, 2])
-    assert states_equal(run.state, without.state)
-    assert [round(one["iteration"], 3) for one in run.snapshots.provenance["snapshot_times"]] == [0, 0.267, 1, 2]
-    state = engine.init(corpus, 2)
-    known = [engine.sample(corpus, state)]
-    engine.advance(corpus, state, 2, 1)
-    engine.advance(corpus, state, 2, 1)
-    assert state.shrink < 1
-    known.append(engine.sample(corpus, state))
-    state.fold()
-    known.append(engine.sample(corpus, state))
-    shown = run.snapshots.samples
-    for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.last)):
-        assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("cluster", "topic_words"))
-    np.testing.assert_allclose(known[1].topic_words, known[2].topic_words, rtol=1e-12)
-    assert np.isfinite([posterior_of(engine.model, corpus, [one], {}).perplexity(corpus) for one in shown]).all()
-
-
-def test_missing_contexts_are_absent_contexts():
-    content = small_corpus(10, n_documents=15).content
-    missing = {"tag": sp.csr_matrix((15, 3), dtype=int), "time": np.full(15, np.nan), "hits": np.full(15, np.nan)}
-    without = fit(Corpus(content), *engine_of(contexts={}), iterations=5, seed=3, progress=False)
-    empty = fit(Corpus(content, contexts=missing), *engine_of(), iterations=5, seed=3, progress=False)
-    np.testing.assert_allclose(empty.trace.elbo, without.trace.elbo, rtol=1e-12)
-    np.testing.assert_array_equal(empty.state.topic_words, without.state.topic_words)
-
-
-def test_without_content_it_is_a_mixture_over_contexts():
-    rng = np.random.default_rng(11)
-    truth = rng.integers(2, size=60)
-    time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
-    corpus = Corpus(sp.csr_matrix((60, 4), dtype=int), contexts={"time": time})
-    engine = engine_of(5, 2, 2, contexts={"time": NormalGamma()}, initialisation="seeded")
-    result = fit(corpus, *engine, iterations=60, seed=0, progress=False)
-    assert np.diff(result.trace.elbo).min() > -1e-9
-    first, second = (set(result.state.cluster[truth == one]) for one in (0, 1))
-    assert not first & second
-    assert result.trace.topics.iloc[-1] == 0
-
-
-@pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
-@pytest.mark.parametrize("initialisation", ["seeded", "random", "gibbs"])
-def test_degenerate_sizes(batch_size, initialisation):
-    corpus = small_corpus(12, n_documents=5)
-    for truncations in [(1, 1, 1), (3, 1, 2), (2, 3, 2)]:
-        engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
-        result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
-        assert np.isfinite(result.trace.elbo).all()
-        sample = result.posterior.last
-        assert sample.n_clusters <= truncations[0]
-        assert sample.n_topics <= truncations[2]
-        assert sample.cluster_weights.sum() == pytest.approx(1.0)
-        np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
-        assert (sample.topic_words >= 0).all()
-        assert set(sample.cluster) == set(range(sample.n_clusters))
-        assert np.isfinite(result.posterior.perplexity(corpus))
-
-
-def test_the_only_topic_starts_with_every_token():
-    corpus = small_corpus(12, n_documents=5)
-    state = engine_of(2, 3, 1, initialisation="seeded").init(corpus, 0)
-    np.testing.assert_allclose(state.topic_words[:, 0], np.asarray(corpus.content.sum(axis=0)).ravel())
-
-
-def test_seeded_topics_that_just_suffice_are_the_clusters_own():
-    # three documents of two kinds: best are two clusters with a topic each (-8.7 nats); 3.5 nats less with one
-    corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
-    elbo = {}
-    for start in ("seeded", "gibbs"):
-        engine = svi(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
-        elbo[start] = fit(corpus, *engine, iterations=40, progress=False).trace.elbo.iloc[-1]
-    assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
-
-
-def test_a_gibbs_state_cut_to_fewer_tables_and_topics_loses_no_token():
-    corpus = small_corpus(12, n_documents=6, mean_count=3.0)
-    rng = np.random.default_rng(12)
-    cluster, topic = rng.integers(3, size=6), rng.integers(7, size=corpus.n_tokens)
-    n_w = np.asarray(corpus.content.sum(axis=0)).ravel()
-    token_cluster = np.repeat(cluster, corpus.document_lengths)
-    for truncations in [(3, 2, 7), (3, 3, 4)]:
-        assignments = svi_init.assignments_of(corpus, cluster, topic, RunSettings(*truncations, None, False))
-        assert assignments.topic_words.sum(axis=1).tolist() == n_w.tolist()
-        # by size of the cluster; the last table serves the common topic, and every token of a cluster has a table
-        sizes = np.bincount(cluster, minlength=3)
-        order = np.argsort(-sizes, kind="stable")
-        assert assignments.n_kt.sum(axis=1).tolist() == [(token_cluster == k).sum() for k in order]
-        assert (assignments.table_topic[:, -1] == truncations[2] - 1).all()
-        assert assignments.n_kt[:, -1].sum() > 0
-
-
-def test_a_batch_larger_than_the_corpus_is_the_corpus():
-    corpus = small_corpus(13)
-    states = [fit(corpus, *engine_of(batch_size=size), iterations=3, seed=0, progress=False).state for size in (6, 99)]
-    assert states_equal(*states)
-
-
-def test_in_use_is_not_the_truncation():
-    content = np.zeros((40, 6), int)
-    content[:20, :3] = 5
-    content[20:, 3:] = 5
-    engine = engine_of(12, 4, 15, contexts={}, topic_prior=0.01, initialisation="seeded")
-    result = fit(Corpus(content), *engine, iterations=40, progress=False)
-    assert result.trace.clusters.iloc[-1] == 2
-    assert result.trace.topics.iloc[-1] <= 6
-    assert len(set(result.state.cluster[:20])) == len(set(result.state.cluster[20:])) == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1"),
-        ({"batch_size": 0.5}, "batch_size is 0.5"),
-        ({"delay": -1}, "delay is -1; it must be at least 0"),
-        ({"forgetting": 0.5}, "forgetting is 0.5; it must lie above 0.5 and at most at 1"),
-        ({"schedule": "papr"}, "did you mean 'paper'"),
-        ({"global_step": "at once"}, "global_step is 'at once'; allowed: sequential, joint"),
-        ({"global_step": "joint"}, "global_step is 'joint', which needs n_tables and mini-batches; n_tables is None"),
-        ({"global_step": "joint", "n_tables": 2, "batch_size": None}, "n_tables is 2, batch_size None"),
-        ({"initialisation": "seed"}, "did you mean 'seeded'"),
-        ({"topic_prior": 0}, "topic_prior is 0"),
-        ({"contexts": {"x": 3}}, "a family such as NormalGamma"),
-        ({"learn_concentrations": ["tabel"]}, "did you mean 'table'"),
-        ({"learn_concentrations": "table"}, "it must be true, false or a list"),
-        ({"concentration_priors": {"group": (1, 0)}}, "rate is 0; it must be"),
-        ({"concentration_priors": {"group": 3}}, "3; it must be (shape, rate)"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        svi(**settings)
-
-
-def test_paper_schedule():
-    """Rates of the mini-batches t = 1 and 2."""
-    for settings, rates in (
-        ({"schedule": "paper"}, (2**-0.8, 3**-0.8)),
-        ({"schedule": "paper", "delay": 3}, (4**-0.8, 5**-0.8)),
-        ({"schedule": "paper", "document_level": True}, (2**-0.8, 3**-0.8)),
-        ({}, (65**-0.7, 66**-0.7)),
-        ({"document_level": True}, (9**-0.7, 10**-0.7)),
-    ):
-        model, engine = svi(**settings)
-        assert (engine.rate(model, 0), engine.rate(model, 1)) == pytest.approx(rates)
-
-
-def test_a_state_of_another_corpus_is_refused():
-    corpus, other = small_corpus(14), small_corpus(14, n_words=7)
-    engine = engine_of()
-    arrays = engine.init(corpus, 0).arrays()
-    with pytest.raises(ValueError, match=r"'topic_words' has the shape \(5, 3\); \(7, 3\) is needed"):
-        engine.restore(other, arrays)
-
-
-def test_parts_of_a_batch_add_up():
-    """What a distributed runner does: documents in any parts, each needing the words' likelihoods only."""
-    corpus = small_corpus(15, n_documents=50)
-    state = engine_of().init(corpus, 0)
-    expected = state.expectations()
-    words = np.arange(corpus.n_words)
-    whole = local.Batch(
-        words,
-        corpus.content.indptr.astype(np.int64),
-        corpus.content.indices,
-        corpus.content.data,
-        state.contexts,
-        np.arange(state.contexts.dimension),
-        np.arange(50),
+    @pytest.mark.parametrize(
+        ("truncations", "topic_prior", "n_names"),
+        # q keeps to one of the 2 x 2**2 x 2 (2 x 2**2) ways to name clusters, tables and topics: their logarithm at
+        # most. The small prior makes each topic's divergence larger than that: a bound that leaves it out exceeds the
+        # evidence
+        [((2, 2, 2), 0.4, 16), ((2, 2, 1), 0.05, 8)],
     )
-    tables = word_tables(state, expected, words, None)
-    _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
-    parts = None
-    with thread_budget(3) as pool:
-        for rows in np.array_split(np.arange(50), 3):
-            piece = corpus.subset(rows).content
-            counts = piece.indptr.astype(np.int64), piece.indices, piece.data
-            batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns, rows)
-            _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
-            parts = one if parts is None else parts + one
-    assert parts.n_documents == 50
-    assert parts.log_evidence == pytest.approx(once.log_evidence, rel=1e-12)
-    for name in ("n_k", "word_mass", "contexts"):
-        np.testing.assert_allclose(getattr(parts, name), getattr(once, name), rtol=1e-10, atol=1e-12)
+    def test_elbo_stays_below_the_enumerated_evidence(self, truncations, topic_prior, n_names):
+        content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
+        corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
+        families = {"time": FAMILIES["time"]}
+        known = {"group_concentration": 0.8, "table_concentration": 1.3, "topic_concentration": 0.6}
+        evidence = log_evidence(corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_prior)
+        best = -np.inf
+        for seed in range(4):
+            engine = engine_of(
+                *truncations, contexts=families, topic_prior=topic_prior, learn_concentrations=False, **known
+            )
+            elbo = fit(corpus, *engine, iterations=40, seed=seed, progress=False).state.elbo
+            assert elbo < evidence
+            best = max(best, elbo)
+        assert evidence - np.log(n_names) < best
+
+    def test_elbo_of_one_cluster_is_the_evidence(self):
+        corpus = small_corpus(16)
+        engine = engine_of(1, 1, 1, learn_concentrations=False)
+        state = fit(corpus, *engine, iterations=1, seed=0, progress=False).state
+        n_w = np.asarray(corpus.content.sum(axis=0)).ravel() + 0.3
+        words = gammaln(n_w).sum() - gammaln(n_w.sum()) - len(n_w) * gammaln(0.3) + gammaln(0.3 * len(n_w))
+        contexts = StackedContexts(corpus, FAMILIES)
+        everyone = np.zeros(corpus.n_documents, int)
+        known = contexts.log_marginal(contexts.natural(everyone, 1)).sum() + contexts.log_base.sum()
+        assert state.elbo == pytest.approx(words + known, abs=1e-9)
 
 
-def test_a_token_spread_over_many_topics_leaves_one_in_use():
-    """Topics count as in use from half a token on: with one token over four of them there was none."""
-    corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
-    engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
-    model = fit(corpus, *engine, iterations=3, progress=False).posterior
-    assert len(model.last.topic_weights) >= 1
-    np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+class TestBits:
+    @pytest.mark.parametrize("batch_size", [None, 37])
+    def test_threads_do_not_change_a_bit(self, batch_size, monkeypatch):
+        monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+        rng = np.random.default_rng(8)
+        content = sp.random(300, 1500, density=0.05, random_state=rng, data_rvs=lambda n: rng.integers(1, 5, n))
+        corpus = Corpus(content, contexts={"time": rng.normal(size=300)})
+        states = []
+        for threads in (1, 2, 3):
+            engine = engine_of(
+                7,
+                5,
+                9,
+                contexts={"time": NormalGamma()},
+                batch_size=batch_size,
+                threads=threads,
+                initialisation="seeded",
+            )
+            states.append(fit(corpus, *engine, iterations=2, seed=1, progress=False).state)
+        assert states_equal(states[0], states[1])
+        assert states_equal(states[0], states[2])
+
+    @pytest.mark.parametrize("batch_size", [None, 7])
+    def test_resumed_run(self, tmp_path, batch_size):
+        corpus = small_corpus(9, n_documents=30)
+
+        def stop(iteration, state):
+            if iteration == 3:
+                raise KeyboardInterrupt
+
+        settings = {"batch_size": batch_size, "initialisation": "seeded"}
+        straight = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False)
+        path = tmp_path / "run.npz"
+        with pytest.raises(KeyboardInterrupt):
+            fit(
+                corpus, *engine_of(**settings), iterations=5, seed=2, progress=False,
+                checkpoint=path, checkpoint_every=1, callback=stop,
+            )  # fmt: skip
+        resumed = fit(corpus, *engine_of(**settings), iterations=5, seed=2, progress=False, checkpoint=path)
+        assert states_equal(straight.state, resumed.state)
+        assert straight.trace.elbo.tolist() == resumed.trace.elbo.tolist()
+
+    def test_resumed_within_an_epoch(self, tmp_path):
+        """Every state between two parts, as a checkpoint holds it, leads to the end of the straight run."""
+        corpus = small_corpus(9, n_documents=30)
+        engine = engine_of(batch_size=4, initialisation="seeded")
+        straight = fit(corpus, *engine, iterations=2, seed=2, progress=False)
+        state = engine.init(corpus, 2)
+        stops = 0
+        for iteration in (1, 2):
+            while (row := engine.advance(corpus, state, 2, iteration)) is None:
+                assert 0 < state.progress < 1
+                stops += state.shrink != 1.0
+                assert stops <= 7 * iteration  # or the epoch never ends
+                storage.write_arrays(tmp_path / "state.npz", state.arrays())
+                state = engine.restore(corpus, storage.read_arrays(tmp_path / "state.npz"))
+            assert row["elbo"] == straight.trace.elbo[iteration - 1]
+        assert stops == 14  # eight mini-batches an epoch
+        assert states_equal(straight.state, state)
+
+    def test_snapshots_within_an_epoch_change_nothing(self):
+        corpus = small_corpus(9, n_documents=30)
+        engine = engine_of(batch_size=4, initialisation="seeded")
+        without = fit(corpus, *engine, iterations=2, seed=2, progress=False)
+        run = fit(corpus, *engine, iterations=2, seed=2, progress=False, snapshots=[0, 0.2, 1, 1.99, 2])
+        assert states_equal(run.state, without.state)
+        assert [round(one["iteration"], 3) for one in run.snapshots.provenance["snapshot_times"]] == [0, 0.267, 1, 2]
+        state = engine.init(corpus, 2)
+        known = [engine.sample(corpus, state)]
+        engine.advance(corpus, state, 2, 1)
+        engine.advance(corpus, state, 2, 1)
+        assert state.shrink < 1
+        known.append(engine.sample(corpus, state))
+        state.fold()
+        known.append(engine.sample(corpus, state))
+        shown = run.snapshots.samples
+        for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.last)):
+            assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("cluster", "topic_words"))
+        np.testing.assert_allclose(known[1].topic_words, known[2].topic_words, rtol=1e-12)
+        assert np.isfinite([posterior_of(engine.model, corpus, [one], {}).perplexity(corpus) for one in shown]).all()
+
+    def test_a_batch_larger_than_the_corpus_is_the_corpus(self):
+        corpus = small_corpus(13)
+        states = [
+            fit(corpus, *engine_of(batch_size=size), iterations=3, seed=0, progress=False).state for size in (6, 99)
+        ]
+        assert states_equal(*states)
+
+    def test_parts_of_a_batch_add_up(self):
+        """What a distributed runner does: documents in any parts, each needing the words' likelihoods only."""
+        corpus = small_corpus(15, n_documents=50)
+        state = engine_of().init(corpus, 0)
+        expected = state.expectations()
+        words = np.arange(corpus.n_words)
+        whole = local.Batch(
+            words,
+            corpus.content.indptr.astype(np.int64),
+            corpus.content.indices,
+            corpus.content.data,
+            state.contexts,
+            np.arange(state.contexts.dimension),
+            np.arange(50),
+        )
+        tables = word_tables(state, expected, words, None)
+        _, once = local.assign_documents(whole, tables.log_likelihood, expected, None)
+        parts = None
+        with thread_budget(3) as pool:
+            for rows in np.array_split(np.arange(50), 3):
+                piece = corpus.subset(rows).content
+                counts = piece.indptr.astype(np.int64), piece.indices, piece.data
+                batch = local.Batch(words, *counts, state.contexts.take(rows), whole.columns, rows)
+                _, one = local.assign_documents(batch, tables.log_likelihood, expected, pool)
+                parts = one if parts is None else parts + one
+        assert parts.n_documents == 50
+        assert parts.log_evidence == pytest.approx(once.log_evidence, rel=1e-12)
+        for name in ("n_k", "word_mass", "contexts"):
+            np.testing.assert_allclose(getattr(parts, name), getattr(once, name), rtol=1e-10, atol=1e-12)
+
+
+class TestCorpora:
+    def test_missing_contexts_are_absent_contexts(self):
+        content = small_corpus(10, n_documents=15).content
+        missing = {"tag": sp.csr_matrix((15, 3), dtype=int), "time": np.full(15, np.nan), "hits": np.full(15, np.nan)}
+        without = fit(Corpus(content), *engine_of(contexts={}), iterations=5, seed=3, progress=False)
+        empty = fit(Corpus(content, contexts=missing), *engine_of(), iterations=5, seed=3, progress=False)
+        np.testing.assert_allclose(empty.trace.elbo, without.trace.elbo, rtol=1e-12)
+        np.testing.assert_array_equal(empty.state.topic_words, without.state.topic_words)
+
+    def test_without_content_it_is_a_mixture_over_contexts(self):
+        rng = np.random.default_rng(11)
+        truth = rng.integers(2, size=60)
+        time = np.where(truth == 1, 4.0, -4.0) + rng.normal(size=60)
+        corpus = Corpus(sp.csr_matrix((60, 4), dtype=int), contexts={"time": time})
+        engine = engine_of(5, 2, 2, contexts={"time": NormalGamma()}, initialisation="seeded")
+        result = fit(corpus, *engine, iterations=60, seed=0, progress=False)
+        assert np.diff(result.trace.elbo).min() > -1e-9
+        first, second = (set(result.state.cluster[truth == one]) for one in (0, 1))
+        assert not first & second
+        assert result.trace.topics.iloc[-1] == 0
+
+    @pytest.mark.parametrize("batch_size", [None, 1, 4, 1000])
+    @pytest.mark.parametrize("initialisation", ["seeded", "random", "gibbs"])
+    def test_degenerate_sizes(self, batch_size, initialisation):
+        corpus = small_corpus(12, n_documents=5)
+        for truncations in [(1, 1, 1), (3, 1, 2), (2, 3, 2)]:
+            engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
+            result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
+            assert np.isfinite(result.trace.elbo).all()
+            sample = result.posterior.last
+            assert sample.n_clusters <= truncations[0]
+            assert sample.n_topics <= truncations[2]
+            assert sample.cluster_weights.sum() == pytest.approx(1.0)
+            np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
+            assert (sample.topic_words >= 0).all()
+            assert set(sample.cluster) == set(range(sample.n_clusters))
+            assert np.isfinite(result.posterior.perplexity(corpus))
+
+    def test_in_use_is_not_the_truncation(self):
+        content = np.zeros((40, 6), int)
+        content[:20, :3] = 5
+        content[20:, 3:] = 5
+        engine = engine_of(12, 4, 15, contexts={}, topic_prior=0.01, initialisation="seeded")
+        result = fit(Corpus(content), *engine, iterations=40, progress=False)
+        assert result.trace.clusters.iloc[-1] == 2
+        assert result.trace.topics.iloc[-1] <= 6
+        assert len(set(result.state.cluster[:20])) == len(set(result.state.cluster[20:])) == 1
+
+    def test_a_spread_token_leaves_a_topic_in_use(self):
+        """Topics count as in use from half a token on: with one token over four of them there was none."""
+        corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
+        engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
+        model = fit(corpus, *engine, iterations=3, progress=False).posterior
+        assert len(model.last.topic_weights) >= 1
+        np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+
+    def test_a_state_of_another_corpus_is_refused(self):
+        corpus, other = small_corpus(14), small_corpus(14, n_words=7)
+        engine = engine_of()
+        arrays = engine.init(corpus, 0).arrays()
+        with pytest.raises(ValueError, match=r"'topic_words' has the shape \(5, 3\); \(7, 3\) is needed"):
+            engine.restore(other, arrays)
+
+
+class TestStart:
+    def test_the_only_topic_starts_with_every_token(self):
+        corpus = small_corpus(12, n_documents=5)
+        state = engine_of(2, 3, 1, initialisation="seeded").init(corpus, 0)
+        np.testing.assert_allclose(state.topic_words[:, 0], np.asarray(corpus.content.sum(axis=0)).ravel())
+
+    def test_seeded_topics_that_just_suffice(self):
+        # three documents of two kinds: best are two clusters with a topic each (-8.7 nats); 3.5 nats less with one
+        corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
+        elbo = {}
+        for start in ("seeded", "gibbs"):
+            engine = svi(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
+            elbo[start] = fit(corpus, *engine, iterations=40, progress=False).trace.elbo.iloc[-1]
+        assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
+
+    def test_a_cut_gibbs_state_loses_no_token(self):
+        corpus = small_corpus(12, n_documents=6, mean_count=3.0)
+        rng = np.random.default_rng(12)
+        cluster, topic = rng.integers(3, size=6), rng.integers(7, size=corpus.n_tokens)
+        n_w = np.asarray(corpus.content.sum(axis=0)).ravel()
+        token_cluster = np.repeat(cluster, corpus.document_lengths)
+        for truncations in [(3, 2, 7), (3, 3, 4)]:
+            assignments = svi_init.assignments_of(corpus, cluster, topic, RunSettings(*truncations, None, False))
+            assert assignments.topic_words.sum(axis=1).tolist() == n_w.tolist()
+            # by size of the cluster; the last table serves the common topic, and every token of a cluster has a table
+            sizes = np.bincount(cluster, minlength=3)
+            order = np.argsort(-sizes, kind="stable")
+            assert assignments.n_kt.sum(axis=1).tolist() == [(token_cluster == k).sum() for k in order]
+            assert (assignments.table_topic[:, -1] == truncations[2] - 1).all()
+            assert assignments.n_kt[:, -1].sum() > 0
+
+
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1"),
+            ({"batch_size": 0.5}, "batch_size is 0.5"),
+            ({"delay": -1}, "delay is -1; it must be at least 0"),
+            ({"forgetting": 0.5}, "forgetting is 0.5; it must lie above 0.5 and at most at 1"),
+            ({"schedule": "papr"}, "did you mean 'paper'"),
+            ({"global_step": "at once"}, "global_step is 'at once'; allowed: sequential, joint"),
+            (
+                {"global_step": "joint"},
+                "global_step is 'joint', which needs n_tables and mini-batches; n_tables is None",
+            ),
+            ({"global_step": "joint", "n_tables": 2, "batch_size": None}, "n_tables is 2, batch_size None"),
+            ({"initialisation": "seed"}, "did you mean 'seeded'"),
+            ({"topic_prior": 0}, "topic_prior is 0"),
+            ({"contexts": {"x": 3}}, "a family such as NormalGamma"),
+            ({"learn_concentrations": ["tabel"]}, "did you mean 'table'"),
+            ({"learn_concentrations": "table"}, "it must be true, false or a list"),
+            ({"concentration_priors": {"group": (1, 0)}}, "rate is 0; it must be"),
+            ({"concentration_priors": {"group": 3}}, "3; it must be (shape, rate)"),
+        ],
+    )
+    def test_bad_settings_are_named(self, settings, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            svi(**settings)
+
+    def test_paper_schedule(self):
+        """Rates of the mini-batches t = 1 and 2."""
+        for settings, rates in (
+            ({"schedule": "paper"}, (2**-0.8, 3**-0.8)),
+            ({"schedule": "paper", "delay": 3}, (4**-0.8, 5**-0.8)),
+            ({"schedule": "paper", "document_level": True}, (2**-0.8, 3**-0.8)),
+            ({}, (65**-0.7, 66**-0.7)),
+            ({"document_level": True}, (9**-0.7, 10**-0.7)),
+        ):
+            model, engine = svi(**settings)
+            assert (engine.rate(model, 0), engine.rate(model, 1)) == pytest.approx(rates)

@@ -56,70 +56,6 @@ def same(one, other):
         assert np.array_equal(one[name], other[name], equal_nan=True), name
 
 
-@pytest.mark.needs("spark")
-@pytest.mark.parametrize("case", CASES)
-def test_one_shard_has_the_bits_of_the_local_engine(local_spark, case):
-    corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES[case]
-    here = fit(corpus, *svi(**settings), iterations=2, progress=False)
-    there = fit(corpus, *svi(**settings, n_shards=1), iterations=2, progress=False)
-    same(here.state.arrays(), there.state.arrays())
-    assert here.trace.drop(columns="seconds").equals(there.trace.drop(columns="seconds"))
-
-
-@pytest.mark.needs("spark")
-def test_several_shards_sum_up_to_the_same_figures(local_spark):
-    corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES["direct"]
-    here = fit(corpus, *svi(**settings), iterations=2, progress=False)
-    there = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
-    assert there.trace["elbo"].to_numpy() == pytest.approx(here.trace["elbo"].to_numpy(), rel=1e-9)
-    assert (here.state.cluster == there.state.cluster).all()
-    again = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
-    same(there.state.arrays(), again.state.arrays())
-
-
-@pytest.mark.needs("spark")
-def test_a_document_without_a_finite_weight_is_named_as_by_the_local_engine(local_spark):
-    corpus = corpus_of()
-    corpus = corpus.with_contexts({"year": np.where(np.arange(120) == 60, 1e300, corpus.contexts["year"])})
-    messages = []
-    for n_shards in (None, 3):
-        engine = svi(
-            n_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
-        )
-        with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
-            fit(corpus, *engine, iterations=1, progress=False)
-        messages.append(str(caught.value))
-    assert messages[0] == messages[1]
-
-
-# -- shards --------------------------------------------------------------------------------------------------------
-def test_shards_hold_the_documents_in_their_order(tmp_path):
-    corpus = corpus_of()
-    made = write_shards(corpus, tmp_path, 7)
-    parts = [open_shard(made, p) for p in range(7)]
-    assert [part.n_documents for part in parts] == np.diff(made.bounds).tolist()
-    assert (sp.vstack([part.content for part in parts]) != corpus.content).nnz == 0
-    years = np.concatenate([part.contexts["year"] for part in parts])
-    assert np.array_equal(years, corpus.contexts["year"], equal_nan=True)
-    stamp = (made.folder / "00003" / "corpus.json").stat().st_mtime_ns
-    assert write_shards(corpus, tmp_path, 7).digests == made.digests
-    assert (made.folder / "00003" / "corpus.json").stat().st_mtime_ns == stamp  # they are there already
-    assert write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
-
-
-def test_shards_hold_nothing_that_engines_do_not_look_at(tmp_path):
-    plain = corpus_of()
-    names, titles = [f"word{i}" for i in range(40)], pd.DataFrame({"title": [f"title {i}" for i in range(120)]})
-    tags = {"tag": list("abcdef")}
-    full = Corpus(plain.content, names, plain.contexts, np.arange(120) % 3, titles, context_names=tags)
-    assert full.digest == plain.digest
-    of_full, of_plain = (write_shards(one, tmp_path / name, 2) for one, name in ((full, "full"), (plain, "plain")))
-    assert files(of_full.folder) == files(of_plain.folder)
-    assert full.vocabulary == names
-    assert full.labels[4] == 1
-    assert full.documents["title"][7] == "title 7"
-
-
 def files(folder):
     return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -143,55 +79,113 @@ def damaged(made, how):
 DAMAGE = ["missing", "changed", "cut off", "another one"]
 
 
-@pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_shard_is_not_opened(tmp_path, how):
-    made = write_shards(corpus_of(), tmp_path, 3)
-    damaged(made, how)
-    with pytest.raises(ValueError, match="00001"):
-        open_shard(made, 1)
+class TestFits:
+    @pytest.mark.needs("spark")
+    @pytest.mark.parametrize("case", CASES)
+    def test_one_shard_has_the_bits_of_the_local_engine(self, local_spark, case):
+        corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES[case]
+        here = fit(corpus, *svi(**settings), iterations=2, progress=False)
+        there = fit(corpus, *svi(**settings, n_shards=1), iterations=2, progress=False)
+        same(here.state.arrays(), there.state.arrays())
+        assert here.trace.drop(columns="seconds").equals(there.trace.drop(columns="seconds"))
+
+    @pytest.mark.needs("spark")
+    def test_several_shards_sum_up_to_the_same_figures(self, local_spark):
+        corpus, settings = corpus_of(), {"batch_size": 30, "contexts": FAMILIES} | CASES["direct"]
+        here = fit(corpus, *svi(**settings), iterations=2, progress=False)
+        there = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
+        assert there.trace["elbo"].to_numpy() == pytest.approx(here.trace["elbo"].to_numpy(), rel=1e-9)
+        assert (here.state.cluster == there.state.cluster).all()
+        again = fit(corpus, *svi(**settings, n_shards=7), iterations=2, progress=False)
+        same(there.state.arrays(), again.state.arrays())
+
+    @pytest.mark.needs("spark")
+    def test_a_document_without_a_finite_weight_is_named(self, local_spark):
+        corpus = corpus_of()
+        corpus = corpus.with_contexts({"year": np.where(np.arange(120) == 60, 1e300, corpus.contexts["year"])})
+        messages = []
+        for n_shards in (None, 3):
+            engine = svi(
+                n_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
+            )
+            with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
+                fit(corpus, *engine, iterations=1, progress=False)
+            messages.append(str(caught.value))
+        assert messages[0] == messages[1]
 
 
-@pytest.mark.needs("spark")
-@pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_shard_ends_the_fit_with_shard_and_host(local_spark, how):
-    corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
-    damaged(write_shards(corpus, spark.folder(), 3), how)
-    with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
-        fit(corpus, *svi(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
-    assert "\n" not in str(caught.value)
-    assert caught.value.__cause__ is None
+class TestShards:
+    def test_documents_in_their_order(self, tmp_path):
+        corpus = corpus_of()
+        made = write_shards(corpus, tmp_path, 7)
+        parts = [open_shard(made, p) for p in range(7)]
+        assert [part.n_documents for part in parts] == np.diff(made.bounds).tolist()
+        assert (sp.vstack([part.content for part in parts]) != corpus.content).nnz == 0
+        years = np.concatenate([part.contexts["year"] for part in parts])
+        assert np.array_equal(years, corpus.contexts["year"], equal_nan=True)
+        stamp = (made.folder / "00003" / "corpus.json").stat().st_mtime_ns
+        assert write_shards(corpus, tmp_path, 7).digests == made.digests
+        assert (made.folder / "00003" / "corpus.json").stat().st_mtime_ns == stamp  # they are there already
+        assert write_shards(corpus, tmp_path, 500).bounds.tolist() == list(range(121))  # no more than documents
+
+    def test_words_and_contexts_alone(self, tmp_path):
+        plain = corpus_of()
+        names, titles = [f"word{i}" for i in range(40)], pd.DataFrame({"title": [f"title {i}" for i in range(120)]})
+        tags = {"tag": list("abcdef")}
+        full = Corpus(plain.content, names, plain.contexts, np.arange(120) % 3, titles, context_names=tags)
+        assert full.digest == plain.digest
+        of_full, of_plain = (write_shards(one, tmp_path / name, 2) for one, name in ((full, "full"), (plain, "plain")))
+        assert files(of_full.folder) == files(of_plain.folder)
+        assert full.vocabulary == names
+        assert full.labels[4] == 1
+        assert full.documents["title"][7] == "title 7"
+
+    @pytest.mark.parametrize("how", DAMAGE)
+    def test_damage_is_not_opened(self, tmp_path, how):
+        made = write_shards(corpus_of(), tmp_path, 3)
+        damaged(made, how)
+        with pytest.raises(ValueError, match="00001"):
+            open_shard(made, 1)
+
+    @pytest.mark.needs("spark")
+    @pytest.mark.parametrize("how", DAMAGE)
+    def test_damage_ends_the_fit_with_shard_and_host(self, local_spark, how):
+        corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
+        damaged(write_shards(corpus, spark.folder(), 3), how)
+        with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
+            fit(corpus, *svi(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
+        assert "\n" not in str(caught.value)
+        assert caught.value.__cause__ is None
+
+    def test_files_of_killed_steps_are_removed(self, tmp_path):
+        left, ours = tmp_path / "step-host-1-0.npz", tmp_path / "step-host-2-0.npz"
+        left.write_bytes(b"half a step")
+        with step_file(ours, {"rows": np.arange(3)}):
+            remove_steps_of_killed_processes(tmp_path)
+            assert [path.name for path in tmp_path.iterdir()] == [ours.name]
+            with np.load(ours) as step:
+                assert np.array_equal(step["rows"], np.arange(3))
+        assert not list(tmp_path.iterdir())
 
 
-# -- where there is no Spark ---------------------------------------------------------------------------------------
-@pytest.mark.parametrize(("lack", "message"), [("java", "Java 17"), ("pyspark", "pip install")])
-def test_what_is_missing_is_said_with_how_to_get_it(tmp_path, monkeypatch, capsys, lack, message):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if lack == "pyspark" else object())
-    monkeypatch.setattr(spark.shutil, "which", lambda name: None)
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    assert message in spark.missing()
-    corpus_of().with_contexts({}).save(tmp_path / "corpus")
-    command = f"fit {tmp_path / 'corpus'} --engine svi --iterations 1 --out {tmp_path / 'fit'}".split()
-    settings = "document_level=false", "n_shards=2", "spark.master=local[2]"
-    assert main([*command, *(word for one in settings for word in ("--set", one))]) == 2
-    error = capsys.readouterr().err
-    assert error.splitlines()[-1].startswith("mc2: error: Spark needs ")
-    assert message in error
+class TestSession:
+    @pytest.mark.parametrize(("lack", "message"), [("java", "Java 17"), ("pyspark", "pip install")])
+    def test_what_is_missing_is_said(self, tmp_path, monkeypatch, capsys, lack, message):
+        monkeypatch.setattr("importlib.util.find_spec", lambda name: None if lack == "pyspark" else object())
+        monkeypatch.setattr(spark.shutil, "which", lambda name: None)
+        monkeypatch.delenv("JAVA_HOME", raising=False)
+        assert message in spark.missing()
+        corpus_of().with_contexts({}).save(tmp_path / "corpus")
+        command = f"fit {tmp_path / 'corpus'} --engine svi --iterations 1 --out {tmp_path / 'fit'}".split()
+        settings = "document_level=false", "n_shards=2", "spark.master=local[2]"
+        assert main([*command, *(word for one in settings for word in ("--set", one))]) == 2
+        error = capsys.readouterr().err
+        assert error.splitlines()[-1].startswith("mc2: error: Spark needs ")
+        assert message in error
 
-
-def test_properties_of_other_programs_are_refused():
-    with (
-        pytest.raises(ValueError, match=r"'executor.memory' is no property of Spark"),
-        spark.session({"executor.memory": "1g"}),
-    ):
-        pass
-
-
-def test_files_of_steps_are_removed_once_their_process_is_gone(tmp_path):
-    left, ours = tmp_path / "step-host-1-0.npz", tmp_path / "step-host-2-0.npz"
-    left.write_bytes(b"half a step")
-    with step_file(ours, {"rows": np.arange(3)}):
-        remove_steps_of_killed_processes(tmp_path)
-        assert [path.name for path in tmp_path.iterdir()] == [ours.name]
-        with np.load(ours) as step:
-            assert np.array_equal(step["rows"], np.arange(3))
-    assert not list(tmp_path.iterdir())
+    def test_properties_of_other_programs_are_refused(self):
+        with (
+            pytest.raises(ValueError, match=r"'executor.memory' is no property of Spark"),
+            spark.session({"executor.memory": "1g"}),
+        ):
+            pass
