@@ -269,6 +269,8 @@ def test_estimates_without_the_bound_have_a_panel_and_claims_of_their_own():
     figure.canvas.draw()
     assert [len(ax.lines) for ax in figure.axes] == [4, 6, 8]  # 32 bits, but for the bound, which has none here
     assert figure.axes[2].get_title() == f"{name}, by bits of a signature"
+    colours = [{line.get_label(): line.get_color() for line in ax.lines} for ax in figure.axes[1:]]
+    assert all(colours[0][bits] == colours[1][bits] for bits in ("8 bits", "64 bits", "128 bits"))
     plt.close(figure)
 
 

@@ -21,9 +21,11 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     figure = style.new_figure(3.7 * (1 + len(hashed)), 3.4)
     left, *others = figure.subplots(1, 1 + len(hashed), sharey=True)
     _draw_lines(left, {str(method): rows for method, rows in usual(curves).groupby("method", sort=False)})
-    left.set_title(f"methods ({', '.join(hashed)}: {BITS} bits)" if hashed else "methods")
+    left.set_title(f"methods ({BITS} bits where there are several)")
+    lengths = sorted(curves.loc[curves["method"].isin(hashed), "bits"].unique())
     for ax, (method, rows) in zip(others, hashed.items(), strict=True):
-        _draw_lines(ax, {f"{bits} bits": one for bits, one in rows.groupby("bits")})
+        # a length has one colour in all panels
+        _draw_lines(ax, {f"{bits} bits": rows[rows["bits"] == bits] for bits in lengths})
         ax.set_title(f"{method}, by bits of a signature")
     seeds = curves["seed"].nunique()
     left.set_ylabel("VI to the labels (bits; 0 is perfect)" + (f", {seeds} seeds" if seeds > 1 else ""))
