@@ -325,6 +325,11 @@ def read_experiments(
         if len(set(contexts)) < len(contexts):
             raise ValueError(f"{where}: contexts {row['contexts']!r} name one twice")
         is_baseline = row["engine"] not in ENGINES
+        if is_baseline and row["model"]:
+            hint = nearest(row["engine"], ENGINES)
+            raise ValueError(f"{where}: engine {row['engine']!r} fits no model such as {row['model']!r}{hint}")
+        if not is_baseline and not row["model"]:
+            raise ValueError(f"{where}: model is empty; engine {row['engine']!r} fits one")
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
@@ -338,7 +343,7 @@ def read_experiments(
                 "dataset": row["dataset"],
                 "method": row["method"],
                 "fit": {
-                    **({} if is_baseline else {"model": row["model"] or None}),
+                    **({} if is_baseline else {"model": row["model"]}),
                     "engine": row["engine"],
                     "settings": settings,
                     "contexts": {name: dict(families[name]) for name in contexts},

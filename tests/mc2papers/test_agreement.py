@@ -18,11 +18,11 @@ def fit(method, contexts, *solutions, **more):
 
 
 SCORES = [
-    fit("MC2", *["tag"], solution(0.8)),
-    fit("MC2", *["tag"], solution(0.6), seed=1),
+    fit("MC2", ["tag"], solution(0.8)),
+    fit("MC2", ["tag"], solution(0.6), seed=1),
     fit(
         "K-means",
-        *[],
+        [],
         solution(0.3, solution="k2", clusters=2),
         solution(0.5, solution="k4", clusters=4),
         solution(0.7, solution="k9", clusters=9, rand_index=0.95),
@@ -46,7 +46,7 @@ def test_spread_is_over_seeds_and_numbers_of_clusters():
 def kmeans(value, seed, **more):
     """Two numbers of clusters, of which a seed has the mean."""
     one, other = (solution(value + by, solution=f"k{by}", **more) for by in (-0.1, 0.1))
-    return fit("K-means", *[], one, other, seed=seed)
+    return fit("K-means", [], one, other, seed=seed)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def kmeans(value, seed, **more):
     ],
 )
 def test_claims_are_judged_by_seed_for_each_measure(ours, verdict):
-    scores = [fit("MC2", *["tag"], solution(value), seed=seed) for seed, value in enumerate(ours)]
-    rivals = [kmeans(0.5, 0), kmeans(0.51, 1), fit("AP", *[], solution(0.1)), fit("AP", *[], solution(0.1), seed=1)]
+    scores = [fit("MC2", ["tag"], solution(value), seed=seed) for seed, value in enumerate(ours)]
+    rivals = [kmeans(0.5, 0), kmeans(0.51, 1), fit("AP", [], solution(0.1)), fit("AP", [], solution(0.1), seed=1)]
     claims = {one.text: one for one in agreement.claims([*scores, *rivals], "X")}
     assert claims["MC2 with tags best in purity"].verdict == verdict
     assert claims["MC2 with tags best in purity"].favours == "MC2"
@@ -74,7 +74,7 @@ def test_claims_are_judged_by_seed_for_each_measure(ours, verdict):
 
 @pytest.mark.parametrize(("ours", "verdict"), [(0.8, "holds"), (0.54, "does not hold")])
 def test_a_wide_margin_is_more_than_a_lead(ours, verdict):
-    scores = [fit("MC2", *["tag"], solution(ours), seed=seed) for seed in (0, 1)]
+    scores = [fit("MC2", ["tag"], solution(ours), seed=seed) for seed in (0, 1)]
     claims = {one.text: one for one in agreement.claims([*scores, kmeans(0.5, 0), kmeans(0.501, 1)], "X")}
     assert claims["MC2 with tags best in purity"].verdict == "holds"
     assert claims["MC2 with tags ahead in purity by a wide margin (0.05, ours)"].verdict == verdict
@@ -91,7 +91,7 @@ def test_claims_without_a_rival_or_without_ours_are_not_computed():
 
 def test_documents_of_their_own_are_drawn_and_no_rivals():
     """They are best in all four, and the verdicts are those without them."""
-    own = fit(OWN_DOCUMENTS, *["tag"], solution(0.99, rand_index=0.99))
+    own = fit(OWN_DOCUMENTS, ["tag"], solution(0.99, rand_index=0.99))
     points = agreement.summarise([*SCORES, own])
     assert agreement.claims([*SCORES, own], "X") == agreement.claims(SCORES, "X")
     figure = agreement.draw(points)
@@ -104,7 +104,7 @@ def test_documents_of_their_own_are_drawn_and_no_rivals():
 
 def test_a_corpus_without_labels_is_refused():
     with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
-        agreement.summarise([fit("MC2", *[], {"clusters": 3})])
+        agreement.summarise([fit("MC2", [], {"clusters": 3})])
 
 
 def test_every_method_has_its_line_in_every_panel():

@@ -5,7 +5,7 @@ import re
 import pytest
 from helpers.paths import ROOT
 
-from mc2papers import plan, schemas, targets
+from mc2papers import plan, targets
 
 #: all that is written in capitals; the datasets of these are called so
 CAPITALS = {
@@ -25,9 +25,7 @@ LACKS = {
 
 
 def the_plan(**changes):
-    schema = schemas.read(ROOT / "workflow/schemas/config.schema.yaml")
     config = plan.read_yaml(ROOT / "config/config.yaml") | changes
-    plan.fill_settings(config, schema)
     rows = plan.read_yaml(ROOT / "workflow/schemas/experiments.schema.yaml")
     runs = plan.read_experiments(ROOT / "config/experiments.tsv", rows, config, config["corpora"])
     return plan.Plan(config, list(config["corpora"]), runs)

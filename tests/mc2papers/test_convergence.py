@@ -335,9 +335,7 @@ def test_rows_that_bear_the_papers_names_are_as_printed():
 
 def test_timed_chains_that_bear_the_papers_name_are_as_printed(monkeypatch):
     made = []
-    monkeypatch.setattr(
-        speed, "make_engine", lambda name, settings, families: made.append(settings) or fastex(**settings)
-    )
+    monkeypatch.setattr(speed, "specify", lambda model, engine, settings: made.append(settings) or fastex(**settings))
     speed.time_documents({"proposal": "hash"}, [4], [8, 16], 50, 2000, sweeps=5)
     printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
     assert [one.get("bits") for one in made if printed.items() <= one.items()] == [8, 16]

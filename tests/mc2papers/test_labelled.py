@@ -24,21 +24,21 @@ def fit(run, method, *solutions, seed=0, contexts=(), title="LabelMe", cpu_secon
 
 
 SCORES = [
-    fit("l-words", *"MC2", solution(0.4, clusters=50)),
-    fit("l-words", *"MC2", solution(0.6, clusters=60), seed=1),
-    fit("l-kmeans", *"K-means (K given)", solution(0.55, solution="k8", clusters=8), converged={"k8": True}),
+    fit("l-words", "MC2", solution(0.4, clusters=50)),
+    fit("l-words", "MC2", solution(0.6, clusters=60), seed=1),
+    fit("l-kmeans", "K-means (K given)", solution(0.55, solution="k8", clusters=8), converged={"k8": True}),
     fit(
         "l-many",
-        *"K-means (several K)",
+        "K-means (several K)",
         solution(0.2, solution="k2", clusters=2),
         solution(0.4, solution="k4", clusters=4),
         converged={"k2": True, "k4": False},
         cpu_seconds=6.0,
     ),
-    fit("l-hdp", *"HDP", {"clusters": None}, cpu_seconds=10.0),
-    fit("l-ap", *"HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
-    fit("s-words", *"MC2", solution(0.5), title="Union"),
-    fit("s-year", *"MC2", solution(0.7), title="Union", contexts=["year"]),
+    fit("l-hdp", "HDP", {"clusters": None}, cpu_seconds=10.0),
+    fit("l-ap", "HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
+    fit("s-words", "MC2", solution(0.5), title="Union"),
+    fit("s-year", "MC2", solution(0.7), title="Union", contexts=["year"]),
 ]
 CLASSES = {"Union": 10, "LabelMe": 8}
 
@@ -75,7 +75,7 @@ def judged(scores):
 
 def seeds(run, method, *values, **more):
     """A clustering for each seed."""
-    return [fit(run, *method, solution(value), seed=seed, **more) for seed, value in enumerate(values)]
+    return [fit(run, method, solution(value), seed=seed, **more) for seed, value in enumerate(values)]
 
 
 def test_verdicts_are_of_each_dataset():

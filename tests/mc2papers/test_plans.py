@@ -10,6 +10,7 @@ from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
 from mc2core.corpus import datasheet
+from mc2core.inference.registry import settings_of
 from mc2papers import plan, schemas
 from mc2papers.cli import main as prepare
 from mc2papers.datasets.download import fetch
@@ -19,13 +20,11 @@ from mc2papers.report.captions import OWN_DOCUMENTS
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
 LABELLED = ("labelme", "uiucsports", "ohsumed", "stateunion")
-HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
+HEADER = "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\n"
 
 
 def config(**changes):
-    whole = plan.read_yaml(ROOT / "config/config.yaml") | changes
-    plan.fill_settings(whole, CONFIG_SCHEMA)
-    return whole
+    return plan.read_yaml(ROOT / "config/config.yaml") | changes
 
 
 def sheet(tmp_path, content):
@@ -35,8 +34,15 @@ def sheet(tmp_path, content):
 
 
 def row(**fields):
-    usual = {"run": "a", "targets": "fits", "dataset": "nips", "method": "MC2", "engine": "gibbs"}
+    model = {"gibbs": "mc2", "svi": "mc2", "fastex": "mixture"}.get(fields.get("engine", "gibbs"), "")
+    usual = {"run": "a", "targets": "fits", "dataset": "nips", "method": "MC2", "model": model, "engine": "gibbs"}
     return "\t".join({**usual, "contexts": "", "settings": "", **fields}.values()) + "\n"
+
+
+def whole_settings(run):
+    """Settings of a run of an engine, with the defaults."""
+    fit = run["fit"]
+    return settings_of(fit["model"], fit["engine"]) | fit["settings"]
 
 
 def test_the_plans_bags_keep_the_concentration_their_figures_were_taken_with():
@@ -51,7 +57,7 @@ def test_rows_of_nptot_meet_those_that_the_paper_prints():
     found = {
         (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
         for run in runs.values()
-        if run["fit"]["settings"].get("token_contexts")
+        if run["fit"].get("model") == "nptot"
     }
     with open(ROOT / "workflow/paper/icml2014_table1.csv", encoding="utf-8") as stream:
         printed = {tuple(line.split(",")[:3]) for line in stream}
@@ -66,10 +72,10 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
         config(),
     )
     runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
-    concentration = {name: run["fit"]["settings"].get("document_concentration", "inf") for name, run in runs.items()}
+    settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
     own = {name for name, run in runs.items() if run["method"].startswith("Documents of their own")}
-    assert {name for name, value in concentration.items() if value != "inf"} == own
-    assert {concentration[name] for name in own} == {"learn"}
+    assert {name for name, one in settings.items() if one.get("document_level")} == own
+    assert {settings[name]["document_concentration"] for name in own} == {"learn"}
     for target, datasets in {
         "icml2014_table1": ["nips", "pnas"],
         "icml2014_table2": ["nuswide"],
@@ -90,13 +96,13 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
                 assert (fit["settings"]["n_clusters"], fit["settings"]["n_topics"]) == (40, 120)
                 assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
                 continue
-            assert fit | {"settings": fit["settings"] | {"document_concentration": "inf"}} in printed
+            assert fit | {"settings": fit["settings"] | {"document_level": False}} in printed
 
 
 UAI16 = {
     "n_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint",
-    "learn_concentrations": False, "document_concentration": "inf", "topic_prior": 0.01,
+    "learn_concentrations": False, "document_level": False, "topic_prior": 0.01,
 }  # fmt: skip
 
 
@@ -108,14 +114,14 @@ def test_rows_that_bear_a_papers_name_are_run_as_it_prints(tmp_path):
     svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
     assert len(svi) > 10
     for name, run in svi.items():
-        settings = run["fit"]["settings"]
+        settings = whole_settings(run)
         batch = 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50
         assert {key: settings[key] for key in UAI16} == UAI16, name
         assert settings["batch_size"] == batch, name
         bags = [one for one in run["fit"]["contexts"].values() if one["family"] == "dirichlet"]
         assert all(one["concentration"] == 0.1 for one in bags), name
     chains = [
-        run["fit"]["settings"]["kernel"]
+        whole_settings(run)["kernel"]
         for run in runs.values()
         if run["method"] in ("MC2", "HDP", "npTOT") and set(run["targets"]) - {"uai2016_figure3"}
     ]
@@ -129,7 +135,7 @@ def checked(tmp_path, text, **changes):
 
     path, plan_of = sheet(tmp_path, text), config(**changes)
     runs = plan.read_experiments(path, plan.read_yaml(SCHEMAS / "experiments.schema.yaml"), plan_of, plan_of["corpora"])
-    check_runs(path, runs, plan_of, CONFIG_SCHEMA, ["icml2014_table1"])
+    check_runs(path, runs, plan_of, ["icml2014_table1"])
     return runs
 
 
@@ -141,26 +147,29 @@ def refused(message):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"settings": "start_topics=-20"}, "run 'a': settings: start_topics: -20 is less than the minimum of 1"),
+        ({"settings": "start_topics=-20"}, "run 'a': start_topics is -20; it must be a whole number of at least 1 and"),
         ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
-        ({"settings": "kernel=foo"}, "run 'a': settings: kernel: 'foo' is not one of"),
+        ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
         ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
-        ({"settings": "topic_prior=NaN"}, "run 'a': settings: topic_prior: 'NaN' is not of type 'number'"),
-        ({"settings": "learn_concentrations=3"}, "settings: learn_concentrations: 3 is not of type 'boolean', 'array'"),
+        ({"settings": "topic_prior=NaN"}, "run 'a': topic_prior is 'NaN'; it must be a number"),
+        ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),
         (
             {"settings": 'concentration_priors={"grup":[1,1]}'},
-            "settings, concentration_priors: 'grup' is not known; did you mean 'group'?",
+            "concentration_priors is 'grup'; allowed: group, table, topic, words, document; did you mean 'group'?",
         ),
         (
             {"settings": 'concentration_priors={"group":[1]}'},
-            "concentration_priors, group: [1] is too short (Gamma prior",
+            "concentration_priors['group'] is [1]; it must be (shape, rate)",
         ),
         (
             {"engine": "svi", "settings": "forgetting=0.5"},
-            "forgetting: 0.5 is less than or equal to the minimum of 0.5",
+            "forgetting is 0.5; it must lie above 0.5 and at most at 1",
         ),
-        ({"engine": "fastex", "settings": "bits=12"}, "bits: 12 is not one of [8, 16, 32, 64, 128, 256] (Length of a"),
-        ({"engine": "fastex", "contexts": "year"}, "run 'a': engine 'fastex' clusters words only"),
+        ({"engine": "fastex", "settings": "bits=12"}, "run 'a': bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
+        (
+            {"engine": "fastex", "contexts": "year"},
+            "run 'a': model 'mixture' is of words only; it cannot use context 'year'",
+        ),
         (
             {"dataset": "letters", "contexts": "year"},
             "context 'year' is not among those of corpora.letters: ['number']",
@@ -169,16 +178,34 @@ def refused(message):
         ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
         ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
         ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
-        ({"engine": "kmeens"}, "run 'a': engine 'kmeens' is not known; did you mean 'kmeans'?"),
-        ({"engine": "kmeans", "settings": "n_clusters=0"}, "run 'a': settings: n_clusters: 0 is less than the minimum"),
-        ({"engine": "kmeans", "settings": "n_clusters=[3,3]"}, "settings: n_clusters: [3, 3] has non-unique elements"),
-        ({"engine": "kmeans", "settings": "iterations=3"}, "setting 'iterations' is not known; did you mean"),
+        ({"model": ""}, "run 'a': model is empty; engine 'gibbs' fits one"),
+        ({"model": "mc3"}, "run 'a': model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
+        ({"model": "mixture"}, "run 'a': Gibbs cannot fit mixture; it fits mc2, hdp, nptot"),
+        ({"engine": "kmeans", "model": "mc2"}, "run 'a': engine 'kmeans' fits no model such as 'mc2'"),
+        ({"engine": "gibs", "model": "mc2"}, "fits no model such as 'mc2'; did you mean 'gibbs'?"),
+        (
+            {"settings": "start_topic=3"},
+            "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
+        ),
+        ({"engine": "kmeens"}, "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, lda, mllib_lda, kmeans, "),
+        (
+            {"engine": "kmeans", "settings": "n_clusters=0"},
+            "run 'a': n_clusters is 0; it must be a whole number of at least 1",
+        ),
+        (
+            {"engine": "kmeans", "settings": "n_clusters=[3,3]"},
+            "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
+        ),
+        (
+            {"engine": "kmeans", "settings": "iterations=3"},
+            "a setting of baseline 'kmeans' is 'iterations'; allowed: n_clusters, ",
+        ),
         ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
         ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
         ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
         (
             {"engine": "hdp_affinity"},
-            "run 'a': of is None; HDP + AP needs there a run on nips with one_cluster_per_doc",
+            "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp",
         ),
         ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),
         ({"run": '"a\n"'}, "line 3: run 'a\\n' holds the character U+000A"),
@@ -191,8 +218,8 @@ def test_a_doomed_run_is_refused(tmp_path, fields, message):
 
 
 def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_path):
-    hdp = row(run="hdp", settings="one_cluster_per_document=true") + row(run="mc2")
-    other = row(run="far", dataset="pnas", settings="one_cluster_per_document=true")
+    hdp = row(run="hdp", model="hdp") + row(run="mc2")
+    other = row(run="far", dataset="pnas", model="hdp")
     ap = row(run="ap", engine="hdp_affinity", settings="of={}")
     runs = checked(tmp_path, HEADER + hdp + other + ap.format("hdp"))
     assert runs["ap"]["fit"]["of"] == "hdp"
@@ -200,7 +227,7 @@ def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_pat
     for wrong in ("mc2", "far", "ap", "nothing"):
         with refused(f"run 'ap': of is '{wrong}'; HDP + AP needs there a run on nips"):
             checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
-    with refused("one_cluster_per_document=true: hdp"):
+    with refused("of the model hdp: hdp"):
         checked(tmp_path, HEADER + hdp + ap.format("mc2"))
 
 
@@ -330,7 +357,7 @@ def test_the_plans_of_the_checkout_are_accepted():
         rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
         runs = plan.read_experiments(path, rows, whole, whole["corpora"])
         runs, _ = plan.leave_out_runs(runs, whole, CONFIG_SCHEMA)
-        check_runs(path, runs, whole, CONFIG_SCHEMA, {target for run in runs.values() for target in run["targets"]})
+        check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
 
 
 def test_runs_on_spark_are_left_out_with_what_is_missing(tmp_path):
@@ -338,7 +365,7 @@ def test_runs_on_spark_are_left_out_with_what_is_missing(tmp_path):
         HEADER
         + row(run="a")
         + row(run="b", engine="mllib_lda", dataset="aua")
-        + row(run="c", engine="svi", settings="n_shards=2")
+        + row(run="c", engine="svi", settings="document_level=false n_shards=2")
     )
     text += row(run="d", engine="mllib_lda", dataset="pubmed")
     runs = checked(tmp_path, text)

@@ -70,7 +70,7 @@ def make_inputs(scratch: Path) -> None:
         Corpus(rng.poisson(0.5, (60 + number, 40))).save(scratch / f"corpus-{number}")
     for seed in SEEDS:
         with contextlib.redirect_stdout(io.StringIO()):
-            if fit(scratch, *scratch / f"fit-{seed}", seed) != 0:
+            if fit(scratch, scratch / f"fit-{seed}", seed) != 0:
                 raise RuntimeError("a fit alone failed")
 
 
@@ -105,7 +105,7 @@ def two_fits(scratch: Path, folder: Path, seeds: list[int], delay: float) -> Out
 def fit_aside(scratch: Path, folder: Path, seed: int, said: Path) -> None:
     """A fit in a child process, its messages in a file."""
     with said.open("w") as stream, contextlib.redirect_stderr(stream), contextlib.redirect_stdout(io.StringIO()):
-        code = fit(scratch, *folder, seed)
+        code = fit(scratch, folder, seed)
     os._exit(code)
 
 

@@ -16,12 +16,12 @@ from mc2core.base import storage
 from mc2core.compute.spark import missing
 from mc2papers import code_digest, plan, schemas, targets
 from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.run_checks import check_runs
 
 SCHEMAS = ROOT / "workflow/schemas"
 TEST_PLAN = "--configfile", "config/test.yaml"
 CONFIG = yaml.safe_load((ROOT / "config/config.yaml").read_text())
 CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
-plan.fill_settings(CONFIG, CONFIG_SCHEMA)
 TARGETS = {
     "icml2014_figure1",
     "icml2014_figure2",
@@ -88,8 +88,7 @@ def test_every_key_is_described_closed_and_required():
     for path, schema in objects:
         if "properties" in schema:
             assert schema["additionalProperties"] is False, path
-            required = set() if path[:1] and path[0] in plan.FILLED else set(schema["properties"])
-            assert set(schema.get("required", ())) == required, path
+            assert set(schema.get("required", ())) == set(schema["properties"]), path
 
 
 @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml"])
@@ -100,7 +99,10 @@ def test_other_plans_hold_only_what_differs(name):
     def same(value, default, path):
         if isinstance(value, dict):
             for key, inner in value.items():
-                same(inner, default[key], (*path, key))
+                if path[:1] in (("models",), ("engines",), ("baselines",)):  # of which config.yaml holds no defaults
+                    assert inner != default.get(key), f"{name}: {'.'.join((*path, key))} is as in config.yaml"
+                else:
+                    same(inner, default[key], (*path, key))
         else:
             assert value != default, f"{name}: {'.'.join(path)} is as in config.yaml"
 
@@ -161,16 +163,16 @@ def experiments(tmp_path, text, chosen=("nips",)):
     return plan.read_experiments(path, schema, CONFIG, chosen)
 
 
-HEADER = "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\n"
+HEADER = "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\n"
 
 
 def test_experiments_look_everything_up_in_the_plan(tmp_path):
-    row = "a\ticml2014_table1\tnips\tMC2\tgibbs\tyear+author\tkernel=blocked iterations=7\n"
-    other = "b\ticml2014_table1\tpnas\tMC2\tgibbs\t\t\n"
+    row = "a\ticml2014_table1\tnips\tMC2\tmc2\tgibbs\tyear+author\tkernel=blocked iterations=7\n"
+    other = "b\ticml2014_table1\tpnas\tMC2\tmc2\tgibbs\t\t\n"
     runs = experiments(tmp_path, HEADER + row + other)
     assert list(runs) == ["a"]  # pnas is not chosen
     fit = runs["a"]["fit"]
-    assert fit["settings"] == CONFIG["engines"]["gibbs"] | {"kernel": "blocked"}
+    assert fit["settings"] == {"kernel": "blocked"}
     assert fit["contexts"] == {name: CONFIG["contexts"][name] for name in ("year", "author")}
     assert (fit["iterations"], fit["thin"]) == (7, CONFIG["fit"]["nips"]["thin"])
 
@@ -180,27 +182,32 @@ def test_experiments_look_everything_up_in_the_plan(tmp_path):
     [
         (HEADER.replace("engine", "engin"), "column 'engin' is not known; did you mean 'engine'?"),
         (HEADER.replace("engine\t", ""), "column 'engine' is missing"),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\n", "line 2 has 6 fields, but the header has 7"),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\t\n" * 2, "line 3: run 'a' is the name of line 2 too"),
-        (HEADER + "A b\tt\tnips\tMC2\tgibbs\t\t\n", "line 2: run 'A b' is not of the form"),
-        (HEADER + "a\tt\tnisp\tMC2\tgibbs\t\t\n", "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),
-        (HEADER + "a\tt\tnips\tMC2\tgibs\t\t\n", "engine 'gibs' is not known; did you mean 'gibbs'?"),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\tyaer\t\n", "context 'yaer' is not known; did you mean 'year'?"),
+        (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\n", "line 2 has 7 fields, but the header has 8"),
+        (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\t\n" * 2, "line 3: run 'a' is the name of line 2 too"),
+        (HEADER + "A b\tt\tnips\tMC2\tmc2\tgibbs\t\t\n", "line 2: run 'A b' is not of the form"),
+        (HEADER + "a\tt\tnisp\tMC2\tmc2\tgibbs\t\t\n", "run 'a': dataset 'nisp' is not known; did you mean 'nips'?"),
         (
-            HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernle=blocked\n",
-            "'kernle' is not known; did you mean 'kernel'?",
+            HEADER + "a\tt\tnips\tMC2\tmc2\tgibs\t\t\n",
+            "engine 'gibs' fits no model such as 'mc2'; did you mean 'gibbs'?",
         ),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tkernel\n", "'kernel' must have the form name=value"),
-        (HEADER + "a\tt\tnips\tMC2\tgibbs\t\tthin=1 thin=2\n", "'thin' is set twice"),
+        (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\tyaer\t\n", "context 'yaer' is not known; did you mean 'year'?"),
+        (
+            HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\tkernle=blocked\n",
+            "run 'a': mc2 by gibbs has no setting 'kernle'; did you mean 'kernel'?",
+        ),
+        (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\tkernel\n", "'kernel' must have the form name=value"),
+        (HEADER + "a\tt\tnips\tMC2\tmc2\tgibbs\t\tthin=1 thin=2\n", "'thin' is set twice"),
     ],
 )
 def test_bad_sheet_is_refused_with_line_and_nearest_name(tmp_path, text, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        experiments(tmp_path, text)
+        check_runs("experiments.tsv", experiments(tmp_path, text), CONFIG, ["t"])
 
 
 def test_a_row_whose_context_the_plan_does_not_read_is_left_out_with_the_reason(tmp_path):
-    rows = "".join(f"{name}\tt\twikipedia\tSVI\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", "")))
+    rows = "".join(
+        f"{name}\tt\twikipedia\tSVI\tmc2\tsvi\t{context}\t\n" for name, context in (("a", "writer"), ("b", ""))
+    )
     runs = experiments(tmp_path, HEADER + rows, ["wikipedia"])
     assert plan.leave_out_runs(runs, CONFIG, CONFIG_SCHEMA) == (runs, [])  # drawn corpora have all contexts
     corpus = CONFIG["corpora"]["wikipedia"] | {"source": "real excerpt", "contexts": ["category"]}
@@ -211,16 +218,16 @@ def test_a_row_whose_context_the_plan_does_not_read_is_left_out_with_the_reason(
 
 
 def test_variants_of_an_engine_differ_in_choices_not_in_numbers(tmp_path):
-    row = "{}\tt\tnips\tm\t{}\t\t{}\n"
+    row = "{}\tt\tnips\tm\t{}\t{}\t\t{}\n"
     sheet = [
-        ("a", "gibbs", ""),
-        ("b", "gibbs", "start_topics=3"),
-        ("c", "gibbs", "kernel=blocked"),
-        ("d", "fastex", ""),
+        ("a", "mc2", "gibbs", ""),
+        ("b", "mc2", "gibbs", "start_topics=3"),
+        ("c", "mc2", "gibbs", "kernel=blocked"),
+        ("d", "mixture", "fastex", ""),
+        ("e", "hdp", "gibbs", ""),
     ]
     found = plan.variants(experiments(tmp_path, HEADER + "".join(row.format(*one) for one in sheet)), "gibbs")
-    assert [one["kernel"] for one in found] == ["interleaved", "blocked"]
-    assert found[0]["start_topics"] == CONFIG["engines"]["gibbs"]["start_topics"]
+    assert found == [{"model": "mc2"}, {"model": "mc2", "kernel": "blocked"}, {"model": "hdp"}]
 
 
 def test_code_digest_follows_imports_and_nothing_else(tmp_path):
