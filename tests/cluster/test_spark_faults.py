@@ -1,5 +1,6 @@
 """SVI on two executors of Spark whose parts are killed: the result is that of an undisturbed run."""
 
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ from mc2core.compute import spark
 from mc2core.inference.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
-SETTINGS = {"n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
+SETTINGS = {"document_level": False, "n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
 EPOCHS = 5
 TWO_EXECUTORS = "local-cluster[2,1,700]"
 NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"
@@ -69,7 +70,8 @@ def same(one, other):
 def running(corpus, out, master, *more, epochs=EPOCHS):
     """``mc2 fit`` in a process of its own."""
     properties = {"spark.master": master, spark.FOLDER: out / "shards", "spark.executor.memory": "600m"}
-    given = [f"{name}={value}" for name, value in (SETTINGS | properties).items()] + list(more)
+    given = [f"{name}={json.dumps(value)}" for name, value in SETTINGS.items()]
+    given += [*(f"{name}={value}" for name, value in properties.items()), *more]
     command = [sys.executable, "-m", "mc2core", "fit", str(corpus._folder), "--engine", "svi", "--out", str(out)]
     command += ["--iterations", str(epochs), "--checkpoint-every", "1"]
     command += [word for one in given for word in ("--set", one)]
