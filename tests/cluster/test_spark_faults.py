@@ -39,7 +39,7 @@ def corpus(tmp_path_factory):
 def undisturbed(corpus, tmp_path_factory):
     """Arrays of the model of a run in this process, on two threads of Spark."""
     out = tmp_path_factory.mktemp("undisturbed")
-    files = {"model": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
+    files = {"posterior": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
     fit_corpus(
         corpus, engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0, checkpoint=out / "c.npz",
         spark={"spark.master": "local[2]"}, progress=False, **files,
