@@ -41,8 +41,8 @@ def undisturbed(corpus, tmp_path_factory):
     out = tmp_path_factory.mktemp("undisturbed")
     files = {"posterior": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
     fit_corpus(
-        corpus, engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0, checkpoint=out / "c.npz",
-        spark={"spark.master": "local[2]"}, progress=False, **files,
+        corpus, model="mc2", engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0,
+        checkpoint=out / "c.npz", spark={"spark.master": "local[2]"}, progress=False, **files,
     )  # fmt: skip
     return results(out)
 
