@@ -37,13 +37,12 @@ def read_plan(folder: Path, target: Path) -> None:
     _update(whole, changes)
     schemas.read_numbers(whole, SCHEMAS["config"])
     schemas.check_values(whole, SCHEMAS["config"], "configuration")
-    plan.fill_settings(whole, SCHEMAS["config"])
     plan.check_mirror(whole)
     chosen = plan.choose_datasets(whole)
     sources = plan.read_sheet(folder / "datasets.tsv", SCHEMAS["datasets"], key="file")
     path = folder / "experiments.tsv"
     runs = plan.read_experiments(path, SCHEMAS["experiments"], whole, whole["corpora"])
-    check_runs(path, runs, whole, SCHEMAS["config"], TARGETS)
+    check_runs(path, runs, whole, TARGETS)
     plan.check_files(whole, sources, chosen, {})
 
 

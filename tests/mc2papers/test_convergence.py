@@ -223,7 +223,7 @@ def test_curves_are_read_with_what_the_plan_and_the_corpus_say(tmp_path):
     about = {"title": "W100", "source": "simulated", "train_documents": 5, "words": 9}
     (tmp_path / "w100").mkdir()
     (tmp_path / "w100/source.json").write_text(json.dumps(about))
-    fit = {"settings": {"n_clusters": 3, "bits": 16}}
+    fit = {"model": "mixture", "engine": "fastex", "settings": {"n_clusters": 3, "bits": 16}}
     runs = {"a": {"dataset": "w100", "method": "FastEx", "fit": fit}}
     path = tmp_path / "fits/a/7/trace.tsv"
     path.parent.mkdir(parents=True)
@@ -284,8 +284,9 @@ def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior():
 
 def test_trace_follows_the_labels_where_there_are_any(tmp_path):
     counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
-    files = {name: tmp_path / name for name in ("model", "trace", "provenance", "checkpoint")}
-    settings = {"engine": "fastex", "contexts": {}, "settings": {"n_clusters": 2, "proposal": "exact"}}
+    files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
+    settings = {"model": "mixture", "engine": "fastex", "contexts": {}}
+    settings["settings"] = {"n_clusters": 2, "proposal": "exact"}
     done = {"iterations": 30, "seed": 0, "follow_labels": True}
     fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)
     trace = pd.read_csv(files["trace"], sep="\t")

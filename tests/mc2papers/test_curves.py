@@ -6,6 +6,7 @@ import pytest
 from helpers.fits import gibbs, svi
 
 from mc2core import fit
+from mc2core.inference.base import posterior_of
 from mc2papers.datasets.simulated import letters
 from mc2papers.uai2016 import curves, table1
 from mc2papers.uai2016 import curves_figure as figure
@@ -52,11 +53,12 @@ def test_a_curve_scores_each_snapshot_alone_and_the_late_ones_together(parts, en
     assert curve["iteration"].tolist() == [0, 1, 3, 4]
     assert curve["method"].unique().tolist() == [name]
     samples = run.snapshots.samples
-    known = [engine.model(train, [sample], {}).perplexity(test) for sample in samples]
+    model = engine.model.for_corpus(train)
+    known = [posterior_of(model, train, [sample], {}).perplexity(test) for sample in samples]
     assert curve["perplexity"].tolist() == known
     assert len(set(known)) == 4
     assert curve["averaged"].isna().tolist() == [True, True, True, False]
-    assert curve["averaged"][3] == engine.model(train, samples[2:], {}).perplexity(test)
+    assert curve["averaged"][3] == posterior_of(model, train, samples[2:], {}).perplexity(test)
 
 
 def curves_of(svi, gibbs, direct=(), apart=0.5):
@@ -164,8 +166,9 @@ def test_claims_without_a_fit_are_not_computed():
 
 def test_threads_are_timed_in_turn_and_give_the_same_elbo(parts):
     rows = curves.seconds_by_threads(
-        parts[0], engine="svi", contexts={}, settings={"n_clusters": 4, "n_topics": 6, "batch_size": 10}, iterations=1,
-        threads=[1, 2], seeds=[0, 1],
+        parts[0], model="mc2", engine="svi", contexts={}, iterations=1,
+        settings={"document_level": False, "n_clusters": 4, "n_topics": 6, "batch_size": 10}, threads=[1, 2],
+        seeds=[0, 1],
     )  # fmt: skip
     assert rows[["seed", "threads"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
     assert (rows["seconds"] > 0).all()

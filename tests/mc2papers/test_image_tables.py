@@ -206,10 +206,12 @@ def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(tmp_path):
     whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
     models = []
     for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):
-        files = {name: tmp_path / name for name in ("model", "trace", "provenance", "checkpoint")}
+        files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
         length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
-        fit_corpus(whole, engine="gibbs", settings={}, contexts=contexts, **length, **files)
-        models.append(Posterior.load(files["model"]).last)
+        fit_corpus(
+            whole, model="mc2", engine="gibbs", settings={"document_level": False}, contexts=contexts, **length, **files
+        )
+        models.append(Posterior.load(files["posterior"]).last)
     assert (models[0].cluster == models[1].cluster).all()
     assert models[0].n_clusters > 1
     assert (models[0].topic_words != models[1].topic_words).nnz == 0

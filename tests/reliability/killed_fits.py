@@ -31,21 +31,23 @@ SIGNALS = {signal.SIGKILL: "kill -9", signal.SIGTERM: "SIGTERM", signal.SIGINT: 
 #: after so many a run is left to come to its end
 MOST_KILLS = 12
 SILENCE_SECONDS = 600.0
+_PRINTED: dict[str, Any] = {"document_level": False}
 _SVI: dict[str, Any] = {"n_clusters": 8, "n_tables": 5, "n_topics": 10}
-#: every engine, kernel and proposal: (engine, settings)
-VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
-    *(("gibbs", {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
-    ("gibbs", {"one_cluster_per_document": True}),
-    ("svi", _SVI | {"batch_size": 7}),
-    ("svi", _SVI | {"batch_size": None, "initialisation": "random"}),
-    ("svi", _SVI | {"batch_size": 7, "initialisation": "gibbs"}),
+#: every engine, kernel and proposal: (model, engine, settings)
+VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    *(("mc2", "gibbs", _PRINTED | {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
+    ("hdp", "gibbs", {}),
+    ("mc2", "gibbs", {}),
+    ("mc2", "svi", _PRINTED | _SVI | {"batch_size": 7}),
+    ("mc2", "svi", _PRINTED | _SVI | {"batch_size": None, "initialisation": "random"}),
+    ("mc2", "svi", _PRINTED | _SVI | {"batch_size": 7, "initialisation": "gibbs"}),
     *(
-        ("fastex", {"proposal": proposal, "component": component, "n_clusters": 20})
+        ("mixture", "fastex", {"proposal": proposal, "component": component, "n_clusters": 20})
         for proposal in ("hash", "exact", "baseline")
         for component in ("multinomial", "poisson", "gaussian")
     ),
-    ("fastex", {"component": "gauss_wishart", "n_clusters": 20}),
-    ("fastex", {"proposal": "hash", "projection": "paper", "n_clusters": 20, "documents_per_round": 10}),
+    ("mixture", "fastex", {"component": "gauss_wishart", "n_clusters": 20}),
+    ("mixture", "fastex", {"proposal": "hash", "projection": "paper", "n_clusters": 20, "documents_per_round": 10}),
 )
 
 
@@ -53,13 +55,14 @@ def draw_case(seed: int, number: int) -> tuple[np.random.Generator, dict[str, An
     """Generator of the signals, and arguments of :func:`mc2core.inference.running.files.fit_corpus`, of this case."""
     rng = np.random.default_rng([seed, number])
     order = np.random.default_rng(seed).permutation(len(VARIANTS))
-    engine, settings = VARIANTS[order[number % len(VARIANTS)]]
+    model, engine, settings = VARIANTS[order[number % len(VARIANTS)]]
     corpus = draw_corpus(rng, most_documents=120, most_words=60)
-    names = [] if engine == "fastex" else [name for name in corpus.contexts if rng.random() < 0.7]
+    names = [] if model in ("hdp", "mixture") else [name for name in corpus.contexts if rng.random() < 0.7]
     iterations = int(rng.integers(5, 40))
     thin = int(rng.integers(1, 4))
     return rng, {
         "corpus": corpus,
+        "model": model,
         "engine": engine,
         "settings": settings,
         "contexts": {name: {"family": FAMILIES[name]} for name in names},
@@ -135,7 +138,7 @@ _NAMES = ("posterior.npz", "snapshots.npz", "trace.tsv", "provenance.json")
 def _fit(folder: Path, arguments: dict[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     names = {
-        "model": "posterior.npz",
+        "posterior": "posterior.npz",
         "trace": "trace.tsv",
         "provenance": "provenance.json",
         "checkpoint": "checkpoint.npz",

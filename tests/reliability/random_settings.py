@@ -17,7 +17,7 @@ import numpy as np
 
 import mc2core
 from mc2core import Corpus, Posterior
-from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference.registry import specify
 from mc2core.posterior.scores import estimators_of
 
 from .children import Outcome, outcomes
@@ -26,7 +26,7 @@ from .plain import log_joint_of_mc2, log_joint_of_mixture
 from .report import Report
 
 KINDS = ("plain", "extreme", "unusable")
-ENGINES = {"gibbs": Gibbs, "svi": SVI, "fastex": FastEx}
+ENGINES = ("gibbs", "svi", "fastex")
 EXTREMES = (1e-300, 1e-30, 1e-9, 1e-5, 1e5, 1e9, 1e30, 1e300)
 UNUSABLE = (float("nan"), float("inf"), -1.0, 0.0, "x", None, [], {}, True, 10**12, 2**63, 0.5, -(10**30))
 _COUNTED = ("multinomial", "poisson", "gaussian")
