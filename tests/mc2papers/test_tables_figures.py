@@ -242,7 +242,14 @@ def fitted(tmp_path_factory):
     def fit(corpus, contexts):
         folder = tmp_path_factory.mktemp("fit")
         files = {name: folder / name for name in ("posterior", "trace", "provenance", "checkpoint")}
-        settings = {"model": "mc2", "engine": "gibbs", "settings": {"document_level": False}, "iterations": 4, "seed": 0, "burn_in": 3}
+        settings = {
+            "model": "mc2",
+            "engine": "gibbs",
+            "settings": {"document_level": False},
+            "iterations": 4,
+            "seed": 0,
+            "burn_in": 3,
+        }
         fit_corpus(corpus, contexts=contexts, **settings, **files)
         return Posterior.load(folder / "posterior")
 

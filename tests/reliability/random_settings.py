@@ -44,9 +44,10 @@ SILENCE_SECONDS = 300.0  # compiling on a busy machine included
 
 @dataclass
 class Case:
-    """``engine`` with ``settings`` for ``iterations`` on ``corpus``."""
+    """``model`` by ``engine`` with ``settings`` of both for ``iterations`` on ``corpus``."""
 
     kind: str
+    model: str
     engine: str
     settings: dict[str, Any]
     iterations: int
@@ -55,7 +56,7 @@ class Case:
     def __str__(self) -> str:
         contexts = ", ".join(self.corpus.contexts) or "no contexts"
         return (
-            f"{self.kind} {ENGINES[self.engine].__name__}({self.settings}), {self.iterations} iterations on "
+            f"{self.kind} {self.model} by {self.engine} ({self.settings}), {self.iterations} iterations on "
             f"{self.corpus.n_documents} x {self.corpus.n_words}, {self.corpus.n_tokens} tokens, {contexts}"
         )
 
@@ -64,7 +65,7 @@ def draw_case(seed: int, number: int) -> Case:
     """The case of this number: the same for the same seed."""
     rng = np.random.default_rng([seed, number])
     kind = str(rng.choice(KINDS, p=(0.5, 0.35, 0.15)))
-    name = str(rng.choice(list(ENGINES)))
+    name = str(rng.choice(ENGINES))
     corpus = draw_corpus(rng, most_documents=25, most_words=20, extreme=kind == "extreme")
 
     def positive() -> float:
@@ -75,6 +76,7 @@ def draw_case(seed: int, number: int) -> Case:
     def pick(*values: Any) -> Any:
         return values[rng.integers(len(values))]
 
+    model = "mixture" if name == "fastex" else "mc2"
     settings: dict[str, Any] = {"threads": pick(1, 2)}
     if name == "fastex":
         settings |= {
@@ -108,16 +110,22 @@ def draw_case(seed: int, number: int) -> Case:
             "kernel": pick("collapsed", "blocked", "interleaved"),
             "start_topics": int(rng.integers(1, 30)),
             "start_clusters": int(rng.integers(1, 30)),
-            "one_cluster_per_document": bool(rng.random() < 0.15),
         }
+        model = "hdp" if rng.random() < 0.15 else "mc2"
         if rng.random() < 0.3:  # documents with proportions of their own
             settings |= {
+                "document_level": True,
                 "document_concentration": pick("learn", positive()),
                 "kernel": pick("collapsed", "interleaved"),
             }
         elif "year" in corpus.contexts and rng.random() < 0.3:  # npTOT
-            settings |= {"token_contexts": True, "one_cluster_per_document": True, "kernel": "collapsed"}
-            settings["contexts"] = {"year": _family("year", positive, rng)}
+            model = "nptot"
+            settings |= {"kernel": "collapsed", "contexts": {"year": _family("year", positive, rng)}}
+        if model != "mc2":  # no clusters
+            del settings["group_concentration"]
+            settings["concentration_priors"].pop("group", None)
+        if model == "hdp":
+            del settings["contexts"]
     if name == "svi":
         settings |= {
             "n_clusters": int(rng.integers(1, 12)),
@@ -130,11 +138,13 @@ def draw_case(seed: int, number: int) -> Case:
         if settings["n_tables"] and settings["batch_size"]:
             settings["global_step"] = pick("sequential", "joint")
         if settings["n_tables"] is None and rng.random() < 0.5:
-            settings["document_concentration"] = pick("learn", positive())
+            settings |= {"document_level": True, "document_concentration": pick("learn", positive())}
+    if model == "mc2":
+        settings.setdefault("document_level", False)
     if kind == "unusable":
         wrong = str(rng.choice([one for one in settings if one != "contexts"]))
         settings[wrong] = UNUSABLE[rng.integers(len(UNUSABLE))]
-    return Case(kind, name, settings, int(rng.integers(1, 5)), corpus)
+    return Case(kind, model, name, settings, int(rng.integers(1, 5)), corpus)
 
 
 def _family(context: str, positive: Any, rng: np.random.Generator) -> dict[str, Any]:
@@ -168,8 +178,10 @@ def try_case(seed: int, number: int, scratch: Path) -> Outcome:
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", RuntimeWarning)
-            engine = ENGINES[case.engine](**case.settings)
-            fit = mc2core.fit(case.corpus, *engine, iterations=case.iterations, burn_in=0, seed=number, progress=False)
+            settings = dict(case.settings)
+            contexts, threads = settings.pop("contexts", None), settings.pop("threads")
+            both = specify(case.model, case.engine, settings, contexts, threads)
+            fit = mc2core.fit(case.corpus, *both, iterations=case.iterations, burn_in=0, seed=number, progress=False)
             found = faults(case, fit, scratch / "posterior.npz")
         if warned:
             outcome.counts.append("warned")
@@ -245,17 +257,17 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
     if abs(assignments.topic_weights.sum() + assignments.rest - 1.0) > 1e-9 or (assignments.topic_weights <= 0).any():
         found.append(f"topic weights sum to {assignments.topic_weights.sum() + assignments.rest}, of {m}")
     if case.kind == "plain":
-        engine = ENGINES["gibbs"](**case.settings)
+        model = state.model
         value, size = log_joint_of_mc2(
             case.corpus,
             state.cluster,
             state.topic,
             assignments.topic_weights,
-            alpha=None if engine.one_cluster_per_document else state.concentrations.group,
+            alpha=state.concentrations.group if model.has_clusters else None,
             v=state.concentrations.table,
-            s=engine.topic_prior,
-            families={} if engine.token_contexts else engine.contexts,
-            token_families=engine.contexts if engine.token_contexts else {},
+            s=model.topic_prior,
+            families=model.cluster_contexts,
+            token_families=model.contexts if model.has_token_context else {},
             document_level=None if state.level is None else (state.level.omega, state.level.proportions),
         )
         found += _another(state.log_joint, value, size, 1e-11)
