@@ -39,7 +39,7 @@ def expected_weights(sticks: np.ndarray) -> np.ndarray:
 def divergence(sticks: np.ndarray, concentration: float, log_concentration: float) -> float:
     """Sum over all sticks of KL(Beta posterior || Beta(1, c)), in nats.
 
-    ``concentration`` is E[c] and ``log_concentration`` E[ln c] where c has a posterior of its own (what is returned is
+    ``concentration`` is E[c] and ``log_concentration`` E[ln c] where c has a posterior, too (what is returned is
     then E_c of the divergence), else c and ln c.
     """
     log_v, log_rest = expected_logs(sticks)
