@@ -70,6 +70,24 @@ def test_an_engine_is_made_again_from_what_it_was_told(engine):
     assert (again.settings(), again.threads) == (engine.settings(), engine.threads)
 
 
+def test_settings_hold_what_was_told():
+    contexts = {"year": NormalGamma(b0=2.0), "tag": None}
+    priors = {"group": (2, 3)}
+    told = MC2(document_level=False, contexts=contexts, learn_concentrations=["table"], concentration_priors=priors)
+    year = {"family": "normal_gamma", "mu0": 0.0, "kappa0": 1.0, "a0": 1.0, "b0": 2.0}
+    assert told.settings() == MC2().settings() | {
+        "document_level": False,
+        "contexts": {"year": year, "tag": None},
+        "learn_concentrations": ["table"],
+        "concentration_priors": {"group": [2.0, 3.0], "table": [1.0, 1.0], "topic": [1.0, 1.0]},
+    }
+    assert HDP(learn_concentrations=False).settings()["learn_concentrations"] == []
+    assert Mixture(component="poisson", rate_prior=3).settings() == Mixture().settings() | {
+        "component": "poisson",
+        "rate_prior": 3.0,
+    }
+
+
 def test_what_is_as_usual_is_not_shown():
     assert [repr(one) for one in (MC2(), HDP(), Mixture(), Gibbs(), SVI(), FastEx())] == [
         "MC2()", "HDP()", "Mixture()", "Gibbs()", "SVI()", "FastEx()",
