@@ -301,7 +301,7 @@ def test_settings_that_do_not_go_together_are_refused(settings, message):
 
 def test_corpora_without_the_number_are_refused():
     corpus = small_corpus(1)
-    with pytest.raises(ValueError, match="the corpus has no context 'month'; it has: tag, year"):
+    with pytest.raises(ValueError, match="the corpus has no context 'month'; it has: year, tag"):
         gibbs(contexts={"month": NormalGamma()}, **NPTOT).init(corpus, 0)
     with pytest.raises(ValueError, match="context 'tag': NormalGamma needs one number for each document"):
         gibbs(contexts={"tag": NormalGamma()}, **NPTOT).init(corpus, 0)
