@@ -34,7 +34,8 @@ def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     assert prepare(["corpus", "nips", "--scale", "0.02", "--seed", "1", "--out", str(folder / "data")]) == 0
     command = ["fit", str(folder / "data/train"), "--context", "year=normal_gamma", "--context", "author=dirichlet:0.2"]
-    command += ["--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1", "--out", str(folder / "fit")]
+    command += ["--set", "document_level=false", "--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1"]
+    command += ["--out", str(folder / "fit")]
     assert main(command) == 0
     return folder
 
