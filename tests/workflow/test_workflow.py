@@ -330,7 +330,7 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
     assert code == 0, output
     planned = jobs(output)
     assert (planned["fit_seeds"], planned["corpus"], planned["nips2012_times"], planned["warm_kernels"]) == (
-        10,
+        14,
         1,
         1,
         1,
@@ -343,7 +343,7 @@ def test_dry_run_of_each_target_by_name_and_by_paper(checkout):
         3,
         1,
         1,
-        10,
+        14,
     ]
     assert "results/fits/letters-lda/9/posterior.npz" in output
     assert "results/fits/w100-balanced/2/trace.tsv" in output
