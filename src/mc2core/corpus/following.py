@@ -109,7 +109,7 @@ def pattern_of(like: Followed) -> Pattern:
     stands for two of them.
     """
     if not hasattr(like, "context_kinds"):
-        raise ValueError(f"like is {type(like).__name__}; a Corpus or a Model is needed")
+        raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
     what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
     numbers = {name: kind == "number" for name, kind in like.context_kinds.items()}
     columns = {
