@@ -126,7 +126,7 @@ def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega)
         for _ in range(1 if omega is None else 20):
             each = shares[:, None] * psi
             tokens = (counts * each / each.sum(axis=0)).sum(axis=1)
-            shares = omega * tau[description.cluster[j]] + tokens if omega != "inf" else shares
+            shares = omega * tau[description.cluster[j]] + tokens if omega is not None else shares
         assert got[j] == pytest.approx(tokens)
 
 

@@ -109,7 +109,7 @@ def test_a_data_frame():
         (lambda: Corpus.from_dataframe(pd.DataFrame({"text": ["a"]})), "give the column of the words"),
         (lambda: mc2core.fit(np.ones((2, 3)), iterations=1), "corpus is ndarray; a Corpus is needed: mc2core.Corpus"),
         (
-            lambda: mc2core.fit(Corpus([[1]]), "gibbs", iterations=1),
+            lambda: mc2core.fit(Corpus([[1]]), engine="gibbs", iterations=1),
             "engine is 'gibbs'; one is needed, such as mc2core.inference.Gibbs",
         ),
     ],
