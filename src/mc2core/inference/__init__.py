@@ -1,4 +1,4 @@
-"""Inference engines: settings in, models out (see ``base``)."""
+"""How models are fitted: the engines and the one loop that runs them (see ``base``)."""
 
 from __future__ import annotations
 
