@@ -5,7 +5,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 from mc2papers.report import agreement, style
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 
 
 def solution(value, **more):
@@ -91,12 +91,12 @@ def test_claims_without_a_rival_or_without_ours_are_not_computed():
 
 def test_documents_of_their_own_are_drawn_and_no_rivals():
     """They are best in all four, and the verdicts are those without them."""
-    own = fit(OWN_DOCUMENTS, ["tag"], solution(0.99, rand_index=0.99))
+    own = fit(DOCUMENT_LEVEL, ["tag"], solution(0.99, rand_index=0.99))
     points = agreement.summarise([*SCORES, own])
     assert agreement.claims([*SCORES, own], "X") == agreement.claims(SCORES, "X")
     figure = agreement.draw(points)
     names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert names[-1] == "Documents of their own\n(ours), tags (K 5)"
+    assert names[-1] == "MC2, document level\n(ours), tags (K 5)"
     colours = {line.get_color() for line in figure.axes[0].lines[::3]}
     assert colours == set(style.COLOURS[:3])
     plt.close(figure)

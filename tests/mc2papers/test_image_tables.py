@@ -12,7 +12,7 @@ from mc2core.posterior import Posterior
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import table2, table3
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 
 ESTIMATORS = ["marginal", "icml14"]
 PAPER2 = pd.read_csv(ROOT / "workflow/paper/icml2014_table2.csv")
@@ -21,7 +21,7 @@ MEASURES = ("purity", "nmi", "rand_index", "f_score")
 
 
 def score(contexts, value, method="MC2", **changes):
-    name = "left_to_right" if method in ("HDP", OWN_DOCUMENTS) else "marginal"
+    name = "left_to_right" if method in ("HDP", DOCUMENT_LEVEL) else "marginal"
     agreement = {} if method == "HDP" else dict.fromkeys(MEASURES, value / 200)
     return {
         "run": "a", "seed": 0, "title": "NUS-WIDE", "source": "simulated", "documents": 682, "method": method,
@@ -86,9 +86,13 @@ def test_order_of_the_three_rows_is_judged_by_seed(scores, verdict, numbers):
 def test_documents_of_their_own_stand_below_and_do_not_decide():
     """They are better than all, and no part of the order."""
     printed = fits([110.0], [115.0], [120.0])
-    own = [score(["tag"], 100.0 + seed, OWN_DOCUMENTS, seed=seed) for seed in (0, 1)]
+    own = [score(["tag"], 100.0 + seed, DOCUMENT_LEVEL, seed=seed) for seed in (0, 1)]
     table, claims = table2.perplexity_table(own + printed, PAPER2, ESTIMATORS)
-    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [OWN_DOCUMENTS, "tags+SIFT", "left_to_right"]
+    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [
+        DOCUMENT_LEVEL,
+        "tags+SIFT",
+        "left_to_right",
+    ]
     assert table.iloc[-1][["perplexity", "seeds"]].tolist() == [100.5, 2]
     assert claims == table2.perplexity_table(printed, PAPER2, ESTIMATORS)[1]
 
@@ -126,19 +130,19 @@ def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide():
     """At 0 % missing, where they would be best of all, and at 25 %, where they would be a rise."""
     printed = decay(0.8, 0.7, 0.6, 0.5, 0.4)
     own = [
-        score(["tag"], 200 * value, OWN_DOCUMENTS, missing=share, clusters=6.0, seed=seed)
+        score(["tag"], 200 * value, DOCUMENT_LEVEL, missing=share, clusters=6.0, seed=seed)
         for share, value, seed in ((0.0, 0.95, 0), (0.0, 0.97, 1), (0.25, 0.99, 0))
     ]
     table = table3.agreement_table(own + printed, PAPER3)
     assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0, 25]
-    assert table["method"].tolist() == ["MC2"] * 5 + [OWN_DOCUMENTS] * 2
+    assert table["method"].tolist() == ["MC2"] * 5 + [DOCUMENT_LEVEL] * 2
     assert table["seeds"].tolist() == [2] * 5 + [2, 1]
     assert table["nmi"].to_numpy() == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.96, 0.99])
     assert table["paper_nmi"].isna().tolist() == [False] * 5 + [True] * 2
     assert table3.judge_decay(own + printed, PAPER3) == table3.judge_decay(printed, PAPER3)
     shown = table3.format_table(table)
     assert shown.loc[5, ["contexts missing", "method", "NMI, paper", "K, ours"]].tolist() == [
-        "0%", OWN_DOCUMENTS, "", "6.0 ± 0.0",
+        "0%", DOCUMENT_LEVEL, "", "6.0 ± 0.0",
     ]  # fmt: skip
     assert {one.verdict for one in table3.judge_decay(own, PAPER3)} == {"not computed"}
 

@@ -102,10 +102,10 @@ def test_verdicts_are_of_each_dataset():
 )
 def test_methods_are_compared_by_seed(ours, verdict):
     rival = seeds("b", "K-means (K given)", 0.5, 0.5, 0.5, converged={"k8": True})
-    found = judged([*seeds("a", "MC2", *ours), *seeds("c", "Documents of their own (ours)", 0.1, 0.1, 0.1), *rival])
+    found = judged([*seeds("a", "MC2", *ours), *seeds("c", "MC2, document level (ours)", 0.1, 0.1, 0.1), *rival])
     for measure in ("NMI", "ARI"):
         assert found["LabelMe", f"ours: {measure} of MC2 at least that of K-means told K"].verdict == verdict
-        text = f"ours: {measure} of Documents of their own (ours) at least that of K-means told K"
+        text = f"ours: {measure} of MC2, document level (ours) at least that of K-means told K"
         assert found["LabelMe", text].verdict == "does not hold"
     assert len(found) == 4
 
@@ -144,7 +144,7 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert said not in output
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
-    # MC2 and SVI, each with documents of their own too, FastEx, HDP: three seeds, three corpora; K-means twice, NMF, AP
+    # MC2 and SVI, each with a document level too, FastEx, HDP: three seeds, three corpora; K-means twice, NMF, AP
     for rule, jobs in (("fit", 54), ("baseline", 15), ("baseline_model", 3), ("score", 36), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)

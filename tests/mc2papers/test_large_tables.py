@@ -15,7 +15,7 @@ from mc2core.inference.svi.direct import word_topics
 from mc2core.posterior import clustering
 from mc2papers import targets
 from mc2papers.datasets.simulated import shapes
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 from mc2papers.uai2016 import batches, epochs, running_time, table2, table3, table4
 
 PAPER2, PAPER3, PAPER4 = (pd.read_csv(ROOT / f"workflow/paper/uai2016_table{n}.csv") for n in (2, 3, 4))
@@ -23,7 +23,7 @@ MEASURES = ("purity", "nmi", "rand_index", "f_score")
 
 
 def score(contexts, value, method="SVI-MC2", **changes):
-    name = "left_to_right" if method in ("LDA", OWN_DOCUMENTS) else "marginal"
+    name = "left_to_right" if method in ("LDA", DOCUMENT_LEVEL) else "marginal"
     return {
         "run": "a", "seed": 0, "title": "PubMed", "source": "simulated", "documents": 2400, "method": method,
         "contexts": contexts,
@@ -73,9 +73,9 @@ def test_both_steps_of_the_papers_order_are_judged(scores, verdicts):
 
 def test_documents_of_their_own_do_not_decide():
     printed = [score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")]
-    own = score([], 2000.0, OWN_DOCUMENTS)
+    own = score([], 2000.0, DOCUMENT_LEVEL)
     table, claims = table2.perplexity_table([own, *printed], PAPER2, ["marginal"])
-    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [OWN_DOCUMENTS, "words", "left_to_right"]
+    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [DOCUMENT_LEVEL, "words", "left_to_right"]
     assert claims == table2.perplexity_table(printed, PAPER2, ["marginal"])[1]
 
 

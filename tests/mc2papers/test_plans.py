@@ -15,7 +15,7 @@ from mc2papers import plan, schemas
 from mc2papers.cli import main as prepare
 from mc2papers.datasets.download import fetch
 from mc2papers.icml2014 import perplexity_rows
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 
 SCHEMAS = ROOT / "workflow/schemas"
 CONFIG_SCHEMA = schemas.read(SCHEMAS / "config.schema.yaml")
@@ -73,7 +73,7 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
     )
     runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
     settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
-    own = {name for name, run in runs.items() if run["method"].startswith("Documents of their own")}
+    own = {name for name, run in runs.items() if run["method"].endswith("document level (ours)")}
     assert {name for name, one in settings.items() if one.get("document_level")} == own
     assert {settings[name]["document_concentration"] for name in own} == {"learn"}
     for target, datasets in {
@@ -84,12 +84,12 @@ def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents
         "uai2016_table2": ["wikipedia", "pubmed", "aua"],
     }.items():
         beside = [name for name in own if target in runs[name]["targets"]]
-        assert {runs[name]["method"] for name in beside} == {OWN_DOCUMENTS}
+        assert {runs[name]["method"] for name in beside} == {DOCUMENT_LEVEL}
         assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
         for name in beside:
             # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples
             printed = [
-                one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != OWN_DOCUMENTS
+                one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != DOCUMENT_LEVEL
             ]
             fit = runs[name]["fit"]
             if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations

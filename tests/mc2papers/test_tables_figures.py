@@ -23,7 +23,7 @@ from mc2papers.datasets.simulated import shapes
 from mc2papers.icml2014 import cluster, letters, sizes, table1
 from mc2papers.icml2014.recovery import match_topics
 from mc2papers.report import diagrams, style, tables
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 
 PAPER = pd.DataFrame(
     [
@@ -166,8 +166,8 @@ def test_clusters_are_tens_where_the_paper_prints_tens(clusters, verdict):
 
 def test_documents_of_their_own_do_not_decide():
     printed = [score([], 2300.0), score(["year"], 2400.0, "npTOT"), score([], 2500.0, "HDP"), score(["year"], 2200.0)]
-    table, claims = table1.perplexity_table([score([], 2000.0, OWN_DOCUMENTS), *printed], PAPER, ESTIMATORS)
-    assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [OWN_DOCUMENTS, "words", 2000.0]
+    table, claims = table1.perplexity_table([score([], 2000.0, DOCUMENT_LEVEL), *printed], PAPER, ESTIMATORS)
+    assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [DOCUMENT_LEVEL, "words", 2000.0]
     assert claims == table1.perplexity_table(printed, PAPER, ESTIMATORS)[1]
 
 

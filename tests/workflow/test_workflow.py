@@ -15,7 +15,7 @@ from helpers.workflow_calls import ROOT, copy_checkout, snakemake
 from mc2core.base import storage
 from mc2core.compute.spark import missing
 from mc2papers import code_digest, plan, schemas, targets
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 from mc2papers.run_checks import check_runs
 
 SCHEMAS = ROOT / "workflow/schemas"
@@ -458,16 +458,16 @@ def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(run_to_the_end, ch
     assert len(about_mc2) > 10
     assert "says nothing here" not in set(about_mc2["verdict"])  # MC2 has drawn none of these data
     agreement = pd.read_csv(results / "icml2014/icml2014_figure5.csv", keep_default_na=False)
-    assert set(agreement["method"]) == {"MC2", OWN_DOCUMENTS, "HDP + AP", "AP", "K-means", "NMF"}
+    assert set(agreement["method"]) == {"MC2", DOCUMENT_LEVEL, "HDP + AP", "AP", "K-means", "NMF"}
     assert set(agreement.loc[agreement["method"] == "NMF", "clusterings"]) == {4}  # two numbers of clusters, two seeds
     assert agreement["mean"].between(0, 1).all()
     images = pd.read_csv(results / "icml2014/icml2014_table2.csv")
     assert images[["perplexity", "perplexity_sd"]].notna().all(axis=None)
-    assert images.loc[images["paper_perplexity"].isna(), "method"].tolist() == [OWN_DOCUMENTS]
+    assert images.loc[images["paper_perplexity"].isna(), "method"].tolist() == [DOCUMENT_LEVEL]
     assert images["perplexity"].between(1, 500).all()
     missing = pd.read_csv(results / "icml2014/icml2014_table3.csv")
     assert missing["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0]
-    assert missing["method"].tolist() == ["MC2"] * 5 + [OWN_DOCUMENTS]
+    assert missing["method"].tolist() == ["MC2"] * 5 + [DOCUMENT_LEVEL]
     assert (missing["seeds"] == 2).all()
     fewer = storage.read_json(results / "fits/nuswide-tag-missing50/1/provenance.json")
     assert fewer["missing"] == 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_sources
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def _caption(options: Options) -> str:
         "columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. "
         "Purity rises with the number of clusters, whatever they are, and the Rand index mostly counts pairs that are "
         "apart in both. "
-        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 5, where MC2 with tags "
         "is best in all four."
     )

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
 from mc2papers.report.tables import mean_and_sd, number, spread
 
 NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
     "perplexity, ours: of p(words of a held-out document) under the method's own model, averaged over samples inside "
     "the logarithm, by the estimator named: marginal is exact, where documents share the proportions of their cluster; "
-    "left_to_right is unbiased, where each has its own (HDP, npTOT, documents of their own). icml14: the formula "
+    "left_to_right is unbiased, where each has its own (HDP, npTOT, MC2 with a document level). icml14: the formula "
     "of the paper's appendix A.4, which gives each word one topic and leaves the others out, so that it is no "
     "probability of a document and not comparable with the other column.",
-    ABOUT_OWN_DOCUMENTS,
+    ABOUT_DOCUMENT_LEVEL,
     "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
     "ours, not the levels. Empty cells: not printed there, or not fitted here.",
     "seconds: sampling only, without compilation and scoring, on the cores given.",

@@ -10,7 +10,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import FEATURES, NOTES, format_perplexity_table, perplexities, perplexity_rows
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_chains, say_names, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_chains, say_names, say_sources
 from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -117,7 +117,7 @@ def _caption(options: Options) -> str:
         "use. Estimators: "
         f"{', '.join(options['estimators'])}; the first one decides the claims, or left_to_right in its place where "
         "documents have topic proportions of their own (HDP). "
-        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 1."
     )
 

@@ -11,7 +11,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, OWN_DOCUMENTS, counted, say_chains, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_sources
 from mc2papers.report.claims import FAILS, Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -25,7 +25,7 @@ KEY = "missing_percent"
 def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) -> pd.DataFrame:
     """ICML14 table 3: a row for each share of missing contexts that the paper or we have, in per cent, ascending.
 
-    Below these, without figures of the paper, are those of documents of their own.
+    Below these, without figures of the paper, are those of MC2 with a document level.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
         A fit whose corpus has no labels.
     """
     ours = _measured(scores)
-    beside = ours["method"] == OWN_DOCUMENTS
+    beside = ours["method"] == DOCUMENT_LEVEL
     about = {"dataset": ours["dataset"][0], "source": ours["source"][0]}
     return pd.DataFrame([*_rows(ours[~beside], paper, about), *_rows(ours[beside], paper.iloc[:0], about)])
 
@@ -53,7 +53,7 @@ def agreement_table(scores: Sequence[Mapping[str, Any]], paper: pd.DataFrame) ->
 def by_share(scores: Sequence[Mapping[str, Any]], measure: str) -> pd.DataFrame:
     """A measure of MC2 as printed: a row for each seed, a column for each share of missing contexts, ascending."""
     ours = _measured(scores)
-    return ours[ours["method"] != OWN_DOCUMENTS].pivot(index="seed", columns=KEY, values=measure)
+    return ours[ours["method"] != DOCUMENT_LEVEL].pivot(index="seed", columns=KEY, values=measure)
 
 
 def _measured(scores: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
@@ -144,7 +144,7 @@ def _caption(options: Options) -> str:
         "are among those of a larger one. At 100% stands the fit without tags: leaving out the tags of all images "
         "draws the same chain. A gain is judged by the printed one. Decay counts as graceful for a measure that no "
         "step up to 50% is sure to raise and that is still higher at 50% than at 100%; both are our reading. "
-        f"{say_chains(options['lengths'])} {ABOUT_OWN_DOCUMENTS} "
+        f"{say_chains(options['lengths'])} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, table 3."
     )
 
@@ -159,7 +159,7 @@ TARGET = Target(
     options=_options,
     notes=(
         "Ours: mean ± sd over seeds, of the clusters of the last sample; K is their number.",
-        ABOUT_OWN_DOCUMENTS,
+        ABOUT_DOCUMENT_LEVEL,
         "The paper prints one run on real images: compare how the columns fall, not their levels. Empty cells: not "
         "printed there, or not fitted here.",
         "The Rand index mostly counts pairs that are apart in both partitions, so that it is high throughout.",

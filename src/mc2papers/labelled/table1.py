@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2, ORIGINS
-from mc2papers.report.captions import OWN_DOCUMENTS, counted
+from mc2papers.report.captions import DOCUMENT_LEVEL, counted
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
@@ -28,7 +28,7 @@ MEASURES = {
     "f_score": "F-score",
     "vi_bits": "VI, bits",
 }
-_OURS, _RIVAL = ("MC2", OWN_DOCUMENTS), "K-means (K given)"
+_OURS, _RIVAL = ("MC2", DOCUMENT_LEVEL), "K-means (K given)"
 
 NOTES = (
     "Mean ± sd over seeds (and numbers of clusters, where a row has several). Each corpus is its half for reports, all "
@@ -110,7 +110,8 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
 
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
-    """Ours, no paper's: whether MC2 and documents of their own reach K-means that is told K, and what contexts add.
+    """Ours, no paper's: whether MC2, with and without a document level, reaches K-means that is told K, and what
+    contexts add.
 
     Of the arguments of :func:`agreement_table`.
     """
@@ -201,7 +202,7 @@ def _caption(options: Options) -> str:
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), over "
         f"{counted(options['n_seeds'], 'seed')}: our "
-        "engines (Gibbs and SVI for MC2, Gibbs also with documents of their own, FastEx scoring each of 100 clusters) "
+        "engines (Gibbs and SVI for MC2, Gibbs also with a document level, FastEx scoring each of 100 clusters) "
         "and the methods that the papers compare with, the clusters they found and the CPU seconds they took. K-means, "
         "NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts; K-means, NMF "
         "and LDA are told the number of classes where the row says so. Of no paper: the verdicts answer questions of "

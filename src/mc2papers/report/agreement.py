@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report.captions import OWN_DOCUMENTS
+from mc2papers.report.captions import DOCUMENT_LEVEL
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.report.tables import mean_sd
 
@@ -87,7 +87,7 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str) -> list[Claim]:
             {"method": fit["method"], "contexts": "+".join(fit["contexts"]), "seed": fit["seed"]}
             | {measure: solution[measure] for measure in MEASURES}
             for fit in scores
-            if fit["method"] != OWN_DOCUMENTS
+            if fit["method"] != DOCUMENT_LEVEL
             for solution in solutions_with_agreement(fit)
         ]
     )
@@ -119,7 +119,7 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str) -> list[Claim]:
 def draw(points: pd.DataFrame) -> Figure:
     """A panel for each measure, a line for each method: mean, one sd (thick), smallest to largest (thin).
 
-    MC2 and documents of their own have a colour and a marker each, all others share theirs.
+    MC2 with and without a document level have a colour and a marker each, all others share theirs.
     """
     from mc2papers.report import style
 
@@ -129,7 +129,7 @@ def draw(points: pd.DataFrame) -> Figure:
     for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
         here = points[points["measure"] == measure].reset_index(drop=True)
         for place, row in here.iterrows():
-            look = {"MC2": 1, OWN_DOCUMENTS: 2}.get(row["method"], 0)
+            look = {"MC2": 1, DOCUMENT_LEVEL: 2}.get(row["method"], 0)
             colour = style.COLOURS[look]
             ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
             reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]

@@ -7,10 +7,10 @@ from typing import Any
 
 from mc2papers.datasets.origins import ORIGINS, data_of
 
-#: what tables call ``document_concentration="learn"``, a row beside those that the papers have
-OWN_DOCUMENTS = "Documents of their own (ours)"
-ABOUT_OWN_DOCUMENTS = (
-    f'"{OWN_DOCUMENTS}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
+#: what tables call MC2 with a document level, a row beside those that the papers have
+DOCUMENT_LEVEL = "MC2, document level (ours)"
+ABOUT_DOCUMENT_LEVEL = (
+    f'"{DOCUMENT_LEVEL}", of no paper, is MC2 with one level more: each document has its own topic proportions around '
     "its cluster's. It stands beside; what the paper claims is judged without it."
 )
 

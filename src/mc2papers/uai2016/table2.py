@@ -13,7 +13,7 @@ from mc2core.compute.spark import missing
 from mc2papers.datasets.origins import MC2
 from mc2papers.icml2014.perplexity_rows import format_perplexity_table, perplexities, perplexity_rows
 from mc2papers.plan import ON_SPARK
-from mc2papers.report.captions import ABOUT_OWN_DOCUMENTS, counted, say_sources
+from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, counted, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
@@ -105,7 +105,7 @@ def _caption(options: Options) -> str:
         "Held-out perplexity of words (lower is better) on UAI16's large corpora: SVI-MC2 with each document's "
         f"context and without, as mean and sd over {counted(options['n_seeds'], 'seed')}, beside the paper's "
         "figures. Contexts of "
-        f"held-out documents are not read. {rival} {ABOUT_OWN_DOCUMENTS} "
+        f"held-out documents are not read. {rival} {ABOUT_DOCUMENT_LEVEL} "
         f"{say_sources(options['corpora'], MC2)} Paper: UAI 2016, table 2."
     )
 
@@ -121,13 +121,13 @@ TARGET = Target(
     notes=(
         "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use. Estimators: marginal is "
         "p(words of a held-out document) exactly, where documents share the proportions of their cluster; "
-        "left_to_right is unbiased for it, where each has its own (LDA, documents of their own). icml14 gives each "
+        "left_to_right is unbiased for it, where each has its own (LDA, MC2 with a document level). icml14 gives each "
         "word one topic, leaves the others out, and is not comparable with them.",
         "LDA is that of Spark's MLlib (online variational Bayes), fitted once with 120 topics, the truncation of "
         "SVI-MC2's, on the master local[2] with 2 partitions, and scored with the document prior that it learnt.",
         about_svi(500),
-        "Documents of their own are fitted without tables, with the same truncations, at our own rates.",
-        ABOUT_OWN_DOCUMENTS,
+        "MC2 with a document level is fitted without tables, with the same truncations, at our own rates.",
+        ABOUT_DOCUMENT_LEVEL,
         "The paper prints one run on its own data: compare the order of the rows, not the levels. Empty cells: not "
         "printed there, or not fitted here.",
     ),

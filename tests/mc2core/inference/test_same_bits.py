@@ -29,7 +29,7 @@ FITS = {
     "gibbs interleaved": lambda: (gibbs(contexts=FAMILIES, start_topics=12, start_clusters=5), 6),
     "gibbs without contexts, fixed": lambda: (gibbs(learn_concentrations=False, table_concentration=3.0), 6),
     "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
-    "gibbs own documents": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
+    "gibbs document level": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
     "gibbs hdp of three levels": lambda: (
         gibbs(document_concentration=5.0, model="hdp", start_topics=10),
         6,
@@ -43,7 +43,7 @@ FITS = {
         svi(batch_size=None, contexts=FAMILIES, learn_concentrations=["table", "words"]),
         3,
     ),
-    "svi own documents": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),
+    "svi document level": lambda: (svi(document_level=True, batch_size=7, contexts=FAMILIES), 3),
     **{
         f"fastex {proposal} {component}": lambda proposal=proposal, component=component: (
             fastex(n_clusters=5, proposal=proposal, component=component, word_prior=0.1, bits=32),

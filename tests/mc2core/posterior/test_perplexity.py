@@ -346,7 +346,7 @@ def test_seed_and_sample_number_make_the_stream(estimator):
         ({"new_cluster_weight": 1.0}, "left_to_right"),
         ({"document_concentration": 2.0}, "left_to_right"),
     ],
-    ids=["MC2", "HDP", "documents of their own"],
+    ids=["MC2", "HDP", "document level"],
 )
 def test_where_none_is_named_the_estimator_is_the_one_that_suits_the_model(changes, name):
     model = model_of(draw_sample(1), **changes)
