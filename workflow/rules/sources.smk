@@ -131,8 +131,14 @@ FILES = {
 
 def corpus_files(wildcards):
     """Input files of a corpus by role: none for a simulated one."""
-    drawn = config["corpora"][wildcards.dataset]["source"] == "simulated"
-    return {} if drawn else FILES[wildcards.dataset]()
+    dataset = wildcards.dataset
+    if config["corpora"][dataset]["source"] == "simulated":
+        return {}
+    if dataset not in FILES:
+        raise WorkflowError(
+            f"corpora, {dataset}: FILES of workflow/rules/sources.smk does not say what it is read from"
+        )
+    return FILES[dataset]()
 
 
 def printed_counts(wildcards):
