@@ -23,6 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from harness import Parser, main
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "mc2core"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "mc2papers"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from corpus.readers import test_h5ad
 from datasets.collections import test_labelled, test_nips, test_nuswide

@@ -18,6 +18,8 @@ from pathlib import Path
 
 from harness import Parser, main
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "mc2core"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "mc2papers"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from datasets.download import test_eutilities
 from datasets.dumps import test_wikipedia

@@ -10,6 +10,7 @@ from helpers.workflow_calls import ROOT, snakemake
 
 from mc2core.app.cli import main
 from mc2core.corpus import datasheet
+from mc2core.inference import registry
 from mc2core.inference.registry import settings_of
 from mc2papers import plan, schemas
 from mc2papers.cli import main as prepare
@@ -625,3 +626,7 @@ def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(tmp_path):
         plan.check_word(config, tmp_path)
     plan.check_word({"figure4": {"word": "lake"}}, tmp_path)
     plan.check_word({"figure4": {"word": None}}, tmp_path)
+
+
+def test_engines_of_plans_are_those_of_the_library():
+    assert sorted(plan.ENGINES) == sorted(registry.ENGINES)

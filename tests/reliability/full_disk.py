@@ -91,7 +91,8 @@ def attempt(seed: int, case: int, scratch: Path, folder: Path) -> Outcome:
         return Outcome("" if whole == after else f"{what}: left {sorted(after.keys() - whole.keys())}", ["written"])
     lines = said.getvalue().strip().splitlines()
     wrong = ""
-    if code != 2 or not lines or not lines[-1].startswith("mc2: error: ") or str(target) not in lines[-1]:
+    is_said = bool(lines) and lines[-1].startswith(("mc2: error: ", "mc2papers: error: ")) and str(target) in lines[-1]
+    if code != 2 or not is_said:
         wrong = f"ended with {code} and said {lines[-1:]}"
     elif "Traceback" in said.getvalue():
         wrong = f"said {said.getvalue()}"

@@ -79,7 +79,7 @@ def _prepare(scratch: Path) -> dict[str, float]:
         return dict(storage.read_json(scratch / "usual.json"))
     usual = {}
     with (scratch / "stderr").open("w+") as said:
-        _seconds(["corpus", "nips", "--scale", "0.05", "--out", "data"], scratch, said)
+        _seconds(["corpus", "nips", "--scale", "0.05", "--out", "data"], scratch, said, "mc2papers")
         usual[_COMPILES] = _seconds([*_FIT, "--out", "known"], scratch, said)
         for name in ("describe", "evaluate", "fit"):
             for _ in range(2):  # the first one compiles
@@ -89,18 +89,20 @@ def _prepare(scratch: Path) -> dict[str, float]:
     return usual
 
 
-def _seconds(arguments: list[str], folder: Path, said: IO[str]) -> float:
+def _seconds(arguments: list[str], folder: Path, said: IO[str], package: str = "mc2core") -> float:
     """How long an undisturbed command takes."""
-    began, code = time.monotonic(), _start(arguments, folder, said, "kernels").wait()
+    began, code = time.monotonic(), _start(arguments, folder, said, "kernels", package).wait()
     if code:
         raise RuntimeError(f"undisturbed it fails: {(folder / 'stderr').read_text()}")
     return time.monotonic() - began
 
 
-def _start(arguments: list[str], folder: Path, said: IO[str], kernels: str) -> subprocess.Popen[str]:
-    """The command in its folder; ``kernels`` is where compiled ones are."""
+def _start(
+    arguments: list[str], folder: Path, said: IO[str], kernels: str, package: str = "mc2core"
+) -> subprocess.Popen[str]:
+    """The command of a package in its folder; ``kernels`` is where compiled ones are."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(folder / kernels)}
-    command = [sys.executable, "-m", "mc2core", *arguments]
+    command = [sys.executable, "-m", package, *arguments]
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=said, text=True)
 
 

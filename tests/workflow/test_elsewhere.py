@@ -131,7 +131,7 @@ def test_a_folders_own_plan_and_sheet_count_and_what_they_leave_out_is_as_in_our
     (tmp_path / "more.yaml").write_text("seeds: 5\n")
     entry = ["--snakefile", there / "Snakefile", "--directory", here]
     (here / "config/experiments.tsv").write_text(
-        "run\ttargets\tdataset\tmethod\tengine\tcontexts\tsettings\nmine\ticml2014_table1\tnips\tMC2\tgibbs\t\t\n"
+        "run\ttargets\tdataset\tmethod\tmodel\tengine\tcontexts\tsettings\nmine\ticml2014_table1\tnips\tMC2\tmc2\tgibbs\t\t\n"
     )
     for further, seeds in (([], 2), (["--configfile", "more.yaml"], 5)):
         code, output = snakemake(tmp_path, "-n", "icml2014_table1", *entry, *further)

@@ -9,8 +9,8 @@ from mc2core.posterior import Posterior
 def main(snakemake):
     with job(snakemake.log[0]):
         corpus = Corpus.load(f"{snakemake.input.corpus}/train")
-        model, title = Posterior.load(snakemake.input.model), snakemake.params.title
-        describe(model, corpus, snakemake.output[0], title, threads=snakemake.threads)
+        posterior, title = Posterior.load(snakemake.input.posterior), snakemake.params.title
+        describe(posterior, corpus, snakemake.output[0], title, threads=snakemake.threads)
 
 
 main(snakemake)  # noqa: F821  (given by the workflow)

@@ -134,9 +134,12 @@ def _length(provenance: Path) -> str:
 
 def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[str]:
     """What was found and what to do next, line by line."""
+    from mc2core.inference.registry import model_class
     from mc2core.inference.running.summary import sentence
 
-    posterior, model = options.out / "posterior.npz", provenance["model"]
+    posterior = options.out / "posterior.npz"
+    settings = {name: value for name, value in provenance["model"].items() if name != "name"}
+    model = model_class(provenance["model"]["name"])(**settings)
     took = f"{posterior}: {provenance['iterations']} iterations in {provenance['seconds']:.1f} s"
     if provenance["compile_seconds"] >= _COMPILED:
         took += f", after {provenance['compile_seconds']:.0f} s of compiling kernels (once)"
@@ -144,32 +147,16 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     if said:
         others = "--seed or start_topics" if "start_topics" in provenance["engine"] else "--seed"
         said += f"; other values of {others} may end elsewhere"
-    lines = [took, *([said] if said else []), f"model: {_in_words(model)}"]
+    lines = [took, *([said] if said else []), f"model: {model.in_words}"]
     more = f"the same command with --iterations {2 * provenance['iterations']} resumes from here"
     lines.append(f"for more iterations: {more}")
-    if model["name"] in ("hdp", "nptot"):  # no clusters to describe
+    if "clusters" not in model.finds:  # there are none to describe
         return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
     lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
     lines.append(
         f"or: mc2 topics {posterior}; mc2 clusters {posterior} {options.corpus}; mc2 evaluate {posterior} CORPUS"
     )
     return lines
-
-
-def _in_words(model: dict[str, Any]) -> str:
-    """What a model of these settings is."""
-    if model["name"] == "mixture":
-        return f"a mixture of {model['n_clusters']} clusters at most, each with words of its own"
-    if model["name"] == "nptot":
-        return "npTOT, an HDP whose topics emit times; no clusters"
-    if model["name"] == "hdp":
-        return f"the HDP{' of three levels' if model['document_level'] else ''}; no clusters"
-    if model["document_level"]:
-        return (
-            f"MC2 with a document level (document_concentration={model['document_concentration']}); "
-            "--set document_level=false is the paper's, where the documents of a cluster share its topic proportions"
-        )
-    return "MC2, the documents of a cluster share its topic proportions (document_level=false)"
 
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:

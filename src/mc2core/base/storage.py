@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import struct
 import tempfile
 import zipfile
@@ -73,8 +74,10 @@ def refuse_foreign(path: str | os.PathLike[str], known: str) -> None:
     ``known``: regular expression of the paths, relative to the folder, of all that is written to such a folder.
     """
     path = Path(path)
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{path} is no folder; it will not be replaced")
+    # one look: between two, another process may put its folder in the place of this one
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISDIR(path.stat().st_mode):
+            raise ValueError(f"{path} is no folder; it will not be replaced")
     for entry in sorted(path.rglob("*")):
         if not re.fullmatch(known, entry.relative_to(path).as_posix()):
             raise ValueError(

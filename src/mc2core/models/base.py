@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -45,6 +45,11 @@ class Model(Settings, ABC):
         if "contexts" in values:
             values["contexts"] = {name: family and family_settings(family) for name, family in self.contexts.items()}
         return values
+
+    @property
+    @abstractmethod
+    def in_words(self) -> str:
+        """What it is, in a phrase for users."""
 
     @property
     def cluster_contexts(self) -> dict[str, Family]:

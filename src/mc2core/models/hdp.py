@@ -56,3 +56,7 @@ class HDP(TopicModel):
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
         )
+
+    @property
+    def in_words(self) -> str:
+        return f"the HDP{' of three levels' if self.document_level else ''}; no clusters"

@@ -62,3 +62,12 @@ class MC2(TopicModel):
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
         )
+
+    @property
+    def in_words(self) -> str:
+        if self.document_level:
+            return (
+                f"MC2 with a document level (document_concentration={self.document_concentration}); "
+                "--set document_level=false is the paper's, where the documents of a cluster share its topic proportions"
+            )
+        return "MC2, the documents of a cluster share its topic proportions (document_level=false)"

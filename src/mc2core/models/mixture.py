@@ -58,6 +58,10 @@ class Mixture(Model):
         self.rate_prior = _prior("rate_prior", rate_prior)
         self.contexts = {}
 
+    @property
+    def in_words(self) -> str:
+        return f"a mixture of {self.n_clusters} clusters at most, each with words of its own"
+
 
 def _prior(name: str, value: float) -> float:
     number = positive(name, value)

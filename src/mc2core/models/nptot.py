@@ -57,6 +57,10 @@ class NPTOT(TopicModel):
         )
 
     @property
+    def in_words(self) -> str:
+        return "npTOT, an HDP whose topics emit times; no clusters"
+
+    @property
     def cluster_contexts(self) -> dict[str, Family]:
         return {}
 

@@ -10,7 +10,8 @@ from helpers.fits import fastex, gibbs, svi
 from mc2core import Corpus
 from mc2core.app.cli import main
 from mc2core.base import logs, memory
-from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference import SVI, Gibbs
+from mc2core.models import Mixture
 
 CORPUS = Corpus(np.ones((4, 3), int))
 TOO_MANY = 10**12
@@ -24,7 +25,7 @@ TOO_MANY = 10**12
         (SVI, "n_clusters"),
         (SVI, "n_tables"),
         (SVI, "n_topics"),
-        (FastEx, "n_clusters"),
+        (Mixture, "n_clusters"),
     ],
 )
 def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):

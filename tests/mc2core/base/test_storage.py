@@ -204,7 +204,7 @@ def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):
     path = tmp_path / "new" / "posterior.npz"
     with (
         locks.only_one(path, "another fit"),
-        pytest.raises(ValueError, match=r"model\.npz is in use by another fit that has not ended"),
+        pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that has not ended"),
         locks.only_one(path, "another fit"),
     ):
         pass

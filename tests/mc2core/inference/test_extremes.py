@@ -154,7 +154,10 @@ def test_more_clusters_and_topics_than_there_is_content_for():
             lambda: svi(contexts=3),
             "contexts is 3; it must be a list of names, or map them to families such as",
         ),
-        (lambda: gibbs(contexts=[NormalGamma()]), "contexts has the name NormalGamma(); a context's name is a string"),
+        (
+            lambda: gibbs(contexts=[NormalGamma()]),
+            "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1); a context's name is a string",
+        ),
         (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
         (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
         (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),

@@ -236,7 +236,7 @@ def test_files_of_a_fit(tmp_path, hdp):
             model=model,
         )  # fmt: skip
         assert storage.read_json(provenance) == about
-        assert about["engine"] == name
+        assert about["engine"]["name"] == name
         assert 0 < about["cpu_seconds"] < 10
         assert about["converged"] == dict.fromkeys(Assignments.load(output).solutions, True)
     assert list(Assignments.load(tmp_path / "kmeans.tsv").solutions) == ["k2", "k3"]
@@ -249,7 +249,7 @@ def test_files_of_a_fit(tmp_path, hdp):
         output=tmp_path / "m.npz",
         provenance=tmp_path / "m.json",
     )
-    assert Posterior.load(tmp_path / "m.npz").provenance["engine"] == "lda"
+    assert Posterior.load(tmp_path / "m.npz").provenance["engine"]["name"] == "lda"
     with pytest.raises(ValueError, match="LDA clusters words only; it cannot use context 'tag'"):
         fit_baseline(
             corpus, engine="lda", settings={}, contexts=["tag"], seed=0, output=tmp_path / "n.npz",
