@@ -68,6 +68,6 @@ class MC2(TopicModel):
         if self.document_level:
             return (
                 f"MC2 with a document level (document_concentration={self.document_concentration}); "
-                "--set document_level=false is the paper's, where the documents of a cluster share its topic proportions"
+                "--set document_level=false is the paper's, where documents of a cluster share its topic proportions"
             )
         return "MC2, the documents of a cluster share its topic proportions (document_level=false)"
