@@ -163,3 +163,13 @@ def test_tests_mirror_the_packages():
             if folder.is_dir() and folder.name != "__pycache__":
                 where = folder.relative_to(tests)
                 assert (PACKAGE.parent / where).is_dir(), f"tests/{where} mirrors nothing"
+
+
+def test_no_test_module_is_imported_by_another():
+    """What several tests share is in tests/helpers."""
+    tests = ROOT / "tests"
+    if not tests.is_dir():
+        pytest.skip("the tests of an installed package")
+    imports = re.compile(r"^\s*(?:from|import) [^\n]*\btest_\w+", re.MULTILINE)
+    named = {str(path.relative_to(tests)) for path in tests.rglob("*.py") if imports.search(path.read_text("utf-8"))}
+    assert not named

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2core"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2papers"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from reliability.children import Outcome, outcomes
 

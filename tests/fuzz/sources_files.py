@@ -23,11 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from harness import Parser, main
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2core"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2papers"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from corpus.readers import test_h5ad
-from datasets.collections import test_labelled, test_nips, test_nuswide
+from helpers import h5ad_files, labelled_files, nips_files, nuswide_files
 
 from mc2core.corpus import datasheet
 from mc2core.corpus.building.columns import ContextColumn, Layout
@@ -89,7 +86,7 @@ def read_nuswide(folder: Path, target: Path) -> None:
 
 def read_annotated(folder: Path, target: Path) -> None:
     """In another process first, as :func:`h5ad.rehearse` does it, but forked: to start Python takes long."""
-    arguments = (_by_suffix(folder), test_h5ad.CONTEXTS, "donor", "counts")
+    arguments = (_by_suffix(folder), h5ad_files.CONTEXTS, "donor", "counts")
     process = os.fork()
     if process == 0:
         try:
@@ -126,14 +123,14 @@ def read_rar(folder: Path, target: Path) -> None:
 def read_nips_members(folder: Path, target: Path) -> None:
     """The text files damaged, then packed."""
     path = target.with_suffix(".zip")
-    test_nips.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
+    nips_files.write_zip(path, {one.name: one.read_bytes() for one in folder.iterdir()})
     nips.read(path)
 
 
 def read_labelme(folder: Path, target: Path) -> None:
     """The files damaged, then packed."""
     path = target.with_suffix(".tgz")
-    test_labelled.write_tar(path, {one.name: one.read_bytes() for one in folder.iterdir()})
+    labelled_files.write_tar(path, {one.name: one.read_bytes() for one in folder.iterdir()})
     labelled_images.read_labelme(path).save(target)
 
 
@@ -205,16 +202,16 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
     }
     rows = _parquet({name: [row[name] for row in ROWS] for name in ROWS[0]})
     columns = {"user": ["ann", "bob"], "function": ["open", "save"], "count": [3, 1]}
-    images = test_nuswide.small()
-    plain = test_nuswide.official(images)
-    whole = test_nuswide.official(images, whole=True)
-    data = test_nips.small()
-    members = test_nips.text_members(data)
+    images = nuswide_files.small()
+    plain = nuswide_files.official(images)
+    whole = nuswide_files.official(images, whole=True)
+    data = nips_files.small()
+    members = nips_files.text_members(data)
     files = {"a/x.txt": b"some text " * 30, "a/y.txt": bytes(1000)}
-    zipped = _written(lambda path: test_nips.write_zip(path, members))
+    zipped = _written(lambda path: nips_files.write_zip(path, members))
     counts = np.array([[1, 0, 2], [0, 3, 0], [1, 1, 1]])
     cells = [
-        {"x.h5ad": _written(lambda path, kind=kind: test_h5ad.write(path, counts, kind))}
+        {"x.h5ad": _written(lambda path, kind=kind: h5ad_files.write(path, counts, kind))}
         for kind in ("csr_matrix", "csc_matrix", "array")
     ]
     checkout = Path(__file__).parents[2]
@@ -255,23 +252,23 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         "nips": Parser(read_nips_members, [members], [b"\r\n", b":", b" ", b"=", b"-1", b"9" * 20, b"\xff", b"\x00"]),
         "labelme": Parser(
             read_labelme,
-            [test_labelled.IMAGES],
+            [labelled_files.IMAGES],
             [b"\r\n", b"\n", b":", b" ", b"0", b"157:1", b"158:1", b"-1", b"9" * 20, b"\xff", b"\x00"],
         ),
         "sports": Parser(
             read_sports,
-            [{"annotations.txt": test_labelled.TAGS, "info.txt": test_labelled.INFO}],
+            [{"annotations.txt": labelled_files.TAGS, "info.txt": labelled_files.INFO}],
             [b",", b" ", b"\r\n", b"\n", b"\x85", b"\x0b", b"\x00", b"\xff", b"\xef\xbb\xbf", "\u2028\u0661".encode()],
         ),
         "ohsumed": Parser(
             read_ohsumed,
-            [{"x.tar": _tar(test_labelled.ABSTRACTS)}],
+            [{"x.tar": _tar(labelled_files.ABSTRACTS)}],
             [b"\x00" * 512, b"7777777", b"../", b"ustar", b"training/C01/"],
             packs,
         ),
         "addresses": Parser(
             read_addresses,
-            [{"x.zip": _zip(test_labelled.ADDRESSES)}, {"x.tar": _tar(test_labelled.ADDRESSES)}],
+            [{"x.zip": _zip(labelled_files.ADDRESSES)}, {"x.tar": _tar(labelled_files.ADDRESSES)}],
             [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../", b"1963-Kennedy.txt"],
         ),
         "zip": Parser(read_archive, [{"x.zip": zipped}], [b"PK\x01\x02", b"PK\x05\x06", b"\xff\xff\xff\xff", b"../"]),

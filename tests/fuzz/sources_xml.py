@@ -18,11 +18,8 @@ from pathlib import Path
 
 from harness import Parser, main
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2core"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "mc2papers"))
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from datasets.download import test_eutilities
-from datasets.dumps import test_wikipedia
+from helpers import eutilities_answers, wikipedia_files
 
 from mc2core.corpus.building.letters import words_of
 from mc2papers.datasets.download import eutilities
@@ -136,10 +133,10 @@ def parsers(mirror: Path | None) -> dict[str, Parser]:
         },
     ]
     with tempfile.TemporaryDirectory() as folder:
-        streams = {path.name: path.read_bytes() for path in test_wikipedia.multistream(Path(folder))}
+        streams = {path.name: path.read_bytes() for path in wikipedia_files.multistream(Path(folder))}
     index = bz2.decompress(streams["index.txt.bz2"])
     answers = {
-        "search.xml": test_eutilities.search(test_eutilities.KEYS),
+        "search.xml": eutilities_answers.search(eutilities_answers.KEYS),
         "batch.xml": f"<PubmedArticleSet>{cite * 3}</PubmedArticleSet>".encode(),
     }
     if mirror is not None:

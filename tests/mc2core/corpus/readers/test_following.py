@@ -292,7 +292,7 @@ def test_files_of_the_uci_format(tmp_path, like):
 
 def test_annotated_data(tmp_path):
     h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
-    from corpus.readers import test_h5ad as made
+    from helpers import h5ad_files as made
 
     path = made.write(tmp_path / "a.h5ad", np.array([[1, 0, 2], [0, 3, 0]]))
     contexts = {"contexts": ["age:number", "donor:bag"], "labels": "donor", "layer": "counts"}

@@ -1,14 +1,13 @@
 """Labelled corpora: what is written is read, what is damaged is refused in a sentence, the mirror's counts."""
 
-import io
 import os
-import tarfile
 import zipfile
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.labelled_files import ABSTRACTS, ADDRESSES, IMAGES, INFO, TAGS, write_tar
 
 from mc2core import Corpus
 from mc2papers.datasets import catalogue
@@ -17,36 +16,9 @@ from mc2papers.datasets.collections import labelled_images, labelled_texts
 MIRROR = Path(os.environ.get("MC2_MIRROR", Path(__file__).parents[4] / "shared/mirror")) / "labelled"
 in_mirror = pytest.mark.skipif(not MIRROR.is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
 
-IMAGES = {
-    "train-data.dat": b"2 0:3 157:1\n1 7:2\n0\n",
-    "train-label.dat": b"0\n7\n3\n",
-    "test-data.dat": b"1 7:5\n",
-    "test-label.dat": b"3\n",
-}
-TAGS = b"athlete, ball, athlete, \nsky, , water\n\nball\n"
-INFO = b"polo image_0001.jpg\nrowing image_0001.jpg\npolo image_0002.jpg\nbocce image_0001.jpg\n"
-ABSTRACTS = {
-    f"o/training/C0{1 + j % 2}/000{j}": f"Heart disease{j} of the heart\n and liver.".encode() for j in range(4)
-}
 ABSTRACTS |= {"o/test/C02/0004": "Heart liver g\u00fcnther".encode("latin-1"), "o/test/C23/0005": b"1 2 3"}
 ABSTRACTS |= {"o/test/C01/0006": b"liver"}
-ADDRESSES = {
-    f"u/{name}.txt": f"PRESIDENT {name.upper()}\nMy fellow citizens, peace {extra}".encode()
-    for name, extra in (
-        ("1963-Kennedy", "moon"), ("1963-Johnson", "war"), ("1965-Johnson-1", "war"), ("1965-Johnson-2", ""),
-        ("1990-Bush", "moon"), ("2001-GWBush-1", "kennedy"),
-    )
-}  # fmt: skip
 ADDRESSES |= {"u/README": b"President Kennedy"}
-
-
-def write_tar(path, members):
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in members.items():
-            member = tarfile.TarInfo(name)
-            member.size = len(content)
-            archive.addfile(member, io.BytesIO(content))
-    return path
 
 
 def write_zip(path, members):

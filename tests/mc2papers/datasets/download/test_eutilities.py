@@ -7,25 +7,18 @@ import time
 import urllib.parse
 
 import pytest
-from datasets.download.test_fetch import IMPATIENT, serve  # noqa: F401  (a fixture)
-from datasets.dumps.test_pubmed import citation, document
+from helpers.eutilities_answers import KEYS, search
+from helpers.pubmed_files import citation, document
+from helpers.servers import IMPATIENT
 
 from mc2papers.datasets.download import eutilities
 from mc2papers.datasets.download.fetch import FetchError
 from mc2papers.datasets.dumps import pubmed
 
-KEYS = [str(key) for key in range(1001, 1008)]
-
 
 def asked(handler):
     address = urllib.parse.urlsplit(handler.path)
     return address.path.rpartition("/")[2], {k: v[0] for k, v in urllib.parse.parse_qs(address.query).items()}
-
-
-def search(keys, count=None):
-    ids = "".join(f"<Id>{key}</Id>" for key in keys)
-    found = len(keys) if count is None else count
-    return f"<eSearchResult><Count>{found}</Count><RetMax>9</RetMax><IdList>{ids}</IdList></eSearchResult>".encode()
 
 
 def answer(handler, keys=KEYS):
@@ -56,7 +49,7 @@ def parsed(tmp_path):
     return pubmed.parse_citations(tmp_path / "1999.xml.gz", tmp_path / "s", pubmed.Selection(issn=pubmed.PNAS))
 
 
-def test_batches_become_one_file_that_the_reader_reads(serve, tmp_path):  # noqa: F811
+def test_batches_become_one_file_that_the_reader_reads(serve, tmp_path):
     times = []
     server = serve(lambda handler, n: (times.append(time.monotonic()), answer(handler, KEYS[::-1])))
     assert get(tmp_path, server, pause_seconds=0.05) == 7
@@ -69,7 +62,7 @@ def test_batches_become_one_file_that_the_reader_reads(serve, tmp_path):  # noqa
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1999.xml.gz", "s"]
 
 
-def test_a_second_call_goes_on_where_the_first_stopped(serve, tmp_path):  # noqa: F811
+def test_a_second_call_goes_on_where_the_first_stopped(serve, tmp_path):
     broken = serve(lambda handler, n: answer(handler) if n < 3 else handler.give(b"", status=503))
     with pytest.raises(FetchError, match="it answered 503 Service Unavailable"):
         get(tmp_path, broken)
@@ -91,7 +84,7 @@ def test_a_second_call_goes_on_where_the_first_stopped(serve, tmp_path):  # noqa
         lambda handler: handler.give(document(citation(1001)).encode(), cut=90),
     ],
 )
-def test_a_passing_fault_is_asked_again(serve, tmp_path, fault):  # noqa: F811
+def test_a_passing_fault_is_asked_again(serve, tmp_path, fault):
     server = serve(lambda handler, n: fault(handler) if n in (1, 3) else answer(handler))
     assert get(tmp_path, server) == 7
     assert parsed(tmp_path)["documents"] == 7
@@ -106,13 +99,13 @@ def test_a_passing_fault_is_asked_again(serve, tmp_path, fault):  # noqa: F811
         (b"<html>down for maintenance</html>", "gave an HTML page instead of data"),
     ],
 )
-def test_other_answers_are_refused(serve, tmp_path, content, message):  # noqa: F811
+def test_other_answers_are_refused(serve, tmp_path, content, message):
     server = serve(lambda handler, n: handler.give(content))
     with pytest.raises((FetchError, ValueError), match=message):
         get(tmp_path, server)
     assert not (tmp_path / "1999.xml.gz").exists()
 
 
-def test_a_year_without_citations(serve, tmp_path):  # noqa: F811
+def test_a_year_without_citations(serve, tmp_path):
     assert get(tmp_path, serve(lambda handler, n: answer(handler, []))) == 0
     assert parsed(tmp_path)["documents"] == 0
