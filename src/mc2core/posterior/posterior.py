@@ -22,7 +22,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import document_level, mixture, perplexity
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
-FORMAT = "mc2core model 1"
+FORMAT = "mc2core posterior 1"
 
 
 #: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
