@@ -405,7 +405,7 @@ def test_what_grows_with_the_number_of_clusters_is_judged(proposal, exact, expec
     ]
     _, claims = table1.speed_table(pd.DataFrame(rows, columns=TIMES.columns), PRINTED)
     assert [one.text for one in claims[1:]] == [
-        "most of what the total grows by is of the proposal (32 bits)",
-        "collapsed Gibbs grows as K does, from 100 to 1,000",
+        "most of the time by which the total grows is of the proposal (32 bits)",
+        "the time of collapsed Gibbs grows as K does, from 100 to 1,000",
     ]
     assert [one.verdict for one in claims[1:]] == expected

@@ -207,7 +207,7 @@ def test_speed_table(cores, parallel, verdict, numbers):
     assert table["method"].tolist() == ["SVI", "SVI without tables"]
     assert table["paper_cores"].isna().tolist() == [False, True]
     assert [one.text for one in claims] == [
-        "of the order of 8.0 times as fast on 4 cores", "more cores gain more than on NIPS",
+        "of the order of 8.0 times as fast on 4 cores", "more cores gain more time than on NIPS",
     ]  # fmt: skip
     assert claims[1].verdict == "not computed"  # of NIPS alone
     assert claims[0].verdict == verdict

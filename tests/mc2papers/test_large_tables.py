@@ -123,7 +123,7 @@ def test_speedups_of_nodes_are_judged_only_on_as_many(rows, lack, numbers):
 def test_larger_batches_are_to_gain_more_by_workers(large, numbers):
     rows = [("threads", 1, 500, 3.0), ("threads", 2, 500, 2.0), ("threads", 1, 1000, 1.8), ("threads", 2, 1000, large)]
     claims = running_time.judge_batches(timed(*rows))
-    assert claims[0].text == "batches of 1,000 gain more by workers than of 500"
+    assert claims[0].text == "batches of 1,000 gain more time by workers than of 500"
     assert claims[0].numbers.startswith(f"{numbers} times on 2 (threads): difference")
     assert claims[0].verdict == "cannot be told"  # one timing
     assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes

@@ -64,7 +64,7 @@ def speed_table(times: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame,
 
 
 def _judge_proposals(times: pd.DataFrame, least: int, most: int) -> Claim:
-    text = f"most of what the total grows by is of the proposal ({BITS} bits)"
+    text = f"most of the time by which the total grows is of the proposal ({BITS} bits)"
     here = times[(times["method"] == FASTEX) & (times["bits"] == BITS)]
     if least == most or here.empty:
         return not_computed(_ARTICLES, text, f"K = {least:,} and {BITS} bits were not both timed with another K")
@@ -76,7 +76,7 @@ def _judge_proposals(times: pd.DataFrame, least: int, most: int) -> Claim:
 
 
 def _judge_exact(times: pd.DataFrame, least: int, most: int) -> Claim:
-    text = f"collapsed Gibbs grows as K does, from {least:,} to {most:,}"
+    text = f"the time of collapsed Gibbs grows as K does, from {least:,} to {most:,}"
     here = times[(times["method"] == EXACT) & times["clusters"].isin([least, most])]
     wide = here.pivot(index="seed", columns="clusters", values="microseconds_per_document").dropna()
     if least == most or wide.shape[1] < 2:

@@ -57,7 +57,7 @@ def judge_batches(rows: pd.DataFrame) -> list[Claim]:
     rows : of :func:`judge_nodes`
     """
     dataset, small, large = rows["dataset"].iloc[0], rows["batch_size"].min(), rows["batch_size"].max()
-    text = f"batches of {large:,} gain more by workers than of {small:,}"
+    text = f"batches of {large:,} gain more time by workers than of {small:,}"
     claims = []
     kinds = rows.assign(kind=rows["place"].where(rows["place"] == _THREADS, "Spark")).dropna(subset="workers")
     for place, here in kinds.groupby("kind"):

@@ -63,7 +63,7 @@ def speed_table(rows: pd.DataFrame, paper: pd.DataFrame) -> tuple[pd.DataFrame, 
 
 def _judge_gain(dataset: str, speedups: Mapping[str, pd.Series]) -> Claim:
     """Whether more cores gain more where global parameters are few: on NUS-WIDE more than on NIPS."""
-    text = "more cores gain more than on NIPS"
+    text = "more cores gain more time than on NIPS"
     if not {"NIPS", "NUS-WIDE"} <= speedups.keys() or any(one.empty for one in speedups.values()):
         return not_computed(dataset, text, "not both were timed on one core and on several")
     first, second = speedups["NUS-WIDE"], speedups["NIPS"]
