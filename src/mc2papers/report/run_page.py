@@ -47,7 +47,7 @@ def write_run_page(
     if unknown:
         raise ValueError(f"the verdict {unknown[0]!r} is none; it must be one of {', '.join(VERDICTS)}")
     parts = [
-        f"<header><h1>Three papers, run anew</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}</header>",
+        f"<header><h1>Three papers, reproduced</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}</header>",
         "<main>",
         _own(own, path.parent),
         _claims(claims, entries),
