@@ -44,7 +44,7 @@ TARGETS = {
     ],
     "cluster-generic": ["icml2014_figure2", "uai2016_figure3", "uai2016_table1", "nips2012_table1"],
 }
-SMALL_MB = 200  # less than any job takes, more than a quarter of it: attempts get 200, 400 and 800 MB
+SMALL_MB = 120  # less than any job takes, more than a quarter of it: attempts get 120, 240 and 480 MB
 LOSE_AFTER = 12  # steps
 TIME_LIMIT = 1800  # seconds of one run
 
