@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
+from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -47,9 +47,9 @@ class Model(Settings, ABC):
         return values
 
     @property
-    @abstractmethod
     def in_words(self) -> str:
         """What it is, in a phrase for users."""
+        return type(self).__name__
 
     @property
     def cluster_contexts(self) -> dict[str, Family]:
