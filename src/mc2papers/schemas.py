@@ -5,36 +5,17 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mc2core.base.checks import nearest
 from mc2papers import plain_yaml
 
 
-def beside(path: str | os.PathLike[str], name: str) -> Path:
-    """The file ``name`` in the folder of ``path``."""
-    return Path(path).parent / name
-
-
-def read(path: str | os.PathLike[str], find: Callable[[str], Path] | None = None) -> dict[str, Any]:
-    """A JSON Schema; where it refers to another file (``$ref: engines.schema.yaml``), what that file holds.
-
-    ``find`` gives the place of the other file by its name; None: beside the first.
-    """
-
-    def joined(node: Any) -> Any:
-        if isinstance(node, list):
-            return [joined(one) for one in node]
-        if not isinstance(node, Mapping):
-            return node
-        if not node.get("$ref", "#").startswith("#"):
-            return read((find or partial(beside, path))(node["$ref"]), find)
-        return {key: joined(inner) for key, inner in node.items()}
-
-    return joined(plain_yaml.read(path))
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """A JSON Schema from its file."""
+    schema: dict[str, Any] = plain_yaml.read(path)
+    return schema
 
 
 def check_keys(value: Any, schema: Mapping[str, Any], where: str, _root: Mapping[str, Any] | None = None) -> None:
@@ -88,16 +69,6 @@ def read_numbers(value: Any, schema: Mapping[str, Any], _root: Mapping[str, Any]
             value = found if isinstance(found, int | float) else value
         if isinstance(value, float) and value.is_integer() and "integer" in kinds and "number" not in kinds:
             value = int(value)
-    return value
-
-
-def fill_defaults(value: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """``value`` with, in place, the ``default`` of each key of the schema that it lacks, at any depth."""
-    for key, inner in schema["properties"].items():
-        if "default" in inner:
-            value.setdefault(key, inner["default"])
-        else:
-            fill_defaults(value.setdefault(key, {}), inner)
     return value
 
 

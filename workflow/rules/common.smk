@@ -33,7 +33,7 @@ def sheet(path):
 EXPERIMENTS = "config/experiments.tsv"
 CATALOGUE = "config/datasets.tsv"
 CONFIG_SCHEMA, DATASETS_SCHEMA, EXPERIMENTS_SCHEMA = (
-    schemas.read(own_schema(f"{name}.schema.yaml"), own_schema)
+    schemas.read(own_schema(f"{name}.schema.yaml"))
     for name in ("config", "datasets", "experiments")
 )
 DEFAULT_PLAN = plan.read_yaml(own_part("config/config.yaml"))
