@@ -107,8 +107,7 @@ def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(om
         group_concentration=10.0, learn_concentrations=False,
     )  # fmt: skip
     state = chain(corpus, engine)
-    assignments, level = state.assignments, state.level
-    behind = assignments.n_km if level is None else level.tables
+    assignments, behind = state.assignments, state.seats
     weights = np.append(assignments.topic_weights, assignments.rest)
 
     def log_marginal(clusters):

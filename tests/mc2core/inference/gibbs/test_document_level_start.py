@@ -9,8 +9,9 @@ from helpers.gibbs_enumeration import log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES
 
 from mc2core import Corpus, fit
-from mc2core.inference.gibbs.document_level.state import DocumentLevel, log_clustering
-from mc2core.inference.gibbs.engine import Gibbs
+from mc2core.inference.gibbs.document_level import start as starting
+from mc2core.inference.gibbs.document_level.start import log_clustering
+from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 
@@ -47,12 +48,12 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
 
 def test_of_two_clusterings_the_likelier_is_the_start(monkeypatch):
     corpus, _ = simulated()
-    engine, likelihood = gibbs(document_level=True, start_topics=20), Gibbs._log_clustering
+    engine, likelihood = gibbs(document_level=True, start_topics=20), starting.likelihood
     likelier = engine.init(corpus, 0)
-    monkeypatch.setattr(Gibbs, "_log_clustering", lambda self, state: -likelihood(self, state))
+    monkeypatch.setattr(starting, "likelihood", lambda state: -likelihood(state))
     other = engine.init(corpus, 0)
     assert (likelier.topic == other.topic).all()
-    assert likelihood(engine, likelier) > likelihood(engine, other)
+    assert likelihood(likelier) > likelihood(other)
 
 
 def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():

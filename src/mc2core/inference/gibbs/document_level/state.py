@@ -1,35 +1,27 @@
-"""What a chain carries at the document level, the moves of an iteration, and the clusters of the starting state.
+"""The state of a chain with a document level, and the moves of an iteration.
 
-**Start.** Topics settle while all documents are in one cluster; then, with topics held, clusters are found from that
-one and from some at random, and the likelier of both are where the chain begins. From one alone, hundreds of topics
-leave one or two clusters, since no single split of them pays; from many, those of short documents stay in pieces.
+Tokens, splits and merges of topics, documents given tau, omega, splits and merges of clusters, tables of documents,
+documents given these, tables and concentrations. All of them leave the posterior invariant.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import gammaln
 
 from mc2core.base.checks import LEAST_PRIOR, MOST_PRIOR
 from mc2core.base.described import Stored, check
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
-from mc2core.inference.gibbs.document_level.cluster_moves import (
-    ClusterConstants,
-    SplitWork,
-    evaluate,
-    split_and_merge_clusters,
-)
+from mc2core.inference.gibbs.chain import GibbsState
+from mc2core.inference.gibbs.collapsed import sweep_clusters
+from mc2core.inference.gibbs.document_level.cluster_moves import split_and_merge_clusters
 from mc2core.inference.gibbs.document_level.sweep import (
-    LEAST,
     count_topics,
     draw_document_tables,
     draw_omega,
@@ -41,6 +33,7 @@ from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
+from mc2core.models.base import DOCUMENT, TopicModel
 
 #: omega of the starting state where it is learnt
 START_OMEGA = 10.0
@@ -178,64 +171,62 @@ class DocumentLevel:
         return log_documents(lengths, assignments.cluster, counts, self.proportions, self.omega)
 
 
-# -- the starting state ---------------------------------------------------------------------------------------
-#: sweeps in which documents stay in one cluster ...
-SETTLING = 20
-#: ... and those after them, in which tokens stay with their topics
-SORTING = 40
+@dataclass
+class DocumentLevelState(GibbsState):
+    """State of a chain whose documents have topic proportions of their own, theta and psi summed out.
 
-
-def scatter(
-    assignments: Assignments, level: DocumentLevel, n_clusters: int, rng: np.random.Generator
-) -> tuple[Assignments, DocumentLevel]:
-    """Every document in one of these many clusters at random, all with the proportions of one; topics are shared."""
-    _, cluster = np.unique(rng.integers(n_clusters, size=len(assignments.cluster)), return_inverse=True)
-    scattered = replace(assignments, cluster=cluster.astype(np.int32), topic_weights=assignments.topic_weights.copy())
-    scattered.count()
-    proportions = np.tile(level.proportions[:1], (scattered.n_clusters, 1))
-    return scattered, DocumentLevel(proportions, scattered.n_km.copy(), level.omega)
-
-
-@kernel(error_model="numpy")
-def _evaluate_all(cluster, n_clusters, counts, constants, contexts, work):
-    result = 0.0
-    for k in range(n_clusters):
-        n = 0
-        for j in range(cluster.size):
-            if cluster[j] == k:
-                work.members[n], work.side[n] = j, 0
-                n += 1
-        result += evaluate(work.members, n, work.side, 0, counts, constants, contexts, work, 0)[1]
-    return result
-
-
-def log_clustering(
-    assignments: Assignments,
-    level: DocumentLevel,
-    concentrations: Concentrations,
-    priors: Mapping[str, GammaPrior | None],
-    contexts: StackedContexts,
-) -> float:
-    """ln p(z, x, epsilon, concentrations, l), theta and tau summed out, up to what l alone decides.
-
-    tau is summed out by the estimate of :mod:`mc2core.inference.gibbs.document_level.cluster_moves`, within a few nats
-    a cluster. ``priors`` are those of "group", "table", "topic" and "document", None where that one is not learnt.
+    Attributes
+    ----------
+    level : DocumentLevel
+        tau and omega.
     """
-    counts, omega = count_topics(assignments), level.omega
-    n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
-    alpha, v, eta = concentrations.group, concentrations.table, concentrations.topic
-    topics = v * np.append(assignments.topic_weights, assignments.rest)
-    constants, stacked = ClusterConstants(alpha, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
-    g, shape, tau, base = np.empty((4, 3, len(topics)))
-    work = SplitWork(
-        np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, tau, base, np.empty(len(topics)),
-        np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(1),
-    )  # fmt: skip
-    result = _evaluate_all(assignments.cluster, assignments.n_clusters, counts, constants, stacked, work)
-    result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
-    result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
-    result += (eta - 1.0) * math.log(max(assignments.rest, LEAST))
-    for role, value in {"group": alpha, "table": v, "topic": eta, "document": omega}.items():
-        if (prior := priors[role]) is not None:
-            result += (prior.shape - 1.0) * math.log(value) - prior.rate * value
-    return float(result)
+
+    level: DocumentLevel = field(kw_only=True)
+
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        level = DocumentLevel.start(assignments, model.document_concentration)
+        return super().of(model, corpus, contexts, assignments, level=level, **more)
+
+    @classmethod
+    def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
+        state = super().restore(model, corpus, arrays)
+        state.level = DocumentLevel.restore(arrays, state.assignments)
+        return state
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return super().arrays() | self.level.arrays()
+
+    @property
+    def seats(self) -> np.ndarray:
+        return self.level.tables
+
+    @property
+    def omega(self) -> float:
+        return self.level.omega
+
+    @property
+    def omega_prior(self) -> GammaPrior | None:
+        """None where omega is held."""
+        return GammaPrior(*self.model.prior_of(DOCUMENT)) if self.model.document_concentration == "learn" else None
+
+    def log_topics(self) -> list[float]:
+        return [self.level.log_joint(self.assignments)]
+
+    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
+        self.move_tokens(corpus, seed, iteration)
+        self.move_all_but_tokens(seed, iteration, pool)
+
+    def move_tokens(self, corpus: Corpus, seed: int, iteration: int) -> None:
+        """:meth:`DocumentLevel.move_tokens` of this state."""
+        self.level.move_tokens(self.assignments, corpus, self.concentrations, self.topic_prior, seed, iteration)
+
+    def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:
+        """:meth:`DocumentLevel.move_all_but_tokens` of this state; until it is settled, z and omega are held."""
+        self.level.move_all_but_tokens(
+            self.assignments, self.contexts, self.concentrations, self.priors,
+            self.omega_prior if is_settled else None, seed, iteration, pool, documents_move=is_settled,
+            clusters_are_fixed=not self.model.has_clusters,
+        )  # fmt: skip

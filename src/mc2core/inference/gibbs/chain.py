@@ -1,0 +1,309 @@
+"""The state of a Gibbs chain: what those of all models have in common, and that of documents without a level.
+
+An iteration of :class:`SharedState` moves documents and tokens by the kernel asked for, then tables and concentrations:
+
+* ``collapsed``: documents and tokens one by one (:mod:`mc2core.inference.gibbs.collapsed`);
+* ``blocked``: the blocked move (:mod:`mc2core.inference.gibbs.blocked`);
+* ``interleaved``: the blocked move, then all of ``collapsed``.
+
+That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.token_contexts`). The state of documents
+with proportions of their own is :class:`mc2core.inference.gibbs.document_level.state.DocumentLevelState`.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from mc2core.base.checks import MOST_PRIOR
+from mc2core.base.described import Stored, check
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.base import State
+from mc2core.inference.gibbs.blocked import move_blocked
+from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
+from mc2core.inference.gibbs.state import (
+    Assignments,
+    Concentrations,
+    WordCells,
+    document_start,
+    log_words,
+    word_cells,
+    words_of_topics,
+)
+from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
+from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
+from mc2core.models.base import ROLES, WORDS, TopicModel
+from mc2core.posterior import Sample, SparseRows
+
+_DESCRIBED = {
+    "topic_weights": Stored("f", "M", least=0, most=1),
+    "topic": Stored("i", "N", least=0, below="M"),
+    "cluster": Stored("i", "J", least=0, below="J"),
+    "scalars": Stored("f", "5"),
+}
+_DESCRIBED_SCALARS = {
+    "rest": Stored("f", "", least=0, most=1),
+    **{f"{role}_concentration": Stored("f", "", above=0) for role in ROLES},
+    "log_joint": Stored("f", ""),
+}
+_ROUNDING = 1e-6
+
+
+@dataclass
+class GibbsState(State):
+    """State of a chain.
+
+    Attributes
+    ----------
+    model : MC2, HDP or NPTOT
+    assignments : Assignments
+        z, l, epsilon and their counts.
+    concentrations : Concentrations
+        alpha, v, eta now.
+    topic_prior : float
+        s now.
+    cells, contexts
+        The corpus word by word, and its contexts as clusters emit them: follow from the corpus, not stored.
+    log_joint : float
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
+        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
+        marginal likelihood of the contexts (base measures included). With a document level it is given tau and
+        omega too, with theta integrated out.
+    """
+
+    model: TopicModel
+    assignments: Assignments
+    concentrations: Concentrations
+    topic_prior: float
+    cells: WordCells
+    contexts: StackedContexts
+    log_joint: float = 0.0
+
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        """The state with these assignments and the concentrations that the model starts from."""
+        content = corpus.content
+        return cls(
+            model,
+            assignments,
+            Concentrations(model.group_concentration, model.table_concentration, model.topic_concentration),
+            model.topic_prior,
+            word_cells(content.indptr, content.indices, content.data, corpus.n_words),
+            contexts,
+            **more,
+        )
+
+    # -- what depends on whether there is a document level ------------------------------------------------------
+    @abstractmethod
+    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
+        """Move all but s, in place; ``pool`` changes no bit."""
+
+    @property
+    @abstractmethod
+    def seats(self) -> np.ndarray:
+        """(K, M) int32: draws from tau_k that are known, tokens or tables of documents."""
+
+    @property
+    @abstractmethod
+    def omega(self) -> float:
+        """The document concentration; infinite without a document level."""
+
+    @abstractmethod
+    def log_topics(self) -> list[float]:
+        """Terms of ln p(l | z, .) in nats."""
+
+    # -- what does not ------------------------------------------------------------------------------------------
+    @property
+    def cluster(self) -> np.ndarray:  # type: ignore[override]
+        """(J,) int32: z."""
+        return self.assignments.cluster
+
+    @property
+    def topic(self) -> np.ndarray:
+        """(n_tokens,) int32: l, tokens in CSR order, a count of c giving c tokens in a row."""
+        return self.assignments.topic
+
+    @property
+    def is_prior_learnt(self) -> bool:
+        """Whether s moves."""
+        return WORDS in self.model.learn_concentrations
+
+    @property
+    def priors(self) -> ConcentrationPriors:
+        """Of the concentrations that are learnt."""
+        learnt = self.model.learn_concentrations
+        return ConcentrationPriors(**{role: GammaPrior(*self.model.prior_of(role)) for role in ROLES if role in learnt})
+
+    def draw_topic_prior(self, seed: int, iteration: int) -> None:
+        """Move s."""
+        prior = GammaPrior(*self.model.prior_of(WORDS))
+        key, rng = streams.key(seed, "words", iteration), streams.generator(seed, "topic_prior", iteration)
+        words = words_of_topics(self.cells, self.assignments.topic, self.assignments.n_topics)
+        self.topic_prior = draw_topic_prior(self.topic_prior, words, prior, key, rng)
+
+    def compute_log_joint(self) -> float:
+        """``log_joint`` of the state as it is now."""
+        assignments, alpha = self.assignments, self.concentrations.group
+        result = 0.0
+        if self.model.has_clusters:
+            n_documents = len(assignments.cluster)
+            result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
+            result += gammaln(alpha) - gammaln(alpha + n_documents)
+        for term in self.log_topics():
+            result += term
+        total = self.topic_prior * (len(self.cells.start) - 1)
+        result += (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum()
+        result += log_words(self.cells, assignments.topic, assignments.n_topics, self.topic_prior)
+        for term in self.log_contexts():
+            result += term
+        return float(result)
+
+    def log_contexts(self) -> list[float]:
+        """Terms of the log marginal likelihood of the contexts, in nats."""
+        natural = self.contexts.natural(self.assignments.cluster, self.assignments.n_clusters)
+        return [self.contexts.log_marginal(natural).sum(), self.contexts.log_base.sum()]
+
+    def report(self) -> dict[str, float]:
+        """A row of the trace."""
+        return {
+            "clusters": self.assignments.n_clusters,
+            "topics": self.assignments.n_topics,
+            "log_joint": self.log_joint,
+            **{f"{role}_concentration": getattr(self.concentrations, role) for role in ROLES},
+            **({"document_concentration": self.omega} if self.model.document_level else {}),
+            **({"topic_prior": self.topic_prior} if self.is_prior_learnt else {}),
+        }
+
+    def sample(self) -> Sample:
+        """The state as scores see it."""
+        assignments, alpha, v = self.assignments, self.concentrations.group, self.concentrations.table
+        n_documents = len(assignments.cluster)
+        # E[tau_k | seats, epsilon]: the topics in use, renormalised, and the mass of all others
+        mass = self.seats + v * assignments.topic_weights
+        new = v * assignments.rest
+        total = mass.sum(axis=1, keepdims=True)
+        return Sample(
+            cluster_weights=assignments.n_k / n_documents,
+            new_cluster_weight=alpha / (n_documents + alpha) if self.model.has_clusters else 1.0,
+            topic_given_cluster=mass / total,
+            new_topic_weight=new / (total[:, 0] + new),
+            topic_words=sp.csr_matrix(words_of_topics(self.cells, assignments.topic, assignments.n_topics)),
+            topic_prior=self.topic_prior,
+            topic_weights=assignments.topic_weights.copy(),
+            table_concentration=v,
+            contexts=SparseRows.of(self.contexts.natural(assignments.cluster, assignments.n_clusters)),
+            cluster=assignments.cluster.copy(),
+            log_joint=self.log_joint,
+            document_concentration=self.omega,
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        concentrations = [getattr(self.concentrations, role) for role in ROLES]
+        return {
+            "cluster": self.assignments.cluster,
+            "topic": self.assignments.topic,
+            "topic_weights": self.assignments.topic_weights,
+            "scalars": np.array([self.assignments.rest, *concentrations, self.log_joint]),
+            **({"topic_prior": np.array(self.topic_prior)} if self.is_prior_learnt else {}),
+        }
+
+    @classmethod
+    def restore(cls, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The inverse of :meth:`arrays`; ValueError where they do not fit model and corpus."""
+        sizes = check(arrays, _DESCRIBED, {"J": corpus.n_documents, "N": corpus.n_tokens})
+        scalars = dict(zip(_DESCRIBED_SCALARS, arrays["scalars"], strict=True))
+        check(scalars, _DESCRIBED_SCALARS, {})
+        rest, group, table, topic_concentration, log_joint = (float(value) for value in scalars.values())
+        cluster, topic = arrays["cluster"].astype(np.int32), arrays["topic"].astype(np.int32)
+        weights = arrays["topic_weights"].astype(np.float64)
+        if abs(weights.sum() + rest - 1.0) > _ROUNDING:
+            raise ValueError(f"'topic_weights' and the rest sum to {weights.sum() + rest}, not to 1")
+        # no number is left out: K and M are those of the clusters and topics in use
+        if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
+            raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
+        if not model.has_clusters and (cluster != np.arange(corpus.n_documents)).any():
+            raise ValueError(f"'cluster' does not hold document j in cluster j, as {model.name} has it")
+        assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
+        assignments.count()
+        state = cls.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+        state.concentrations, state.log_joint = Concentrations(group, table, topic_concentration), log_joint
+        if state.is_prior_learnt:
+            check(arrays, {"topic_prior": Stored("f", "", above=0, most=MOST_PRIOR)}, {})
+            state.topic_prior = float(arrays["topic_prior"])
+        return state
+
+
+@dataclass
+class SharedState(GibbsState):
+    """State of a chain where documents share the topic proportions of their cluster, tau and psi summed out.
+
+    Attributes
+    ----------
+    times : TokenTimes or None
+        The contexts as the tokens of npTOT have them: follow from the corpus, not stored.
+    """
+
+    times: TokenTimes | None = None
+
+    @classmethod
+    def of(
+        cls, model: TopicModel, corpus: Corpus, contexts: StackedContexts, assignments: Assignments, **more: Any
+    ) -> Self:
+        times = TokenTimes(corpus, model.contexts) if model.has_token_context else None
+        return super().of(model, corpus, contexts, assignments, times=times, **more)
+
+    @property
+    def seats(self) -> np.ndarray:
+        return self.assignments.n_km
+
+    @property
+    def omega(self) -> float:
+        return math.inf
+
+    def log_topics(self) -> list[float]:
+        v, n_km = self.concentrations.table, self.assignments.n_km
+        prior = v * self.assignments.topic_weights
+        clusters, topics = np.nonzero(n_km)
+        return [
+            (gammaln(prior[topics] + n_km[clusters, topics]) - gammaln(prior[topics])).sum(),
+            (gammaln(v) - gammaln(v + n_km.sum(axis=1, dtype=np.int64))).sum(),
+        ]
+
+    def log_contexts(self) -> list[float]:
+        times = [] if self.times is None else [self.times.log_marginal(self.assignments)]
+        return times + super().log_contexts()
+
+    def draw_weights(self, seed: int, iteration: int) -> None:
+        """Move the tables of clusters, and given these v, eta, alpha and epsilon."""
+        key, rng = streams.key(seed, "tables", iteration), streams.generator(seed, "weights", iteration)
+        is_fixed = not self.model.has_clusters
+        update_weights(self.assignments, self.concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
+
+    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
+        assignments, concentrations, s = self.assignments, self.concentrations, self.topic_prior
+        if kernel != "collapsed":
+            move_blocked(
+                assignments, corpus.content, self.cells, self.contexts, concentrations, s, seed, iteration, pool,
+                clusters_are_fixed=not self.model.has_clusters,
+            )  # fmt: skip
+        if kernel != "blocked":
+            if self.model.has_clusters:
+                sweep_clusters(assignments, self.contexts, concentrations, streams.key(seed, "clusters", iteration))
+            key = streams.key(seed, "topics", iteration)
+            if self.times is None:
+                sweep_topics(assignments, self.cells, concentrations, s, key)
+            else:
+                sweep_timed_topics(assignments, corpus, self.times, concentrations, s, key)
+        self.draw_weights(seed, iteration)
