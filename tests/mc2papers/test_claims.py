@@ -23,155 +23,159 @@ def ends(statistic):
     return [float(one.replace(",", "")) for one in re.search(r"95% (\S+) to (\S+),", statistic.said).groups()]
 
 
-def test_the_interval_of_a_difference_is_that_of_the_paired_t_test():
-    expected = stats.ttest_rel(LOW, HIGH).confidence_interval(0.95)
-    found = difference(LOW, HIGH, below=0, digits=4)
-    assert ends(found) == pytest.approx([expected.low, expected.high], abs=1e-4)
-    assert [found.least, found.most] == pytest.approx([-expected.high, -expected.low])
-    assert found.said == "difference -12.3333 (95% -33.0179 to +8.3512, 3 seeds)"
+class TestIntervals:
+    def test_the_interval_of_a_difference_is_that_of_the_paired_t_test(self):
+        expected = stats.ttest_rel(LOW, HIGH).confidence_interval(0.95)
+        found = difference(LOW, HIGH, below=0, digits=4)
+        assert ends(found) == pytest.approx([expected.low, expected.high], abs=1e-4)
+        assert [found.least, found.most] == pytest.approx([-expected.high, -expected.low])
+        assert found.said == "difference -12.3333 (95% -33.0179 to +8.3512, 3 seeds)"
 
+    def test_values_are_paired_by_seed_whatever_their_order_and_the_rest_is_left_out(self):
+        shuffled = HIGH.iloc[[2, 0, 1]]
+        more = pd.concat([LOW, pd.Series([1.0], index=[7])])
+        assert difference(more, shuffled, below=0, digits=1) == difference(LOW, HIGH, below=0, digits=1)
+        with pytest.raises(ValueError, match="difference: no two values are of the same of the seeds"):
+            difference(LOW, HIGH.set_axis([5, 6, 7]), below=0, digits=1)
 
-def test_values_are_paired_by_seed_whatever_their_order_and_the_rest_is_left_out():
-    shuffled = HIGH.iloc[[2, 0, 1]]
-    more = pd.concat([LOW, pd.Series([1.0], index=[7])])
-    assert difference(more, shuffled, below=0, digits=1) == difference(LOW, HIGH, below=0, digits=1)
-    with pytest.raises(ValueError, match="difference: no two values are of the same of the seeds"):
-        difference(LOW, HIGH.set_axis([5, 6, 7]), below=0, digits=1)
-
-
-@pytest.mark.parametrize(
-    ("values", "verdict"),
-    [
-        ([-3.2, -3.0, -3.4], "holds"),
-        ([3.2, 3.0, 3.4], "does not hold"),
-        ([-3.2, 0.0, 0.2], "cannot be told"),
-        ([0.0, 0.0, 0.0], "cannot be told"),  # a tie
-        ([-2.0, -2.0], "holds"),  # of methods without chance
-        ([-30.0], "cannot be told"),  # one fit has no spread
-    ],
-)
-def test_a_verdict_is_the_side_on_which_the_whole_interval_lies(values, verdict):
-    assert mean_of("x", values, below=0, digits=1).verdict == verdict
-    assert mean_of("x", [-one for one in values], above=0, digits=1).verdict == verdict
-    assert mean_of("x", [one + 5 for one in values], below=5, digits=1).verdict == verdict
-
-
-def test_one_value_says_that_it_has_no_interval():
-    assert mean_of("speed-up", [2.0], above=1.5, digits=2).said == "speed-up 2.00 (one of the seeds only, no interval)"
-    with pytest.raises(ValueError, match="x: a bound is needed"):
-        mean_of("x", [1.0, 2.0], digits=1)
-
-
-@pytest.mark.parametrize(
-    ("happened", "n", "verdict"),
-    [(3, 3, "cannot be told"), (6, 6, "holds"), (0, 6, "does not hold"), (8, 10, "cannot be told"), (9, 10, "holds")],
-)
-def test_a_share_of_fits_has_the_exact_binomial_interval(happened, n, verdict):
-    found = share_of("K = 4 in", [True] * happened + [False] * (n - happened))
-    exact = stats.binomtest(happened, n).proportion_ci(0.95, method="exact")
-    assert (found.least, found.most) == pytest.approx((exact.low - 0.5, exact.high - 0.5))
-    assert found.said == f"K = 4 in {happened} of {n} fits (95% {exact.low:.0%} to {exact.high:.0%})"
-    assert found.verdict == verdict
-
-
-def test_a_claim_holds_where_all_its_statistics_do_and_prints_the_one_that_decides():
-    sure = mean_of("sure", [-9.0, -9.1, -9.2], below=0, digits=1)
-    near = mean_of("near", [-1.0, -1.1, -1.2], below=0, digits=1)
-    tied = mean_of("tied", [-1.0, 0.0, 1.1], below=0, digits=1)
-    against = mean_of("against", [1.0, 1.1, 1.2], below=0, digits=1)
-    for statistics, verdict, name in (
-        ([sure, near], "holds", "near"),
-        ([sure, tied, near], "cannot be told", "tied"),
-        ([tied, against, sure], "does not hold", "against"),
-    ):
-        claim = judge("NIPS", "all below 0", statistics, "numbers")
-        assert claim.verdict == verdict
-        assert claim.numbers.startswith(f"numbers: {name} ")
-
-
-def test_data_drawn_from_the_model_that_a_claim_favours_say_nothing():
-    held = judge("NIPS", "MC2 below HDP", [mean_of("x", [-1.0, -1.1], below=0, digits=1)], favours="MC2")
-    assert held.verdict == "holds"
-    bursty = "simulated (correlated topics, bursty words)"
-    for corpus, label, verdict in (
-        ({"source": "simulated"}, "simulated (MC2)", "says nothing here"),
-        ({"source": "simulated", "drawn_from": "mc2"}, "simulated (MC2)", "says nothing here"),
-        ({"source": "simulated", "drawn_from": "correlated"}, bursty, "holds"),
-        ({"source": "real", "drawn_from": "mc2"}, "real", "holds"),
-        ({"source": "real excerpt"}, "real excerpt", "holds"),
-    ):
-        (found,) = on_data([held], {"NIPS": data_of("nips", corpus)})
-        assert (found.data, found.verdict) == (label, verdict)
-        assert found.numbers.endswith(held.numbers)
-    (found,) = on_data([held], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
-    assert found.numbers.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
-    # data of another model, a claim on two forms of one model, and what was not computed
-    mixture = Data("simulated (mixture of multinomials)", "mixture of multinomials")
-    assert on_data([held], {"NIPS": mixture})[0].verdict == "holds"
-    neutral = judge("NIPS", "SVI reaches Gibbs", [mean_of("x", [-1.0, -1.1], below=0, digits=1)])
-    absent = not_computed("NIPS", "MC2 below HDP", "no fit of HDP")
-    verdicts = [
-        one.verdict
-        for one in on_data([neutral, absent], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
-    ]
-    assert verdicts == ["holds", "not computed"]
-
-
-def test_claims_on_data_that_the_paper_draws_itself_are_judged():
-    assert data_of("letters", {"source": "simulated"}) == Data("simulated as in the paper (MC2)", "")
-
-
-def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused():
-    with pytest.raises(
-        ValueError, match="the claim 'x' is on 'NIP', which its target does not name; did you mean 'NIPS'"
-    ):
-        on_data([not_computed("NIP", "x", "")], {"NIPS": Data("real")})
-
-
-def test_every_dataset_has_a_name_and_each_simulator_a_model(tmp_path):
-    assert set(DATASETS) == set(ORIGINS) - {"articles"}
-    assert {name for name, one in DATASETS.items() if one.simulate} == {n for n in DATASETS if ORIGINS[n].model}
-    about = prepare("aua", tmp_path / "aua", source="simulated", settings={"scale": 0.0005})
-    assert (about["title"], about["drawn_from"]) == ("AUA", "MC2")
-    assert "simulated data (MC2), AUA-shaped" in (tmp_path / "aua/datasheet.md").read_text()
-    settings = {"scale": 0.0005, "drawn_from": "correlated"}
-    about = prepare("aua", tmp_path / "other", source="simulated", settings=settings)
-    assert about["drawn_from"] == "correlated topics, bursty words"
-
-
-def test_captions_say_from_which_model_data_were_drawn():
-    drawn = {"nips": {"source": "simulated", "scale": 0.2}, "w100": {"source": "simulated", "scale": 0.1}}
-    about = (
-        "NIPS: simulated (MC2), 0.2 of the paper's size. "
-        "W100: simulated (mixture of multinomials), 0.1 of the paper's size."
+    @pytest.mark.parametrize(
+        ("values", "verdict"),
+        [
+            ([-3.2, -3.0, -3.4], "holds"),
+            ([3.2, 3.0, 3.4], "does not hold"),
+            ([-3.2, 0.0, 0.2], "cannot be told"),
+            ([0.0, 0.0, 0.0], "cannot be told"),  # a tie
+            ([-2.0, -2.0], "holds"),  # of methods without chance
+            ([-30.0], "cannot be told"),  # one fit has no spread
+        ],
     )
-    assert say_sources(drawn) == about
-    assert say_sources(drawn, "MC2") == f"{about} Data drawn from MC2 say nothing of claims in favour of MC2."
-    assert say_sources({"nips": {"source": "real"}}, "MC2") == "NIPS: real."
+    def test_a_verdict_is_the_side_on_which_the_whole_interval_lies(self, values, verdict):
+        assert mean_of("x", values, below=0, digits=1).verdict == verdict
+        assert mean_of("x", [-one for one in values], above=0, digits=1).verdict == verdict
+        assert mean_of("x", [one + 5 for one in values], below=5, digits=1).verdict == verdict
+
+    def test_one_value_says_that_it_has_no_interval(self):
+        assert (
+            mean_of("speed-up", [2.0], above=1.5, digits=2).said == "speed-up 2.00 (one of the seeds only, no interval)"
+        )
+        with pytest.raises(ValueError, match="x: a bound is needed"):
+            mean_of("x", [1.0, 2.0], digits=1)
+
+    @pytest.mark.parametrize(
+        ("happened", "n", "verdict"),
+        [
+            (3, 3, "cannot be told"),
+            (6, 6, "holds"),
+            (0, 6, "does not hold"),
+            (8, 10, "cannot be told"),
+            (9, 10, "holds"),
+        ],
+    )
+    def test_a_share_of_fits_has_the_exact_binomial_interval(self, happened, n, verdict):
+        found = share_of("K = 4 in", [True] * happened + [False] * (n - happened))
+        exact = stats.binomtest(happened, n).proportion_ci(0.95, method="exact")
+        assert (found.least, found.most) == pytest.approx((exact.low - 0.5, exact.high - 0.5))
+        assert found.said == f"K = 4 in {happened} of {n} fits (95% {exact.low:.0%} to {exact.high:.0%})"
+        assert found.verdict == verdict
 
 
-def test_claims_are_made_by_the_rules_alone_and_every_target_with_claims_names_its_data():
-    """Only report.claims makes a Claim, from statistics with intervals; its data come from what the target names."""
-    made = {
-        str(path.relative_to(ROOT / "src"))
-        for path in (ROOT / "src").rglob("*.py")
-        if re.search(r"\bClaim\(", path.read_text(encoding="utf-8"))
-    }
-    assert made == {"mc2papers/report/claims.py"}
-    for target in targets.registry().values():
-        assert not target.has_claims or target.datasets or target.draws, target.name
-        assert {*target.datasets, *target.draws} <= set(ORIGINS)
+class TestData:
+    def test_every_dataset_has_a_name_and_each_simulator_a_model(self, tmp_path):
+        assert set(DATASETS) == set(ORIGINS) - {"articles"}
+        assert {name for name, one in DATASETS.items() if one.simulate} == {n for n in DATASETS if ORIGINS[n].model}
+        about = prepare("aua", tmp_path / "aua", source="simulated", settings={"scale": 0.0005})
+        assert (about["title"], about["drawn_from"]) == ("AUA", "MC2")
+        assert "simulated data (MC2), AUA-shaped" in (tmp_path / "aua/datasheet.md").read_text()
+        settings = {"scale": 0.0005, "drawn_from": "correlated"}
+        about = prepare("aua", tmp_path / "other", source="simulated", settings=settings)
+        assert about["drawn_from"] == "correlated topics, bursty words"
+
+    def test_captions_say_from_which_model_data_were_drawn(self):
+        drawn = {"nips": {"source": "simulated", "scale": 0.2}, "w100": {"source": "simulated", "scale": 0.1}}
+        about = (
+            "NIPS: simulated (MC2), 0.2 of the paper's size. "
+            "W100: simulated (mixture of multinomials), 0.1 of the paper's size."
+        )
+        assert say_sources(drawn) == about
+        assert say_sources(drawn, "MC2") == f"{about} Data drawn from MC2 say nothing of claims in favour of MC2."
+        assert say_sources({"nips": {"source": "real"}}, "MC2") == "NIPS: real."
 
 
-def test_claims_are_written_with_their_target_data_and_verdict(tmp_path):
-    values = np.array([1.0, 1.2, 1.1])
-    judged = [judge("NIPS", "A below B", [mean_of("x", sign * values, below=0, digits=1)]) for sign in (-1, 1)]
-    judged.append(not_computed("NIPS", "A below C", "no fit of C"))
-    claims.write_claims(tmp_path / "c.csv", "icml2014_table1", on_data(judged, {"NIPS": Data("real")}))
-    rows = pd.read_csv(tmp_path / "c.csv")
-    assert list(rows) == ["target", "dataset", "data", "claim", "verdict", "numbers"]
-    assert rows["verdict"].tolist() == ["holds", "does not hold", "not computed"]
-    assert set(rows["data"]) == {"real"}
-    assert rows["numbers"][0] == "x -1.1 (95% -1.3 to -0.9, 3 seeds)"
-    claims.write_claims(tmp_path / "none.csv", "icml2014_table1", [])
-    assert pd.read_csv(tmp_path / "none.csv").empty
+class TestClaims:
+    def test_a_claim_holds_where_all_its_statistics_do_and_prints_the_one_that_decides(self):
+        sure = mean_of("sure", [-9.0, -9.1, -9.2], below=0, digits=1)
+        near = mean_of("near", [-1.0, -1.1, -1.2], below=0, digits=1)
+        tied = mean_of("tied", [-1.0, 0.0, 1.1], below=0, digits=1)
+        against = mean_of("against", [1.0, 1.1, 1.2], below=0, digits=1)
+        for statistics, verdict, name in (
+            ([sure, near], "holds", "near"),
+            ([sure, tied, near], "cannot be told", "tied"),
+            ([tied, against, sure], "does not hold", "against"),
+        ):
+            claim = judge("NIPS", "all below 0", statistics, "numbers")
+            assert claim.verdict == verdict
+            assert claim.numbers.startswith(f"numbers: {name} ")
+
+    def test_data_drawn_from_the_model_that_a_claim_favours_say_nothing(self):
+        held = judge("NIPS", "MC2 below HDP", [mean_of("x", [-1.0, -1.1], below=0, digits=1)], favours="MC2")
+        assert held.verdict == "holds"
+        bursty = "simulated (correlated topics, bursty words)"
+        for corpus, label, verdict in (
+            ({"source": "simulated"}, "simulated (MC2)", "says nothing here"),
+            ({"source": "simulated", "drawn_from": "mc2"}, "simulated (MC2)", "says nothing here"),
+            ({"source": "simulated", "drawn_from": "correlated"}, bursty, "holds"),
+            ({"source": "real", "drawn_from": "mc2"}, "real", "holds"),
+            ({"source": "real excerpt"}, "real excerpt", "holds"),
+        ):
+            (found,) = on_data([held], {"NIPS": data_of("nips", corpus)})
+            assert (found.data, found.verdict) == (label, verdict)
+            assert found.numbers.endswith(held.numbers)
+        (found,) = on_data([held], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})})
+        assert found.numbers.startswith("the data were drawn from MC2, which the claim favours; x -1.1 (95%")
+        # data of another model, a claim on two forms of one model, and what was not computed
+        mixture = Data("simulated (mixture of multinomials)", "mixture of multinomials")
+        assert on_data([held], {"NIPS": mixture})[0].verdict == "holds"
+        neutral = judge("NIPS", "SVI reaches Gibbs", [mean_of("x", [-1.0, -1.1], below=0, digits=1)])
+        absent = not_computed("NIPS", "MC2 below HDP", "no fit of HDP")
+        verdicts = [
+            one.verdict
+            for one in on_data(
+                [neutral, absent], {"NIPS": data_of("nips", {"source": "simulated", "drawn_from": "mc2"})}
+            )
+        ]
+        assert verdicts == ["holds", "not computed"]
+
+    def test_claims_on_data_that_the_paper_draws_itself_are_judged(self):
+        assert data_of("letters", {"source": "simulated"}) == Data("simulated as in the paper (MC2)", "")
+
+    def test_a_claim_on_a_dataset_that_its_target_does_not_name_is_refused(self):
+        with pytest.raises(
+            ValueError, match="the claim 'x' is on 'NIP', which its target does not name; did you mean 'NIPS'"
+        ):
+            on_data([not_computed("NIP", "x", "")], {"NIPS": Data("real")})
+
+    def test_claims_are_made_by_the_rules_alone_and_every_target_with_claims_names_its_data(self):
+        """Only report.claims makes a Claim, from statistics with intervals; its data come from what the target
+        names."""
+        made = {
+            str(path.relative_to(ROOT / "src"))
+            for path in (ROOT / "src").rglob("*.py")
+            if re.search(r"\bClaim\(", path.read_text(encoding="utf-8"))
+        }
+        assert made == {"mc2papers/report/claims.py"}
+        for target in targets.registry().values():
+            assert not target.has_claims or target.datasets or target.draws, target.name
+            assert {*target.datasets, *target.draws} <= set(ORIGINS)
+
+    def test_claims_are_written_with_their_target_data_and_verdict(self, tmp_path):
+        values = np.array([1.0, 1.2, 1.1])
+        judged = [judge("NIPS", "A below B", [mean_of("x", sign * values, below=0, digits=1)]) for sign in (-1, 1)]
+        judged.append(not_computed("NIPS", "A below C", "no fit of C"))
+        claims.write_claims(tmp_path / "c.csv", "icml2014_table1", on_data(judged, {"NIPS": Data("real")}))
+        rows = pd.read_csv(tmp_path / "c.csv")
+        assert list(rows) == ["target", "dataset", "data", "claim", "verdict", "numbers"]
+        assert rows["verdict"].tolist() == ["holds", "does not hold", "not computed"]
+        assert set(rows["data"]) == {"real"}
+        assert rows["numbers"][0] == "x -1.1 (95% -1.3 to -0.9, 3 seeds)"
+        claims.write_claims(tmp_path / "none.csv", "icml2014_table1", [])
+        assert pd.read_csv(tmp_path / "none.csv").empty

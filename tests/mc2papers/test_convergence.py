@@ -58,289 +58,234 @@ def twice(*curves, times=1.01):
     return [one.assign(seed=seed, seconds=one["seconds"] * times**seed) for one in curves for seed in (0, 1)]
 
 
-def test_speed_up_is_the_ratio_of_seconds_to_the_baselines_last_vi():
-    table = fits(FAST, BASELINE).set_index("method")
-    assert table.loc["baseline", "seconds_to_baseline"] == 30.0  # 5.05 is within 1% of its last 5.0
-    assert table.loc["FastEx", "seconds_to_baseline"] == 2.0
-    assert table.loc["FastEx", "speedup"] == 15.0
-    assert table.loc["FastEx", ["vi_bits", "seconds", "sweeps"]].tolist() == [3.0, 4.0, 4]
+class TestSpeedUp:
+    def test_ratio_of_seconds_to_the_baselines_last_vi(self):
+        table = fits(FAST, BASELINE).set_index("method")
+        assert table.loc["baseline", "seconds_to_baseline"] == 30.0  # 5.05 is within 1% of its last 5.0
+        assert table.loc["FastEx", "seconds_to_baseline"] == 2.0
+        assert table.loc["FastEx", "speedup"] == 15.0
+        assert table.loc["FastEx", ["vi_bits", "seconds", "sweeps"]].tolist() == [3.0, 4.0, 4]
+
+    def test_each_seed_is_held_against_its_own_baseline(self):
+        other = [FAST.assign(seed=1), BASELINE.assign(seed=1, seconds=BASELINE["seconds"] * 2)]
+        table = fits(FAST, BASELINE, *other)
+        assert table.loc[table["method"] == "FastEx", "speedup"].tolist() == [15.0, 30.0]
+        row = table2.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)[0].set_index("method").loc["FastEx"]
+        assert row["speedup"] == 22.5
+        assert row["speedup_sd"] == pytest.approx(15.0 / math.sqrt(2.0))
+
+    def test_method_that_does_not_get_there_has_no_speed_up_and_fails_its_claim(self):
+        table = fits(*twice(curve("FastEx", [8.0, 6.0], step=1.0), BASELINE))
+        assert table.loc[table["method"] == "FastEx", "speedup"].isna().all()
+        judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
+        assert verdicts(judged) == {
+            "as good as the baseline in the end": "does not hold",
+            "of the order of 9.25 times sooner at the baseline's VI": "does not hold",
+        }
+        assert judged[0].numbers == (
+            "VI 6.00 ± 0.00, baseline 5.00 ± 0.00 bits: less the baseline's and 1% +0.95 (95% +0.95 to +0.95, 2 seeds)"
+        )
+        assert judged[1].numbers == "2 of 2 fits do not reach that VI: times 0.0 (95% 0.0 to 0.0, 2 seeds)"
+
+    def test_a_fit_that_does_not_get_there_is_no_times_sooner(self):
+        late = curve("FastEx", [8.0, 6.0], step=1.0, seed=1)
+        _, speed = convergence.judge_method(fits(FAST, BASELINE, late, BASELINE.assign(seed=1)), "W100", "FastEx", 9.25)
+        assert speed.verdict == "cannot be told"
+        assert speed.numbers.startswith("1 of 2 fits do not reach that VI: times 7.5 (95% ")
+
+    def test_baseline_that_stays_at_its_start_is_no_measure(self):
+        stuck = curve("baseline", [9.0, 9.0, 8.99], step=10.0)
+        table = fits(FAST, stuck)
+        assert table["speedup"].isna().all()
+        judged = verdicts(convergence.judge_method(table, "W100", "FastEx", 10.0))
+        assert judged == {
+            "as good as the baseline in the end": "not computed",
+            "of the order of 10 times sooner at the baseline's VI": "not computed",
+        }
 
 
-def test_each_seed_is_held_against_its_own_baseline():
-    other = [FAST.assign(seed=1), BASELINE.assign(seed=1, seconds=BASELINE["seconds"] * 2)]
-    table = fits(FAST, BASELINE, *other)
-    assert table.loc[table["method"] == "FastEx", "speedup"].tolist() == [15.0, 30.0]
-    row = table2.speedup_table(pd.concat([FAST, BASELINE, *other]), PAPER)[0].set_index("method").loc["FastEx"]
-    assert row["speedup"] == 22.5
-    assert row["speedup_sd"] == pytest.approx(15.0 / math.sqrt(2.0))
+class TestClaims:
+    def test_claims_hold_where_all_of_the_interval_is_past_their_threshold(self):
+        # 15 and 15.15 times: 12.706 standard errors of .075; of the order of 44.3 is from 14 times on
+        table = fits(*twice(FAST), *twice(BASELINE, times=1.0201))
+        for times, verdict in ((14.0, "holds"), (44.2, "holds"), (47.8, "cannot be told"), (51.0, "does not hold")):
+            judged = convergence.judge_method(table, "W100", "FastEx", times)
+            assert verdicts(judged)[f"of the order of {times:g} times sooner at the baseline's VI"] == verdict
+            assert judged[1].numbers == "times 15.1 (95% 14.1 to 16.0, 2 seeds)"
+        # one fit has no spread
+        alone = verdicts(convergence.judge_method(fits(FAST, BASELINE), "W100", "FastEx", 1.0))
+        assert set(alone.values()) == {"cannot be told"}
+        absent = verdicts(convergence.judge_method(table, "W1000", "FastEx", 1.0))
+        assert set(absent.values()) == {"not computed"}
 
+    def test_longer_signatures_are_judged_by_their_last_vi(self):
+        def judged(short, *long):
+            pairs = [
+                one
+                for seed, last in enumerate(long)
+                for one in (curve("FastEx", [short], 1.0, 64, seed), curve("FastEx", [last], 1.0, 128, seed))
+            ]
+            return convergence.judge_bits(fits(*pairs), "W100").verdict
 
-def test_method_that_does_not_get_there_has_no_speed_up_and_fails_its_claim():
-    table = fits(*twice(curve("FastEx", [8.0, 6.0], step=1.0), BASELINE))
-    assert table.loc[table["method"] == "FastEx", "speedup"].isna().all()
-    judged = convergence.judge_method(table, "W100", "FastEx", 9.25)
-    assert verdicts(judged) == {
-        "as good as the baseline in the end": "does not hold",
-        "of the order of 9.25 times sooner at the baseline's VI": "does not hold",
-    }
-    assert judged[0].numbers == (
-        "VI 6.00 ± 0.00, baseline 5.00 ± 0.00 bits: less the baseline's and 1% +0.95 (95% +0.95 to +0.95, 2 seeds)"
+        assert judged(4.0, 4.0, 4.0) == "holds"
+        assert judged(4.0, 3.97, 3.97) == "holds"
+        assert judged(4.0, 3.9, 3.9) == "does not hold"
+        assert judged(4.0, 3.9, 4.0) == "cannot be told"
+        assert judged(4.0, 4.0) == "cannot be told"
+        assert convergence.judge_bits(fits(FAST), "W100").verdict == "not computed"
+
+    def test_bits_of_chains_that_end_with_one_cluster_are_not_judged(self):
+        ends = [curve("FastEx", [6.4], 1.0, bits, seed, in_use=1) for bits in (64, 128) for seed in range(3)]
+        claim = convergence.judge_bits(fits(*ends), "W100")
+        assert (claim.verdict, claim.numbers) == (
+            "not computed",
+            "VI at 64 bits 6.40, 128 bits 6.40: all documents are in one cluster at the end of every fit",
+        )
+        ends[0] = curve("FastEx", [6.4], 1.0, 64, 0, in_use=2)
+        assert convergence.judge_bits(fits(*ends), "W100").verdict == "holds"
+
+    @pytest.mark.parametrize(
+        ("long", "accepted", "expected"),
+        [
+            ([6.0, 4.0, 3.0, 3.0], 0.7, ["holds", "holds"]),
+            ([8.0, 7.0, 6.0, 3.0], 0.5, ["does not hold", "cannot be told"]),
+            ([8.0, 7.0, 6.0, 3.0], 0.2, ["does not hold", "does not hold"]),
+        ],
     )
-    assert judged[1].numbers == "2 of 2 fits do not reach that VI: times 0.0 (95% 0.0 to 0.0, 2 seeds)"
+    def test_more_bits_are_to_converge_sooner_and_accept_more(self, long, accepted, expected):
+        """All end at 3 bits: what counts is the way there, over the same seconds, and the moves accepted on it."""
+        short = [curve("FastEx", [8.0, 6.0, 4.0, 3.0], 1.0 + 0.01 * seed, 8, seed) for seed in (0, 1)]
+        more = [curve("FastEx", long, 1.1 + 0.01 * seed, 128, seed, accepted=accepted) for seed in (0, 1)]
+        judged = convergence.judge_longer(pd.concat(short + more), "W100")
+        assert verdicts(judged) == dict(
+            zip(("128 bits converge sooner than 8", "128 bits accept more moves than 8"), expected, strict=True)
+        )
+        alone = convergence.judge_longer(pd.concat(short), "W100")
+        one_cluster = convergence.judge_longer(pd.concat(short + more).assign(in_use=1), "W100")
+        assert {one.verdict for one in (*alone, *one_cluster)} == {"not computed"}
 
-
-def test_a_fit_that_does_not_get_there_is_no_times_sooner():
-    late = curve("FastEx", [8.0, 6.0], step=1.0, seed=1)
-    _, speed = convergence.judge_method(fits(FAST, BASELINE, late, BASELINE.assign(seed=1)), "W100", "FastEx", 9.25)
-    assert speed.verdict == "cannot be told"
-    assert speed.numbers.startswith("1 of 2 fits do not reach that VI: times 7.5 (95% ")
-
-
-def test_baseline_that_stays_at_its_start_is_no_measure():
-    stuck = curve("baseline", [9.0, 9.0, 8.99], step=10.0)
-    table = fits(FAST, stuck)
-    assert table["speedup"].isna().all()
-    judged = verdicts(convergence.judge_method(table, "W100", "FastEx", 10.0))
-    assert judged == {
-        "as good as the baseline in the end": "not computed",
-        "of the order of 10 times sooner at the baseline's VI": "not computed",
-    }
-
-
-def test_claims_hold_where_all_of_the_interval_is_past_their_threshold():
-    # 15 and 15.15 times: 12.706 standard errors of .075; of the order of 44.3 is from 14 times on
-    table = fits(*twice(FAST), *twice(BASELINE, times=1.0201))
-    for times, verdict in ((14.0, "holds"), (44.2, "holds"), (47.8, "cannot be told"), (51.0, "does not hold")):
-        judged = convergence.judge_method(table, "W100", "FastEx", times)
-        assert verdicts(judged)[f"of the order of {times:g} times sooner at the baseline's VI"] == verdict
-        assert judged[1].numbers == "times 15.1 (95% 14.1 to 16.0, 2 seeds)"
-    # one fit has no spread
-    alone = verdicts(convergence.judge_method(fits(FAST, BASELINE), "W100", "FastEx", 1.0))
-    assert set(alone.values()) == {"cannot be told"}
-    absent = verdicts(convergence.judge_method(table, "W1000", "FastEx", 1.0))
-    assert set(absent.values()) == {"not computed"}
-
-
-def test_longer_signatures_are_judged_by_their_last_vi():
-    def judged(short, *long):
-        pairs = [
-            one
-            for seed, last in enumerate(long)
-            for one in (curve("FastEx", [short], 1.0, 64, seed), curve("FastEx", [last], 1.0, 128, seed))
+    def test_neighbours_are_judged_and_are_not_set_beside_figures_of_the_paper(self):
+        ours = curve(convergence.NEIGHBOURS, [7.0, 2.0], step=0.5)
+        table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, ours)), PAPER)
+        shown = table2.format_speedup_table(table).set_index("method").loc[convergence.NEIGHBOURS]
+        assert shown[["VI, paper", "speed-up, paper", "VI, ours", "speed-up, ours"]].tolist() == [
+            "",
+            "",
+            "2.00 ± 0.00",
+            "30.0 ± 0.0",
         ]
-        return convergence.judge_bits(fits(*pairs), "W100").verdict
+        named = f"{convergence.NEIGHBOURS}: "
+        assert verdicts([one for one in claims if one.text.startswith(named)]) == {
+            f"{named}as good as the baseline in the end": "holds",
+            f"{named}of the order of 9.25 times sooner at the baseline's VI": "holds",
+        }
 
-    assert judged(4.0, 4.0, 4.0) == "holds"
-    assert judged(4.0, 3.97, 3.97) == "holds"
-    assert judged(4.0, 3.9, 3.9) == "does not hold"
-    assert judged(4.0, 3.9, 4.0) == "cannot be told"
-    assert judged(4.0, 4.0) == "cannot be told"
-    assert convergence.judge_bits(fits(FAST), "W100").verdict == "not computed"
-
-
-def test_bits_of_chains_that_end_with_one_cluster_are_not_judged():
-    ends = [curve("FastEx", [6.4], 1.0, bits, seed, in_use=1) for bits in (64, 128) for seed in range(3)]
-    claim = convergence.judge_bits(fits(*ends), "W100")
-    assert (claim.verdict, claim.numbers) == (
-        "not computed",
-        "VI at 64 bits 6.40, 128 bits 6.40: all documents are in one cluster at the end of every fit",
-    )
-    ends[0] = curve("FastEx", [6.4], 1.0, 64, 0, in_use=2)
-    assert convergence.judge_bits(fits(*ends), "W100").verdict == "holds"
-
-
-@pytest.mark.parametrize(
-    ("long", "accepted", "expected"),
-    [
-        ([6.0, 4.0, 3.0, 3.0], 0.7, ["holds", "holds"]),
-        ([8.0, 7.0, 6.0, 3.0], 0.5, ["does not hold", "cannot be told"]),
-        ([8.0, 7.0, 6.0, 3.0], 0.2, ["does not hold", "does not hold"]),
-    ],
-)
-def test_more_bits_are_to_converge_sooner_and_accept_more(long, accepted, expected):
-    """All end at 3 bits: what counts is the way there, over the same seconds, and the moves accepted on it."""
-    short = [curve("FastEx", [8.0, 6.0, 4.0, 3.0], 1.0 + 0.01 * seed, 8, seed) for seed in (0, 1)]
-    more = [curve("FastEx", long, 1.1 + 0.01 * seed, 128, seed, accepted=accepted) for seed in (0, 1)]
-    judged = convergence.judge_longer(pd.concat(short + more), "W100")
-    assert verdicts(judged) == dict(
-        zip(("128 bits converge sooner than 8", "128 bits accept more moves than 8"), expected, strict=True)
-    )
-    alone = convergence.judge_longer(pd.concat(short), "W100")
-    one_cluster = convergence.judge_longer(pd.concat(short + more).assign(in_use=1), "W100")
-    assert {one.verdict for one in (*alone, *one_cluster)} == {"not computed"}
+    def test_estimates_without_the_bound_have_a_panel_and_claims_of_their_own(self):
+        """By the bound all documents end in one cluster at any length, five equal lines, which tell nothing of bits."""
+        bound = [curve("FastEx", [6.4, 6.4], 1.0, bits, seed, in_use=1) for bits in (8, 64, 128) for seed in (0, 1)]
+        plain = [
+            curve(convergence.PLAIN, [8.0, last], 1.0, bits, seed, accepted=bits / 200)
+            for bits, last in ((8, 6.8), (32, 6.6), (64, 6.5), (128, 6.5))
+            for seed in (0, 1)
+        ]
+        curves = pd.concat([*bound, *plain, *twice(BASELINE)], ignore_index=True)
+        judged = verdicts(figure1.figure_claims(curves))
+        assert judged["no gain past 64 bits"] == judged["128 bits accept more moves than 8"] == "not computed"
+        name = convergence.PLAIN
+        assert judged[f"{name}: no gain past 64 bits"] == "holds"
+        assert judged[f"{name}: 128 bits accept more moves than 8"] == "holds"
+        figure = picture.draw(curves, "")
+        figure.canvas.draw()
+        assert [len(ax.lines) for ax in figure.axes] == [4, 6, 8]  # 32 bits, but for the bound, which has none here
+        assert figure.axes[2].get_title() == f"{name}, by bits of a signature"
+        colours = [{line.get_label(): line.get_color() for line in ax.lines} for ax in figure.axes[1:]]
+        assert all(colours[0][bits] == colours[1][bits] for bits in ("8 bits", "64 bits", "128 bits"))
+        plt.close(figure)
 
 
-def test_neighbours_are_judged_and_are_not_set_beside_figures_of_the_paper():
-    ours = curve(convergence.NEIGHBOURS, [7.0, 2.0], step=0.5)
-    table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, ours)), PAPER)
-    shown = table2.format_speedup_table(table).set_index("method").loc[convergence.NEIGHBOURS]
-    assert shown[["VI, paper", "speed-up, paper", "VI, ours", "speed-up, ours"]].tolist() == [
-        "",
-        "",
-        "2.00 ± 0.00",
-        "30.0 ± 0.0",
-    ]
-    named = f"{convergence.NEIGHBOURS}: "
-    assert verdicts([one for one in claims if one.text.startswith(named)]) == {
-        f"{named}as good as the baseline in the end": "holds",
-        f"{named}of the order of 9.25 times sooner at the baseline's VI": "holds",
-    }
+class TestCurves:
+    def test_are_read_with_what_the_plan_and_the_corpus_say(self, tmp_path):
+        about = {"title": "W100", "source": "simulated", "train_documents": 5, "words": 9}
+        (tmp_path / "w100").mkdir()
+        (tmp_path / "w100/source.json").write_text(json.dumps(about))
+        fit = {"model": "mixture", "engine": "fastex", "settings": {"n_clusters": 3, "bits": 16}}
+        runs = {"a": {"dataset": "w100", "method": "FastEx", "fit": fit}}
+        path = tmp_path / "fits/a/7/trace.tsv"
+        path.parent.mkdir(parents=True)
+        path.write_text("iteration\tseconds\ttokens\tclusters\tvi_bits\n1\t0.5\t10\t3\t2.5\n2\t1.0\t10\t2\t2.25\n")
+        rows = convergence.read_curves([path], [tmp_path / "w100"], runs)
+        assert rows[["method", "documents", "clusters", "bits", "seed"]].iloc[1].tolist() == ["FastEx", 5, 3, 16, 7]
+        known = rows[["iteration", "seconds", "vi_bits", "in_use"]].to_numpy().tolist()
+        assert known == [[1, 0.5, 2.5, 3], [2, 1.0, 2.25, 2]]
+        assert rows["accepted"].isna().all()  # a method that draws without proposals
+        path.write_text("iteration\tseconds\tclusters\tvi_bits\taccepted\n1\t0.5\t3\t2.5\t0.75\n")
+        assert convergence.read_curves([path], [tmp_path / "w100"], runs)["accepted"].tolist() == [0.75]
+
+    def test_figure_names_every_line_and_its_data(self):
+        short = curve("FastEx", [8.0, 6.0], step=0.5, bits=8)
+        seeds = [pd.concat([FAST, BASELINE, short]).assign(seed=seed) for seed in (0, 1)]
+        figure = picture.draw(pd.concat(seeds), "simulated data, W100-shaped")
+        figure.canvas.draw()
+        left, right = ({text.get_text() for text in ax.get_legend().get_texts()} for ax in figure.axes)
+        assert left == {"FastEx", "baseline"}
+        assert right == {"8 bits", "32 bits"}
+        assert [len(ax.lines) for ax in figure.axes] == [4, 4]  # a line for each seed
+        text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
+        assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
+        plt.close(figure)
+
+    def test_the_trace_follows_the_labels_where_there_are_any(self, tmp_path):
+        counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
+        files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
+        settings = {"model": "mixture", "engine": "fastex", "contexts": {}}
+        settings["settings"] = {"n_clusters": 2, "proposal": "exact"}
+        done = {"iterations": 30, "seed": 0, "follow_labels": True}
+        fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)
+        trace = pd.read_csv(files["trace"], sep="\t")
+        assert trace["vi_bits"].iloc[-1] == 0.0
+        assert trace["vi_bits"].between(0.0, 2.0).all()
+        with pytest.raises(ValueError, match="the corpus has no label for each document"):
+            fit_corpus(Corpus(counts), **settings, **done, **files)
 
 
-def test_further_numbers_of_clusters_are_timed_without_hashing():
-    settings = {"word_prior": 0.1, "proposal": "hash"}
-    times = speed.time_documents(settings, [10], [8], 50, 2000, sweeps=5, more_clusters=[40], n_seeds=2)
-    assert times.groupby(["method", "part"])["seed"].agg(set).loc["FastEx"].tolist() == [{0, 1}, {0, 1}]
-    seeds = times[times["bits"] == 0].groupby(["method", "clusters"])["seed"].agg(set)
-    assert seeds[convergence.EXACT].to_dict() == {10: {0, 1}, 40: {0}}
-    assert seeds[convergence.NEIGHBOURS].to_dict() == {10: {0}, 40: {0}}
-    totals = times[times["part"] == "total"].set_index(["method", "clusters"])["microseconds_per_document"]
-    others = convergence.NEIGHBOURS, convergence.EXACT
-    assert set(totals.index) == {
-        ("FastEx", 10),
-        (convergence.BALANCED, 10),
-        *((name, k) for name in others for k in (10, 40)),
-    }
-    assert (totals > 0).all()
+class TestPrinted:
+    def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior(self):
+        sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+        rows = sheet.loc[sheet["method"] == convergence.PLAIN, "settings"]
+        plain = [dict(one.split("=") for one in row.split()) for row in rows]
+        printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "flatness")}
+        assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
 
+    def test_rows_that_bear_the_papers_names_are_as_printed(self):
+        """Our projection stood in the place of the paper's, with 128 bits for 32, and "as printed" meant no upper
+        bound."""
+        sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
+        settings = [dict(one.split("=") for one in row.split()) for row in sheet["settings"]]
+        sheet = sheet.assign(of=settings)[sheet["targets"].str.contains("nips2012")]
+        printed = {"projection": "paper", "flatness": "1.0", "failure_probability": "0.0001"}
+        rows = sheet[sheet["method"] == convergence.FASTEX]
+        assert all(printed.items() <= of.items() for of in rows["of"])
+        assert {of["bits"] for of in rows.loc[rows["targets"].str.contains("table2"), "of"]} == {"32"}
+        assert sorted(int(of["bits"]) for of in rows.loc[rows["targets"].str.contains("figure1"), "of"]) == [
+            8,
+            16,
+            32,
+            64,
+            128,
+        ]
+        for dataset, here in sheet[sheet["method"].isin([convergence.FASTEX, convergence.BASELINE])].groupby("dataset"):
+            assert len({of["word_prior"] for of in here["of"]}) == 1, dataset  # two samplers of one model
+        assert all(not printed.items() & of.items() for of in sheet.loc[sheet["method"].str.contains("ours"), "of"])
 
-def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not():
-    other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
-    table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, *other)), PAPER)
-    shown = table2.format_speedup_table(table).set_index(["dataset", "method"])
-    assert shown.loc[("W100", "FastEx, 32 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00 ± 0.00"]
-    assert shown.loc[("W100", "FastEx, 32 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == [
-        "9.25",
-        "15.0 ± 0.0",
-    ]
-    assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
-    assert shown.loc[("NIPS", "FastEx, 32 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
-    assert {one.dataset for one in claims} == {"W100"}
-    assert [one.verdict for one in claims] == ["holds", "holds"]
-
-
-def test_curves_are_read_with_what_the_plan_and_the_corpus_say(tmp_path):
-    about = {"title": "W100", "source": "simulated", "train_documents": 5, "words": 9}
-    (tmp_path / "w100").mkdir()
-    (tmp_path / "w100/source.json").write_text(json.dumps(about))
-    fit = {"model": "mixture", "engine": "fastex", "settings": {"n_clusters": 3, "bits": 16}}
-    runs = {"a": {"dataset": "w100", "method": "FastEx", "fit": fit}}
-    path = tmp_path / "fits/a/7/trace.tsv"
-    path.parent.mkdir(parents=True)
-    path.write_text("iteration\tseconds\ttokens\tclusters\tvi_bits\n1\t0.5\t10\t3\t2.5\n2\t1.0\t10\t2\t2.25\n")
-    rows = convergence.read_curves([path], [tmp_path / "w100"], runs)
-    assert rows[["method", "documents", "clusters", "bits", "seed"]].iloc[1].tolist() == ["FastEx", 5, 3, 16, 7]
-    known = rows[["iteration", "seconds", "vi_bits", "in_use"]].to_numpy().tolist()
-    assert known == [[1, 0.5, 2.5, 3], [2, 1.0, 2.25, 2]]
-    assert rows["accepted"].isna().all()  # a method that draws without proposals
-    path.write_text("iteration\tseconds\tclusters\tvi_bits\taccepted\n1\t0.5\t3\t2.5\t0.75\n")
-    assert convergence.read_curves([path], [tmp_path / "w100"], runs)["accepted"].tolist() == [0.75]
-
-
-def test_figure_names_every_line_and_its_data():
-    short = curve("FastEx", [8.0, 6.0], step=0.5, bits=8)
-    seeds = [pd.concat([FAST, BASELINE, short]).assign(seed=seed) for seed in (0, 1)]
-    figure = picture.draw(pd.concat(seeds), "simulated data, W100-shaped")
-    figure.canvas.draw()
-    left, right = ({text.get_text() for text in ax.get_legend().get_texts()} for ax in figure.axes)
-    assert left == {"FastEx", "baseline"}
-    assert right == {"8 bits", "32 bits"}
-    assert [len(ax.lines) for ax in figure.axes] == [4, 4]  # a line for each seed
-    text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
-    assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
-    plt.close(figure)
-
-
-def test_estimates_without_the_bound_have_a_panel_and_claims_of_their_own():
-    """By the bound all documents end in one cluster at any length, five equal lines, which tell nothing of bits."""
-    bound = [curve("FastEx", [6.4, 6.4], 1.0, bits, seed, in_use=1) for bits in (8, 64, 128) for seed in (0, 1)]
-    plain = [
-        curve(convergence.PLAIN, [8.0, last], 1.0, bits, seed, accepted=bits / 200)
-        for bits, last in ((8, 6.8), (32, 6.6), (64, 6.5), (128, 6.5))
-        for seed in (0, 1)
-    ]
-    curves = pd.concat([*bound, *plain, *twice(BASELINE)], ignore_index=True)
-    judged = verdicts(figure1.figure_claims(curves))
-    assert judged["no gain past 64 bits"] == judged["128 bits accept more moves than 8"] == "not computed"
-    name = convergence.PLAIN
-    assert judged[f"{name}: no gain past 64 bits"] == "holds"
-    assert judged[f"{name}: 128 bits accept more moves than 8"] == "holds"
-    figure = picture.draw(curves, "")
-    figure.canvas.draw()
-    assert [len(ax.lines) for ax in figure.axes] == [4, 6, 8]  # 32 bits, but for the bound, which has none here
-    assert figure.axes[2].get_title() == f"{name}, by bits of a signature"
-    colours = [{line.get_label(): line.get_color() for line in ax.lines} for ax in figure.axes[1:]]
-    assert all(colours[0][bits] == colours[1][bits] for bits in ("8 bits", "64 bits", "128 bits"))
-    plt.close(figure)
-
-
-def test_rows_of_plain_estimates_are_the_printed_ones_without_bound_and_prior():
-    sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
-    rows = sheet.loc[sheet["method"] == convergence.PLAIN, "settings"]
-    plain = [dict(one.split("=") for one in row.split()) for row in rows]
-    printed = {name: str(convergence.AS_PRINTED[name]) for name in ("projection", "flatness")}
-    assert plain == [printed | {"bits": bits} for bits in ("8", "32", "64", "128")]
-
-
-def test_trace_follows_the_labels_where_there_are_any(tmp_path):
-    counts = np.array([[5, 0, 0], [4, 1, 0], [0, 0, 6], [0, 1, 5]])
-    files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
-    settings = {"model": "mixture", "engine": "fastex", "contexts": {}}
-    settings["settings"] = {"n_clusters": 2, "proposal": "exact"}
-    done = {"iterations": 30, "seed": 0, "follow_labels": True}
-    fit_corpus(Corpus(counts, labels=[0, 0, 1, 1]), **settings, **done, **files)
-    trace = pd.read_csv(files["trace"], sep="\t")
-    assert trace["vi_bits"].iloc[-1] == 0.0
-    assert trace["vi_bits"].between(0.0, 2.0).all()
-    with pytest.raises(ValueError, match="the corpus has no label for each document"):
-        fit_corpus(Corpus(counts), **settings, **done, **files)
-
-
-def test_timed_proposals_are_drawn_from_equation_14():
-    counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
-    engine = fastex(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
-    state = fit(Corpus(counts), *engine, iterations=2, seed=1, progress=False).state
-    columns, documents, j = state.clusters.columns, state.documents, 7
-    apart = [bin(int(columns.signature[0, k] ^ documents.signature[j, 0])).count("1") for k in range(5)]
-    inner = documents.norm[j] * columns.norm[:5] * np.cos(np.pi * np.array(apart) / 16)
-    scores = 0.3 * (columns.constant[:5] + documents.mass[j] * columns.slope[:5] + inner)
-    expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
-    proposed, seen = np.zeros(30, np.int32), np.zeros(5)
-    for repeat in range(4000):
-        propose_all(streams.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
-        seen[proposed[j]] += 1
-    assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
-    assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4
-
-
-def test_rows_that_bear_the_papers_names_are_as_printed():
-    """Our projection stood in the place of the paper's, with 128 bits for 32, and "as printed" meant no upper bound."""
-    sheet = pd.read_csv(ROOT / "config/experiments.tsv", sep="\t", keep_default_na=False)
-    settings = [dict(one.split("=") for one in row.split()) for row in sheet["settings"]]
-    sheet = sheet.assign(of=settings)[sheet["targets"].str.contains("nips2012")]
-    printed = {"projection": "paper", "flatness": "1.0", "failure_probability": "0.0001"}
-    rows = sheet[sheet["method"] == convergence.FASTEX]
-    assert all(printed.items() <= of.items() for of in rows["of"])
-    assert {of["bits"] for of in rows.loc[rows["targets"].str.contains("table2"), "of"]} == {"32"}
-    assert sorted(int(of["bits"]) for of in rows.loc[rows["targets"].str.contains("figure1"), "of"]) == [
-        8,
-        16,
-        32,
-        64,
-        128,
-    ]
-    for dataset, here in sheet[sheet["method"].isin([convergence.FASTEX, convergence.BASELINE])].groupby("dataset"):
-        assert len({of["word_prior"] for of in here["of"]}) == 1, dataset  # two samplers of one model
-    assert all(not printed.items() & of.items() for of in sheet.loc[sheet["method"].str.contains("ours"), "of"])
-
-
-def test_timed_chains_that_bear_the_papers_name_are_as_printed(monkeypatch):
-    made = []
-    monkeypatch.setattr(speed, "specify", lambda model, engine, settings: made.append(settings) or fastex(**settings))
-    speed.time_documents({"proposal": "hash"}, [4], [8, 16], 50, 2000, sweeps=5)
-    printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
-    assert [one.get("bits") for one in made if printed.items() <= one.items()] == [8, 16]
-    assert [one.get("bits") for one in made if "projection" not in one] == [16, None, None]
+    def test_timed_chains_that_bear_the_papers_name(self, monkeypatch):
+        made = []
+        monkeypatch.setattr(
+            speed, "specify", lambda model, engine, settings: made.append(settings) or fastex(**settings)
+        )
+        speed.time_documents({"proposal": "hash"}, [4], [8, 16], 50, 2000, sweeps=5)
+        printed = {"projection": "paper", "flatness": 1.0, "failure_probability": 0.0001}
+        assert [one.get("bits") for one in made if printed.items() <= one.items()] == [8, 16]
+        assert [one.get("bits") for one in made if "projection" not in one] == [16, None, None]
 
 
 TIMES = pd.DataFrame(
@@ -359,53 +304,101 @@ PRINTED = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize(
-    ("microseconds", "verdict", "numbers"),
-    [
-        ((14.0, 14.1), "holds", "times: 8 bits 1.40: at 8 bits 1.40 (95% 1.34 to 1.47, 2 chains)"),
-        # half an order of magnitude, for ten times as many clusters
-        ((34.0, 34.1), "does not hold", "times: 8 bits 3.41: at 8 bits 3.41 (95% 3.34 to 3.47, 2 chains)"),
-        ((24.0, 35.2), "cannot be told", "times: 8 bits 2.96: at 8 bits 2.96 (95% "),
-    ],
-)
-def test_growth_of_the_total_with_the_number_of_clusters_is_judged(microseconds, verdict, numbers):
-    first, second = microseconds
-    times = TIMES.assign(microseconds_per_document=[10.0, first, 10.0, second, 50.0])
-    _, (claim, *others) = table1.speed_table(times, PRINTED)
-    assert {one.verdict for one in others} == {"not computed"}  # no proposals and one K of exact scores
-    assert (claim.dataset, claim.verdict) == ("simulated articles", verdict)
-    assert claim.numbers.startswith(numbers)
+class TestTables:
+    def test_table_sets_ours_beside_the_papers_and_leaves_empty_what_is_not(self):
+        other = [one.assign(dataset="NIPS") for one in (FAST, BASELINE)]
+        table, claims = table2.speedup_table(pd.concat(twice(FAST, BASELINE, *other)), PAPER)
+        shown = table2.format_speedup_table(table).set_index(["dataset", "method"])
+        assert shown.loc[("W100", "FastEx, 32 bits"), ["VI, paper", "VI, ours"]].tolist() == ["5.04", "3.00 ± 0.00"]
+        assert shown.loc[("W100", "FastEx, 32 bits"), ["speed-up, paper", "speed-up, ours"]].tolist() == [
+            "9.25",
+            "15.0 ± 0.0",
+        ]
+        assert shown.loc[("W100", "baseline"), ["VI, paper", "speed-up, ours"]].tolist() == ["5.60", ""]
+        assert shown.loc[("NIPS", "FastEx, 32 bits"), ["VI, paper", "speed-up, paper"]].tolist() == ["", ""]
+        assert {one.dataset for one in claims} == {"W100"}
+        assert [one.verdict for one in claims] == ["holds", "holds"]
+
+    def test_speed_table_has_the_papers_column_beside_ours(self):
+        table, _ = table1.speed_table(TIMES, PRINTED)
+        shown = table1.format_speed_table(table).set_index("method")
+        assert shown.loc["FastEx"].tolist() == ["total", "8", "10.00", "69.52", "14.10", "103.91"]
+        assert shown.loc[convergence.EXACT].tolist() == ["total", "", "", "", "50.00", ""]
+        assert table1.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0].verdict == "not computed"
 
 
-def test_speed_table_has_the_papers_column_beside_ours():
-    table, _ = table1.speed_table(TIMES, PRINTED)
-    shown = table1.format_speed_table(table).set_index("method")
-    assert shown.loc["FastEx"].tolist() == ["total", "8", "10.00", "69.52", "14.10", "103.91"]
-    assert shown.loc[convergence.EXACT].tolist() == ["total", "", "", "", "50.00", ""]
-    assert table1.speed_table(TIMES[TIMES["clusters"] == 100], PRINTED)[1][0].verdict == "not computed"
+class TestTimes:
+    def test_further_numbers_of_clusters_are_timed_without_hashing(self):
+        settings = {"word_prior": 0.1, "proposal": "hash"}
+        times = speed.time_documents(settings, [10], [8], 50, 2000, sweeps=5, more_clusters=[40], n_seeds=2)
+        assert times.groupby(["method", "part"])["seed"].agg(set).loc["FastEx"].tolist() == [{0, 1}, {0, 1}]
+        seeds = times[times["bits"] == 0].groupby(["method", "clusters"])["seed"].agg(set)
+        assert seeds[convergence.EXACT].to_dict() == {10: {0, 1}, 40: {0}}
+        assert seeds[convergence.NEIGHBOURS].to_dict() == {10: {0}, 40: {0}}
+        totals = times[times["part"] == "total"].set_index(["method", "clusters"])["microseconds_per_document"]
+        others = convergence.NEIGHBOURS, convergence.EXACT
+        assert set(totals.index) == {
+            ("FastEx", 10),
+            (convergence.BALANCED, 10),
+            *((name, k) for name in others for k in (10, 40)),
+        }
+        assert (totals > 0).all()
 
+    def test_timed_proposals_are_drawn_from_equation_14(self):
+        counts = np.random.default_rng(5).poisson(0.4, (30, 40)) + np.eye(30, 40, dtype=int)
+        engine = fastex(n_clusters=5, proposal="hash", bits=16, projection="paper", flatness=0.3, word_prior=0.5)
+        state = fit(Corpus(counts), *engine, iterations=2, seed=1, progress=False).state
+        columns, documents, j = state.clusters.columns, state.documents, 7
+        apart = [bin(int(columns.signature[0, k] ^ documents.signature[j, 0])).count("1") for k in range(5)]
+        inner = documents.norm[j] * columns.norm[:5] * np.cos(np.pi * np.array(apart) / 16)
+        scores = 0.3 * (columns.constant[:5] + documents.mass[j] * columns.slope[:5] + inner)
+        expected = np.exp(scores - scores.max()) / np.exp(scores - scores.max()).sum()
+        proposed, seen = np.zeros(30, np.int32), np.zeros(5)
+        for repeat in range(4000):
+            propose_all(streams.key(2, "test", repeat), documents, state.clusters, state.constants, proposed)
+            seen[proposed[j]] += 1
+        assert (expected > 0.01).sum() > 1  # a sure draw would show nothing
+        assert stats.chisquare(seen[expected > 1e-3], 4000 * expected[expected > 1e-3], sum_check=False).pvalue > 1e-4
 
-@pytest.mark.parametrize(
-    ("proposal", "exact", "expected"),
-    [(8.0, 90.0, ["holds", "holds"]), (2.0, 12.0, ["does not hold", "does not hold"])],
-)
-def test_what_grows_with_the_number_of_clusters_is_judged(proposal, exact, expected):
-    """The total grows by 10, mostly by the proposal where that grows by 8; exact scores are to grow tenfold, as K."""
-    rows = [
-        (part, method, clusters, bits, seed, value + 0.01 * seed)
-        for seed in (0, 1)
-        for part, method, bits, clusters, value in (
-            ("total", "FastEx", 32, 100, 20.0),
-            ("total", "FastEx", 32, 1000, 30.0),
-            ("proposal", "FastEx", 32, 100, 2.0),
-            ("proposal", "FastEx", 32, 1000, 2.0 + proposal + 0.01 * seed),
-            ("total", convergence.EXACT, 0, 100, 10.0),
-            ("total", convergence.EXACT, 0, 1000, exact),
-        )
-    ]
-    _, claims = table1.speed_table(pd.DataFrame(rows, columns=TIMES.columns), PRINTED)
-    assert [one.text for one in claims[1:]] == [
-        "most of the time by which the total grows is of the proposal (32 bits)",
-        "the time of collapsed Gibbs grows as K does, from 100 to 1,000",
-    ]
-    assert [one.verdict for one in claims[1:]] == expected
+    @pytest.mark.parametrize(
+        ("microseconds", "verdict", "numbers"),
+        [
+            ((14.0, 14.1), "holds", "times: 8 bits 1.40: at 8 bits 1.40 (95% 1.34 to 1.47, 2 chains)"),
+            # half an order of magnitude, for ten times as many clusters
+            ((34.0, 34.1), "does not hold", "times: 8 bits 3.41: at 8 bits 3.41 (95% 3.34 to 3.47, 2 chains)"),
+            ((24.0, 35.2), "cannot be told", "times: 8 bits 2.96: at 8 bits 2.96 (95% "),
+        ],
+    )
+    def test_growth_of_the_total_with_the_number_of_clusters_is_judged(self, microseconds, verdict, numbers):
+        first, second = microseconds
+        times = TIMES.assign(microseconds_per_document=[10.0, first, 10.0, second, 50.0])
+        _, (claim, *others) = table1.speed_table(times, PRINTED)
+        assert {one.verdict for one in others} == {"not computed"}  # no proposals and one K of exact scores
+        assert (claim.dataset, claim.verdict) == ("simulated articles", verdict)
+        assert claim.numbers.startswith(numbers)
+
+    @pytest.mark.parametrize(
+        ("proposal", "exact", "expected"),
+        [(8.0, 90.0, ["holds", "holds"]), (2.0, 12.0, ["does not hold", "does not hold"])],
+    )
+    def test_what_grows_with_the_number_of_clusters_is_judged(self, proposal, exact, expected):
+        """The total grows by 10, mostly by the proposal where that grows by 8; exact scores are to grow tenfold, as
+        K."""
+        rows = [
+            (part, method, clusters, bits, seed, value + 0.01 * seed)
+            for seed in (0, 1)
+            for part, method, bits, clusters, value in (
+                ("total", "FastEx", 32, 100, 20.0),
+                ("total", "FastEx", 32, 1000, 30.0),
+                ("proposal", "FastEx", 32, 100, 2.0),
+                ("proposal", "FastEx", 32, 1000, 2.0 + proposal + 0.01 * seed),
+                ("total", convergence.EXACT, 0, 100, 10.0),
+                ("total", convergence.EXACT, 0, 1000, exact),
+            )
+        ]
+        _, claims = table1.speed_table(pd.DataFrame(rows, columns=TIMES.columns), PRINTED)
+        assert [one.text for one in claims[1:]] == [
+            "most of the time by which the total grows is of the proposal (32 bits)",
+            "the time of collapsed Gibbs grows as K does, from 100 to 1,000",
+        ]
+        assert [one.verdict for one in claims[1:]] == expected

@@ -37,67 +37,73 @@ def fits(tags, words, hdp):
     return scores + [score([], one, "HDP", clusters=None, seed=seed) for seed, one in enumerate(hdp)]
 
 
-# -- table 2 -------------------------------------------------------------------------------------------------------
-def test_perplexities_of_images_stand_beside_the_papers():
-    table, _ = table2.perplexity_table(fits([110.0, 113.0], [115.0], [120.0, 124.0]), PAPER2, ESTIMATORS)
-    keys = list(zip(table["method"], table["features"], strict=True))
-    assert keys == [("HDP", "SIFT"), ("MC2", "SIFT"), ("MC2", "tags+SIFT")]
-    assert table["perplexity"].tolist() == [122.0, 115.0, 111.5]
-    assert table["perplexity_sd"].to_numpy()[[0, 2]] == pytest.approx([np.sqrt(8.0), np.sqrt(4.5)])
-    assert table["paper_perplexity"].tolist() == [175.62, 162.74, 152.32]  # as printed
-    assert table["estimator"].tolist() == ["left_to_right", "marginal", "marginal"]
-    shown = table2.format_perplexity_table(table, ESTIMATORS)
-    assert shown["perplexity, ours"].tolist() == ["122.0 ± 2.8", "115.0", "111.5 ± 2.1"]
-    assert shown["(K, M), paper"].tolist() == ["", "", ""]
+class TestTable2:
+    def test_perplexities_of_images_stand_beside_the_papers(self):
+        table, _ = table2.perplexity_table(fits([110.0, 113.0], [115.0], [120.0, 124.0]), PAPER2, ESTIMATORS)
+        keys = list(zip(table["method"], table["features"], strict=True))
+        assert keys == [("HDP", "SIFT"), ("MC2", "SIFT"), ("MC2", "tags+SIFT")]
+        assert table["perplexity"].tolist() == [122.0, 115.0, 111.5]
+        assert table["perplexity_sd"].to_numpy()[[0, 2]] == pytest.approx([np.sqrt(8.0), np.sqrt(4.5)])
+        assert table["paper_perplexity"].tolist() == [175.62, 162.74, 152.32]  # as printed
+        assert table["estimator"].tolist() == ["left_to_right", "marginal", "marginal"]
+        shown = table2.format_perplexity_table(table, ESTIMATORS)
+        assert shown["perplexity, ours"].tolist() == ["122.0 ± 2.8", "115.0", "111.5 ± 2.1"]
+        assert shown["(K, M), paper"].tolist() == ["", "", ""]
+
+    @pytest.mark.parametrize(
+        ("scores", "verdict", "numbers"),
+        [
+            (
+                fits([110.0, 110.2], [115.0, 115.1], [120.0, 120.4]),
+                "holds",
+                # of 5.0 and 4.9, nearer to 0 than the other step
+                "MC2 with tags 110.1, MC2 without 115.0, HDP 120.2: "
+                "MC2 without less HDP -5.2 (95% -7.1 to -3.2, 2 seeds)",
+            ),
+            (
+                fits([110.0, 110.0], [125.0, 125.2], [120.0, 120.0]),
+                "does not hold",
+                "MC2 without less HDP +5.1 (95% +3.8 to",
+            ),
+            (
+                fits([116.0, 116.2], [115.0, 115.1], [120.0, 120.1]),
+                "does not hold",
+                "MC2 with tags less MC2 without +1.1",
+            ),
+            (
+                fits([113.0, 115.0], [115.0, 115.0], [120.0, 121.0]),
+                "cannot be told",
+                "MC2 with tags less MC2 without -1.0",
+            ),
+            (
+                fits([110.0], [115.0], [120.0]),
+                "cannot be told",
+                "less MC2 without -5.0 (one of the seeds only, no interval)",
+            ),
+            (fits([110.0], [115.0], []), "not computed", "no fit of HDP"),
+            (fits([], [115.0], []), "not computed", "no fit of MC2 with tags and HDP"),
+        ],
+    )
+    def test_order_of_the_three_rows_is_judged_by_seed(self, scores, verdict, numbers):
+        _, (claim,) = table2.perplexity_table(scores, PAPER2, ESTIMATORS)
+        assert (claim.text, claim.verdict) == ("MC2 with tags < MC2 without < HDP", verdict)
+        assert numbers in claim.numbers
+        assert claim.favours == ("" if verdict == "not computed" else "MC2")
+
+    def test_documents_of_their_own_stand_below_and_do_not_decide(self):
+        """They are better than all, and no part of the order."""
+        printed = fits([110.0], [115.0], [120.0])
+        own = [score(["tag"], 100.0 + seed, DOCUMENT_LEVEL, seed=seed) for seed in (0, 1)]
+        table, claims = table2.perplexity_table(own + printed, PAPER2, ESTIMATORS)
+        assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [
+            DOCUMENT_LEVEL,
+            "tags+SIFT",
+            "left_to_right",
+        ]
+        assert table.iloc[-1][["perplexity", "seeds"]].tolist() == [100.5, 2]
+        assert claims == table2.perplexity_table(printed, PAPER2, ESTIMATORS)[1]
 
 
-@pytest.mark.parametrize(
-    ("scores", "verdict", "numbers"),
-    [
-        (
-            fits([110.0, 110.2], [115.0, 115.1], [120.0, 120.4]),
-            "holds",
-            # of 5.0 and 4.9, nearer to 0 than the other step
-            "MC2 with tags 110.1, MC2 without 115.0, HDP 120.2: MC2 without less HDP -5.2 (95% -7.1 to -3.2, 2 seeds)",
-        ),
-        (
-            fits([110.0, 110.0], [125.0, 125.2], [120.0, 120.0]),
-            "does not hold",
-            "MC2 without less HDP +5.1 (95% +3.8 to",
-        ),
-        (fits([116.0, 116.2], [115.0, 115.1], [120.0, 120.1]), "does not hold", "MC2 with tags less MC2 without +1.1"),
-        (fits([113.0, 115.0], [115.0, 115.0], [120.0, 121.0]), "cannot be told", "MC2 with tags less MC2 without -1.0"),
-        (
-            fits([110.0], [115.0], [120.0]),
-            "cannot be told",
-            "less MC2 without -5.0 (one of the seeds only, no interval)",
-        ),
-        (fits([110.0], [115.0], []), "not computed", "no fit of HDP"),
-        (fits([], [115.0], []), "not computed", "no fit of MC2 with tags and HDP"),
-    ],
-)
-def test_order_of_the_three_rows_is_judged_by_seed(scores, verdict, numbers):
-    _, (claim,) = table2.perplexity_table(scores, PAPER2, ESTIMATORS)
-    assert (claim.text, claim.verdict) == ("MC2 with tags < MC2 without < HDP", verdict)
-    assert numbers in claim.numbers
-    assert claim.favours == ("" if verdict == "not computed" else "MC2")
-
-
-def test_documents_of_their_own_stand_below_and_do_not_decide():
-    """They are better than all, and no part of the order."""
-    printed = fits([110.0], [115.0], [120.0])
-    own = [score(["tag"], 100.0 + seed, DOCUMENT_LEVEL, seed=seed) for seed in (0, 1)]
-    table, claims = table2.perplexity_table(own + printed, PAPER2, ESTIMATORS)
-    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [
-        DOCUMENT_LEVEL,
-        "tags+SIFT",
-        "left_to_right",
-    ]
-    assert table.iloc[-1][["perplexity", "seeds"]].tolist() == [100.5, 2]
-    assert claims == table2.perplexity_table(printed, PAPER2, ESTIMATORS)[1]
-
-
-# -- table 3 -------------------------------------------------------------------------------------------------------
 def decay(*values, **changes):
     """Two seeds at each share, 0.02 around the value; the last is of fits without contexts."""
     scores = []
@@ -107,44 +113,6 @@ def decay(*values, **changes):
         for seed in (0, 1):
             scores.append(score(contexts, 200 * (value + 0.04 * seed - 0.02), missing=missing, seed=seed) | changes)
     return scores
-
-
-def test_agreement_as_contexts_go_missing_stands_beside_the_papers():
-    table = table3.agreement_table(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)
-    assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100]
-    assert table["seeds"].tolist() == [2] * 5
-    assert table["nmi"].to_numpy() == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5])
-    assert table["nmi_sd"].to_numpy() == pytest.approx([0.02 * np.sqrt(2.0)] * 5)
-    assert table["paper_nmi"].tolist() == [0.298, 0.245, 0.236, 0.187, 0.188]  # as printed
-    shown = table3.format_table(table)
-    assert shown.loc[1, ["contexts missing", "F-score, paper", "F-score, ours", "K, ours"]].tolist() == [
-        "25%",
-        "0.149",
-        "0.800 ± 0.028",
-        "9.0 ± 0.0",
-    ]
-    assert {one.verdict for one in table3.judge_decay(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)} == {"holds"}
-
-
-def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide():
-    """At 0 % missing, where they would be best of all, and at 25 %, where they would be a rise."""
-    printed = decay(0.8, 0.7, 0.6, 0.5, 0.4)
-    own = [
-        score(["tag"], 200 * value, DOCUMENT_LEVEL, missing=share, clusters=6.0, seed=seed)
-        for share, value, seed in ((0.0, 0.95, 0), (0.0, 0.97, 1), (0.25, 0.99, 0))
-    ]
-    table = table3.agreement_table(own + printed, PAPER3)
-    assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0, 25]
-    assert table["method"].tolist() == ["MC2"] * 5 + [DOCUMENT_LEVEL] * 2
-    assert table["seeds"].tolist() == [2] * 5 + [2, 1]
-    assert table["nmi"].to_numpy() == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.96, 0.99])
-    assert table["paper_nmi"].isna().tolist() == [False] * 5 + [True] * 2
-    assert table3.judge_decay(own + printed, PAPER3) == table3.judge_decay(printed, PAPER3)
-    shown = table3.format_table(table)
-    assert shown.loc[5, ["contexts missing", "method", "NMI, paper", "K, ours"]].tolist() == [
-        "0%", DOCUMENT_LEVEL, "", "6.0 ± 0.0",
-    ]  # fmt: skip
-    assert {one.verdict for one in table3.judge_decay(own, PAPER3)} == {"not computed"}
 
 
 def falls(*pairs):
@@ -157,71 +125,115 @@ def falls(*pairs):
     return scores
 
 
-@pytest.mark.parametrize(
-    ("scores", "verdict", "numbers"),
-    [
-        (
-            falls((0.9, 0.91), (0.8, 0.8), (0.7, 0.72), (0.6, 0.6), (0.5, 0.515)),
-            "holds",
-            # 0.200 and 0.205 ahead: 12.706 standard errors of 0.0025
-            "0.905 at 0%, 0.800 at 25%, 0.710 at 50%, 0.600 at 75%, 0.508 at 100%: "
-            "50% ahead of 100% +0.202 (95% +0.171 to +0.234, 2 seeds)",
-        ),
-        # a rise that may be chance, a sure one, and one beyond a half
-        (falls((0.9, 0.9), (0.8, 0.8), (0.9, 0.75), (0.6, 0.6), (0.5, 0.5)), "cannot be told", "+0.325"),
-        (
-            falls((0.9, 0.9), (0.8, 0.8), (0.83, 0.832), (0.6, 0.6), (0.5, 0.5)),
-            "does not hold",
-            "rise from 25% to 50% +0.031 (95% +0.018 to",
-        ),
-        (falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.8, 0.8), (0.5, 0.5)), "holds", "50% ahead of 100% +0.200"),
-        (falls((0.9, 0.9), (0.8, 0.8), (0.4, 0.4), (0.4, 0.4), (0.5, 0.5)), "does not hold", "ahead of 100% -0.100"),
-        (decay(0.9, 0.8, 0.7), "not computed", "no fits at 0%, 50% and 100%"),
-    ],
-)
-def test_decay_is_graceful_by_its_plain_definition(scores, verdict, numbers):
-    for claim in table3.judge_decay(scores, PAPER3)[1::2]:
-        assert claim.text.endswith("degrades gracefully up to 50% missing")
-        assert claim.verdict == verdict
-        assert numbers in claim.numbers
+class TestTable3:
+    def test_agreement_as_contexts_go_missing_stands_beside_the_papers(self):
+        table = table3.agreement_table(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)
+        assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100]
+        assert table["seeds"].tolist() == [2] * 5
+        assert table["nmi"].to_numpy() == pytest.approx([0.9, 0.8, 0.7, 0.6, 0.5])
+        assert table["nmi_sd"].to_numpy() == pytest.approx([0.02 * np.sqrt(2.0)] * 5)
+        assert table["paper_nmi"].tolist() == [0.298, 0.245, 0.236, 0.187, 0.188]  # as printed
+        shown = table3.format_table(table)
+        assert shown.loc[1, ["contexts missing", "F-score, paper", "F-score, ours", "K, ours"]].tolist() == [
+            "25%",
+            "0.149",
+            "0.800 ± 0.028",
+            "9.0 ± 0.0",
+        ]
+        assert {one.verdict for one in table3.judge_decay(decay(0.9, 0.8, 0.7, 0.6, 0.5), PAPER3)} == {"holds"}
+
+    def test_documents_of_their_own_are_a_row_below_the_shares_and_do_not_decide(self):
+        """At 0 % missing, where they would be best of all, and at 25 %, where they would be a rise."""
+        printed = decay(0.8, 0.7, 0.6, 0.5, 0.4)
+        own = [
+            score(["tag"], 200 * value, DOCUMENT_LEVEL, missing=share, clusters=6.0, seed=seed)
+            for share, value, seed in ((0.0, 0.95, 0), (0.0, 0.97, 1), (0.25, 0.99, 0))
+        ]
+        table = table3.agreement_table(own + printed, PAPER3)
+        assert table["missing_percent"].tolist() == [0, 25, 50, 75, 100, 0, 25]
+        assert table["method"].tolist() == ["MC2"] * 5 + [DOCUMENT_LEVEL] * 2
+        assert table["seeds"].tolist() == [2] * 5 + [2, 1]
+        assert table["nmi"].to_numpy() == pytest.approx([0.8, 0.7, 0.6, 0.5, 0.4, 0.96, 0.99])
+        assert table["paper_nmi"].isna().tolist() == [False] * 5 + [True] * 2
+        assert table3.judge_decay(own + printed, PAPER3) == table3.judge_decay(printed, PAPER3)
+        shown = table3.format_table(table)
+        assert shown.loc[5, ["contexts missing", "method", "NMI, paper", "K, ours"]].tolist() == [
+            "0%", DOCUMENT_LEVEL, "", "6.0 ± 0.0",
+        ]  # fmt: skip
+        assert {one.verdict for one in table3.judge_decay(own, PAPER3)} == {"not computed"}
+
+    @pytest.mark.parametrize(
+        ("scores", "verdict", "numbers"),
+        [
+            (
+                falls((0.9, 0.91), (0.8, 0.8), (0.7, 0.72), (0.6, 0.6), (0.5, 0.515)),
+                "holds",
+                # 0.200 and 0.205 ahead: 12.706 standard errors of 0.0025
+                "0.905 at 0%, 0.800 at 25%, 0.710 at 50%, 0.600 at 75%, 0.508 at 100%: "
+                "50% ahead of 100% +0.202 (95% +0.171 to +0.234, 2 seeds)",
+            ),
+            # a rise that may be chance, a sure one, and one beyond a half
+            (falls((0.9, 0.9), (0.8, 0.8), (0.9, 0.75), (0.6, 0.6), (0.5, 0.5)), "cannot be told", "+0.325"),
+            (
+                falls((0.9, 0.9), (0.8, 0.8), (0.83, 0.832), (0.6, 0.6), (0.5, 0.5)),
+                "does not hold",
+                "rise from 25% to 50% +0.031 (95% +0.018 to",
+            ),
+            (falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.8, 0.8), (0.5, 0.5)), "holds", "50% ahead of 100% +0.200"),
+            (
+                falls((0.9, 0.9), (0.8, 0.8), (0.4, 0.4), (0.4, 0.4), (0.5, 0.5)),
+                "does not hold",
+                "ahead of 100% -0.100",
+            ),
+            (decay(0.9, 0.8, 0.7), "not computed", "no fits at 0%, 50% and 100%"),
+        ],
+    )
+    def test_decay_is_graceful_by_its_plain_definition(self, scores, verdict, numbers):
+        for claim in table3.judge_decay(scores, PAPER3)[1::2]:
+            assert claim.text.endswith("degrades gracefully up to 50% missing")
+            assert claim.verdict == verdict
+            assert numbers in claim.numbers
+
+    @pytest.mark.parametrize(
+        ("words", "verdict"),
+        [((0.5, 0.505), "holds"), ((0.899, 0.899), "does not hold"), ((0.5, 0.9), "cannot be told")],
+    )
+    def test_the_gain_by_contexts_is_held_against_the_printed_one(self, words, verdict):
+        claims = table3.judge_decay(falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.6, 0.6), words), PAPER3)[::2]
+        assert [one.verdict for one in claims] == [verdict] * 4
+        assert [one.text for one in claims] == [  # 0.407 - 0.306 and so on, as printed
+            "purity gains 0.101 by contexts, as printed",
+            "NMI gains 0.110 by contexts, as printed",
+            "Rand index gains 0.034 by contexts, as printed",
+            "F-score gains 0.038 by contexts, as printed",
+        ]
+
+    def test_missing_contexts_need_labels(self):
+        scores = [{key: value for key, value in one.items() if key not in MEASURES} for one in decay(0.9, 0.8)]
+        with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
+            table3.agreement_table(scores, PAPER3)
+
+    def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(self, tmp_path):
+        whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
+        models = []
+        for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):
+            files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
+            length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
+            fit_corpus(
+                whole,
+                model="mc2",
+                engine="gibbs",
+                settings={"document_level": False},
+                contexts=contexts,
+                **length,
+                **files,
+            )
+            models.append(Posterior.load(files["posterior"]).last)
+        assert (models[0].cluster == models[1].cluster).all()
+        assert models[0].n_clusters > 1
+        assert (models[0].topic_words != models[1].topic_words).nnz == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "verdict"), [((0.5, 0.505), "holds"), ((0.899, 0.899), "does not hold"), ((0.5, 0.9), "cannot be told")]
-)
-def test_the_gain_by_contexts_is_held_against_the_printed_one(words, verdict):
-    claims = table3.judge_decay(falls((0.9, 0.9), (0.8, 0.8), (0.7, 0.7), (0.6, 0.6), words), PAPER3)[::2]
-    assert [one.verdict for one in claims] == [verdict] * 4
-    assert [one.text for one in claims] == [  # 0.407 - 0.306 and so on, as printed
-        "purity gains 0.101 by contexts, as printed",
-        "NMI gains 0.110 by contexts, as printed",
-        "Rand index gains 0.034 by contexts, as printed",
-        "F-score gains 0.038 by contexts, as printed",
-    ]
-
-
-def test_missing_contexts_need_labels():
-    scores = [{key: value for key, value in one.items() if key not in MEASURES} for one in decay(0.9, 0.8)]
-    with pytest.raises(ValueError, match="run 'a' has no agreement: each document of its corpus needs one label"):
-        table3.agreement_table(scores, PAPER3)
-
-
-def test_contexts_missing_everywhere_draw_the_chain_of_no_contexts(tmp_path):
-    whole, _ = shapes.simulate(shapes.NUSWIDE, seed=1, scale=0.03)
-    models = []
-    for contexts, missing in (({"tag": {"family": "dirichlet"}}, 1.0), ({}, 0.0)):
-        files = {name: tmp_path / name for name in ("posterior", "trace", "provenance", "checkpoint")}
-        length = {"iterations": 6, "burn_in": 5, "seed": 2, "missing": missing}
-        fit_corpus(
-            whole, model="mc2", engine="gibbs", settings={"document_level": False}, contexts=contexts, **length, **files
-        )
-        models.append(Posterior.load(files["posterior"]).last)
-    assert (models[0].cluster == models[1].cluster).all()
-    assert models[0].n_clusters > 1
-    assert (models[0].topic_words != models[1].topic_words).nnz == 0
-
-
-# -- both, through the registry ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("name", "scores", "options", "lines", "n_claims"),
     [

@@ -32,18 +32,6 @@ def score(contexts, value, method="SVI-MC2", **changes):
     } | dict.fromkeys(MEASURES, value / 10_000) | changes  # fmt: skip
 
 
-# -- table 2 -------------------------------------------------------------------------------------------------------
-def test_rows_stand_beside_those_of_the_paper():
-    scores = [score(["mesh"], 2100.0), score(["mesh"], 2110.0, seed=1), score([], 2200.0), score([], 2500.0, "LDA")]
-    table, _ = table2.perplexity_table(scores, PAPER2, ["marginal"])
-    assert list(zip(table["method"], table["features"], strict=True)) == [
-        ("SVI-MC2", "words+MeSH"), ("SVI-MC2", "words"), ("LDA", "words"),
-    ]  # fmt: skip
-    assert table["perplexity"].tolist() == [2105.0, 2200.0, 2500.0]
-    assert table["paper_perplexity"].tolist() == [2294, 2448, 3178]  # as printed
-    assert table["estimator"].tolist() == ["marginal", "marginal", "left_to_right"]
-
-
 def seeds(contexts, values, method="SVI-MC2"):
     return [score(contexts, value, method, seed=seed) for seed, value in enumerate(values)]
 
@@ -51,95 +39,110 @@ def seeds(contexts, values, method="SVI-MC2"):
 WITH, WITHOUT = seeds(["mesh"], [2100.0, 2101.0]), seeds([], [2200.0, 2200.0])
 
 
-@pytest.mark.parametrize(
-    ("scores", "verdicts"),
-    [
-        ([*WITH, *WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["holds", "holds"]),
-        (
-            [*seeds(["mesh"], [2300.0, 2301.0]), *WITHOUT, *seeds([], [2000.0, 2001.0], "LDA")],
-            ["does not hold", "does not hold"],
-        ),
-        ([*WITH, *WITHOUT, score([], 2500.0, "LDA")], ["holds", "cannot be told"]),  # LDA was fitted once
-        ([*seeds(["mesh"], [2162.0, 2101.0]), *seeds([], [2162.1, 2101.0])], ["cannot be told", "not computed"]),
-        ([*WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["not computed", "holds"]),
-    ],
-)
-def test_both_steps_of_the_papers_order_are_judged(scores, verdicts):
-    _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
-    assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
-    assert [one.verdict for one in claims] == verdicts
-    assert {one.favours for one in claims if one.verdict != "not computed"} == {"MC2"}
+class TestTable2:
+    def test_rows_stand_beside_those_of_the_paper(self):
+        scores = [score(["mesh"], 2100.0), score(["mesh"], 2110.0, seed=1), score([], 2200.0), score([], 2500.0, "LDA")]
+        table, _ = table2.perplexity_table(scores, PAPER2, ["marginal"])
+        assert list(zip(table["method"], table["features"], strict=True)) == [
+            ("SVI-MC2", "words+MeSH"), ("SVI-MC2", "words"), ("LDA", "words"),
+        ]  # fmt: skip
+        assert table["perplexity"].tolist() == [2105.0, 2200.0, 2500.0]
+        assert table["paper_perplexity"].tolist() == [2294, 2448, 3178]  # as printed
+        assert table["estimator"].tolist() == ["marginal", "marginal", "left_to_right"]
+
+    @pytest.mark.parametrize(
+        ("scores", "verdicts"),
+        [
+            ([*WITH, *WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["holds", "holds"]),
+            (
+                [*seeds(["mesh"], [2300.0, 2301.0]), *WITHOUT, *seeds([], [2000.0, 2001.0], "LDA")],
+                ["does not hold", "does not hold"],
+            ),
+            ([*WITH, *WITHOUT, score([], 2500.0, "LDA")], ["holds", "cannot be told"]),  # LDA was fitted once
+            ([*seeds(["mesh"], [2162.0, 2101.0]), *seeds([], [2162.1, 2101.0])], ["cannot be told", "not computed"]),
+            ([*WITHOUT, *seeds([], [2500.0, 2501.0], "LDA")], ["not computed", "holds"]),
+        ],
+    )
+    def test_both_steps_of_the_papers_order_are_judged(self, scores, verdicts):
+        _, claims = table2.perplexity_table(scores, PAPER2, ["marginal"])
+        assert [one.text for one in claims] == ["SVI-MC2: words+MeSH < words", "SVI-MC2, words < LDA"]
+        assert [one.verdict for one in claims] == verdicts
+        assert {one.favours for one in claims if one.verdict != "not computed"} == {"MC2"}
+
+    def test_documents_of_their_own_do_not_decide(self):
+        printed = [score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")]
+        own = score([], 2000.0, DOCUMENT_LEVEL)
+        table, claims = table2.perplexity_table([own, *printed], PAPER2, ["marginal"])
+        assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [
+            DOCUMENT_LEVEL,
+            "words",
+            "left_to_right",
+        ]
+        assert claims == table2.perplexity_table(printed, PAPER2, ["marginal"])[1]
+
+    def test_what_spark_lacks_is_said_where_lda_is_judged(self):
+        _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
+        assert (claims[-1].verdict, claims[-1].numbers) == ("not computed", "Spark needs Java 17, which")
 
 
-def test_documents_of_their_own_do_not_decide():
-    printed = [score(["mesh"], 2100.0), score([], 2200.0), score([], 2500.0, "LDA")]
-    own = score([], 2000.0, DOCUMENT_LEVEL)
-    table, claims = table2.perplexity_table([own, *printed], PAPER2, ["marginal"])
-    assert table.iloc[-1][["method", "features", "estimator"]].tolist() == [DOCUMENT_LEVEL, "words", "left_to_right"]
-    assert claims == table2.perplexity_table(printed, PAPER2, ["marginal"])[1]
-
-
-def test_what_spark_lacks_is_said_where_lda_is_judged():
-    _, claims = table2.perplexity_table([score([], 2200.0)], PAPER2, ["marginal"], "Spark needs Java 17, which")
-    assert (claims[-1].verdict, claims[-1].numbers) == ("not computed", "Spark needs Java 17, which")
-
-
-# -- running time --------------------------------------------------------------------------------------------------
 def timed(*rows):
     names = ("place", "workers", "batch_size", "seconds")
     about = {"dataset": "Wikipedia", "source": "simulated", "documents": 1980}
     return pd.DataFrame([about | dict(zip(names, row, strict=True)) for row in rows])
 
 
-@pytest.mark.parametrize(
-    ("rows", "lack", "numbers"),
-    [
-        ([("threads", 1, 500, 2.0)], "Spark needs Java 17", "Spark needs Java 17"),
-        ([("local[2]", 2, 500, 2.0)], None, "no cluster of one worker and of several was timed"),
-        (
-            [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
-            None,
-            "1.50 times on 2 workers",
-        ),
-        (
-            [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
-            None,
-            "2.00 times on 8 workers: speed-up 2.00 (one of the timings only, no interval)",
-        ),
-    ],
-)
-def test_speedups_of_nodes_are_judged_only_on_as_many(rows, lack, numbers):
-    paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
-    claims = running_time.judge_nodes(timed(*rows), paper, lack)
-    assert claims[0].text == "8 nodes of the order of 1.5 times as fast as one in batches of 500"
-    assert claims[0].numbers == numbers
-    assert claims[0].verdict == ("cannot be told" if "8 workers" in numbers else "not computed")
-    shown = running_time.format_table(timed(*rows), paper)
-    assert shown["an epoch, s"].tolist()[-1] == "64,800 (18 hours)"
-    assert len(shown) == len(rows) + 3
+class TestTable4:
+    @pytest.mark.parametrize(
+        ("rows", "lack", "numbers"),
+        [
+            ([("threads", 1, 500, 2.0)], "Spark needs Java 17", "Spark needs Java 17"),
+            ([("local[2]", 2, 500, 2.0)], None, "no cluster of one worker and of several was timed"),
+            (
+                [("local-cluster[1,1,9]", 1, 500, 3.0), ("local-cluster[2,1,9]", 2, 500, 2.0)],
+                None,
+                "1.50 times on 2 workers",
+            ),
+            (
+                [("local-cluster[1,1,9]", 1, 500, 4.0), ("local-cluster[8,1,9]", 8, 500, 2.0)],
+                None,
+                "2.00 times on 8 workers: speed-up 2.00 (one of the timings only, no interval)",
+            ),
+        ],
+    )
+    def test_speedups_of_nodes_are_judged_only_on_as_many(self, rows, lack, numbers):
+        paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
+        claims = running_time.judge_nodes(timed(*rows), paper, lack)
+        assert claims[0].text == "8 nodes of the order of 1.5 times as fast as one in batches of 500"
+        assert claims[0].numbers == numbers
+        assert claims[0].verdict == ("cannot be told" if "8 workers" in numbers else "not computed")
+        shown = running_time.format_table(timed(*rows), paper)
+        assert shown["an epoch, s"].tolist()[-1] == "64,800 (18 hours)"
+        assert len(shown) == len(rows) + 3
+
+    @pytest.mark.parametrize(("large", "numbers"), [(1.0, "1.80 against 1.50"), (1.5, "1.20 against 1.50")])
+    def test_larger_batches_are_to_gain_more_by_workers(self, large, numbers):
+        rows = [
+            ("threads", 1, 500, 3.0),
+            ("threads", 2, 500, 2.0),
+            ("threads", 1, 1000, 1.8),
+            ("threads", 2, 1000, large),
+        ]
+        claims = running_time.judge_batches(timed(*rows))
+        assert claims[0].text == "batches of 1,000 gain more time by workers than of 500"
+        assert claims[0].numbers.startswith(f"{numbers} times on 2 (threads): difference")
+        assert claims[0].verdict == "cannot be told"  # one timing
+        assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes
+        on_one = running_time.judge_batches(timed(*rows[::2], ("local[2]", 2, 500, 2.0)))
+        assert {one.verdict for one in on_one} == {"not computed"}
+
+    @pytest.mark.parametrize(
+        ("master", "workers"),
+        [("local[2]", 2), ("local-cluster[3,1,1024]", 3), ("local[*]", None), ("spark://host[6]:7077", None)],
+    )
+    def test_workers_are_those_that_the_master_names(self, master, workers):
+        assert epochs.workers_of(master) == workers
 
 
-@pytest.mark.parametrize(("large", "numbers"), [(1.0, "1.80 against 1.50"), (1.5, "1.20 against 1.50")])
-def test_larger_batches_are_to_gain_more_by_workers(large, numbers):
-    rows = [("threads", 1, 500, 3.0), ("threads", 2, 500, 2.0), ("threads", 1, 1000, 1.8), ("threads", 2, 1000, large)]
-    claims = running_time.judge_batches(timed(*rows))
-    assert claims[0].text == "batches of 1,000 gain more time by workers than of 500"
-    assert claims[0].numbers.startswith(f"{numbers} times on 2 (threads): difference")
-    assert claims[0].verdict == "cannot be told"  # one timing
-    assert [one.verdict for one in claims[1:]] == ["not computed"] * 2  # hours on 8 nodes
-    on_one = running_time.judge_batches(timed(*rows[::2], ("local[2]", 2, 500, 2.0)))
-    assert {one.verdict for one in on_one} == {"not computed"}
-
-
-@pytest.mark.parametrize(
-    ("master", "workers"),
-    [("local[2]", 2), ("local-cluster[3,1,1024]", 3), ("local[*]", None), ("spark://host[6]:7077", None)],
-)
-def test_workers_are_those_that_the_master_names(master, workers):
-    assert epochs.workers_of(master) == workers
-
-
-# -- table 3 -------------------------------------------------------------------------------------------------------
 def simulated(n_documents=120):
     rng = np.random.default_rng(0)
     cluster = np.arange(n_documents) % 3
@@ -151,34 +154,6 @@ def simulated(n_documents=120):
     return Corpus(content, contexts={"mesh": sp.csr_matrix(mesh)})
 
 
-def test_mini_batches_are_compared_under_the_globals_they_are_visited_with():
-    corpus = simulated()
-    settings = {"n_clusters": 3, "n_topics": 4, "batch_size": 50}
-    rows = batches.agreement_by_batch(
-        corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
-    )
-    assert rows.groupby("seed").size().tolist() == [3, 3]
-    assert rows["documents"].tolist() == [50, 100, 120] * 2
-    # by hand: the start's globals score the first mini-batch
-    engine, words = svi(**settings), corpus.with_contexts({})
-    state = engine.init(words, 1)
-    first = next(corpus.batches(50, 1, 1))
-    batch = local.take_batch(words, state.contexts, first).narrowed()
-    expected = state.expectations(batch.columns)
-    likelihoods = word_topics(state, expected, batch.words, None)
-    shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
-    known = first != 5
-    assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
-    assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them
-
-
-def test_mini_batches_of_a_corpus_without_headings_are_refused():
-    with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
-        batches.agreement_by_batch(
-            simulated().with_contexts({}), "mesh", model="mc2", contexts={}, settings={}, seeds=[0]
-        )
-
-
 def followed(share, *values, slope=0.01):
     return [
         {"context_available_percent": share, "source": "simulated", "seed": seed, "batch": batch,
@@ -187,51 +162,6 @@ def followed(share, *values, slope=0.01):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("few", "verdict"), [(0.5, "holds"), (0.2, "does not hold"), (0.305, "cannot be told"), (None, "not computed")]
-)
-def test_few_contexts_are_judged_by_the_mean_of_the_mini_batches(few, verdict):
-    rows = followed(0, 0.1, 0.3, 0.5, 0.3) + (followed(1, few, few, few, few, slope=0.011) if few else [])
-    table = table3.by_batch(pd.DataFrame(rows))
-    none = table[table["context_available_percent"] == 0]
-    assert none["enmi"].tolist() == pytest.approx([0.105, 0.305, 0.505, 0.305])
-    assert none["epoch"].tolist() == pytest.approx([0.305] * 4)
-    assert none["documents"].tolist() == [100, 200, 300, 400]
-    assert [one.verdict for one in table3.judge_contexts(pd.DataFrame(rows), "PubMed")] == [verdict]
-    shown = table3.format_table(table, PAPER3)
-    assert shown.loc[0, ["contexts", "eNMI, paper", "after 25%", "after 50%", "after 100%"]].tolist() == [
-        "0%", "0.065", "0.105 ± 0.007", "0.305 ± 0.007", "0.305 ± 0.007",
-    ]  # fmt: skip
-
-
-# -- table 4 -------------------------------------------------------------------------------------------------------
-def test_shares_of_contexts_stand_beside_those_of_the_paper():
-    scores = [score(["product"], 3000.0), score(["product"], 2000.0, missing=0.99), score([], 2500.0)]
-    table = table4.table_of(scores, PAPER4)
-    assert table["context_available_percent"].tolist() == [0, 1, 100]
-    assert table["nmi"].tolist() == [0.25, 0.2, 0.3]
-    assert table["paper_nmi"].tolist() == [0.027, 0.035, 0.033]  # as printed
-
-
-def test_measures_with_contexts_are_judged_by_seed():
-    scores = [
-        score(contexts, value + 10 * seed * wide, missing=missing, seed=seed)
-        for contexts, value, missing, wide in (
-            (["product"], 3000.0, 0.0, 1.1), (["product"], 2000.0, 0.99, 0.9), ([], 2500.0, 0.0, 1.0),
-        )
-        for seed in (0, 1)
-    ]  # fmt: skip
-    claims = {one.text: one for one in table4.judge_contexts(scores, PAPER4)}
-    assert len(claims) == 8
-    assert claims["NMI higher with 1% of contexts than with none"].verdict == "does not hold"
-    assert claims["purity higher with 100% of contexts than with none"].verdict == "holds"
-    tied = [one | {"nmi": 0.25 + 0.01 * one["seed"] * bool(one["contexts"])} for one in scores]
-    tied = {one.text: one for one in table4.judge_contexts(tied, PAPER4)}
-    assert tied["NMI higher with 100% of contexts than with none"].verdict == "cannot be told"
-    assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"not computed"}
-
-
-# -- through the registry ------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["uai2016_table2", "uai2016_table4"])
 def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
     files = []
@@ -247,15 +177,81 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
     assert targets.registry()[name].caption(options)
 
 
-def test_table_3_is_made_from_files_of_mini_batches(tmp_path):
-    pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
-    files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table3.csv"]}
-    sources = {"pubmed": {"source": "simulated"}}
-    targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
-    claims = pd.read_csv(tmp_path / "t_claims.csv")
-    assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "says nothing here"]]
+class TestTable3:
+    def test_mini_batches_are_compared_under_the_globals_they_are_visited_with(self):
+        corpus = simulated()
+        settings = {"n_clusters": 3, "n_topics": 4, "batch_size": 50}
+        rows = batches.agreement_by_batch(
+            corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
+        )
+        assert rows.groupby("seed").size().tolist() == [3, 3]
+        assert rows["documents"].tolist() == [50, 100, 120] * 2
+        # by hand: the start's globals score the first mini-batch
+        engine, words = svi(**settings), corpus.with_contexts({})
+        state = engine.init(words, 1)
+        first = next(corpus.batches(50, 1, 1))
+        batch = local.take_batch(words, state.contexts, first).narrowed()
+        expected = state.expectations(batch.columns)
+        likelihoods = word_topics(state, expected, batch.words, None)
+        shares, _ = local.assign_documents(batch, likelihoods.log_likelihood, expected, None)
+        known = first != 5
+        assert rows.loc[3, "enmi"] == clustering.extended_nmi(corpus.contexts["mesh"][first[known]], shares[known])
+        assert rows["enmi"].between(0.3, 1.0).all()  # clear clusters, and headings that say them
 
+    def test_mini_batches_of_a_corpus_without_headings_are_refused(self):
+        with pytest.raises(ValueError, match="needs the count context 'mesh'; the corpus has: none"):
+            batches.agreement_by_batch(
+                simulated().with_contexts({}), "mesh", model="mc2", contexts={}, settings={}, seeds=[0]
+            )
 
-def test_the_simulated_shapes_have_the_contexts_of_the_sheet():
-    for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):
-        assert context in shapes.SHAPES[dataset].contexts
+    @pytest.mark.parametrize(
+        ("few", "verdict"), [(0.5, "holds"), (0.2, "does not hold"), (0.305, "cannot be told"), (None, "not computed")]
+    )
+    def test_few_contexts_are_judged_by_the_mean_of_the_mini_batches(self, few, verdict):
+        rows = followed(0, 0.1, 0.3, 0.5, 0.3) + (followed(1, few, few, few, few, slope=0.011) if few else [])
+        table = table3.by_batch(pd.DataFrame(rows))
+        none = table[table["context_available_percent"] == 0]
+        assert none["enmi"].tolist() == pytest.approx([0.105, 0.305, 0.505, 0.305])
+        assert none["epoch"].tolist() == pytest.approx([0.305] * 4)
+        assert none["documents"].tolist() == [100, 200, 300, 400]
+        assert [one.verdict for one in table3.judge_contexts(pd.DataFrame(rows), "PubMed")] == [verdict]
+        shown = table3.format_table(table, PAPER3)
+        assert shown.loc[0, ["contexts", "eNMI, paper", "after 25%", "after 50%", "after 100%"]].tolist() == [
+            "0%", "0.065", "0.105 ± 0.007", "0.305 ± 0.007", "0.305 ± 0.007",
+        ]  # fmt: skip
+
+    def test_shares_of_contexts_stand_beside_those_of_the_paper(self):
+        scores = [score(["product"], 3000.0), score(["product"], 2000.0, missing=0.99), score([], 2500.0)]
+        table = table4.table_of(scores, PAPER4)
+        assert table["context_available_percent"].tolist() == [0, 1, 100]
+        assert table["nmi"].tolist() == [0.25, 0.2, 0.3]
+        assert table["paper_nmi"].tolist() == [0.027, 0.035, 0.033]  # as printed
+
+    def test_measures_with_contexts_are_judged_by_seed(self):
+        scores = [
+            score(contexts, value + 10 * seed * wide, missing=missing, seed=seed)
+            for contexts, value, missing, wide in (
+                (["product"], 3000.0, 0.0, 1.1), (["product"], 2000.0, 0.99, 0.9), ([], 2500.0, 0.0, 1.0),
+            )
+            for seed in (0, 1)
+        ]  # fmt: skip
+        claims = {one.text: one for one in table4.judge_contexts(scores, PAPER4)}
+        assert len(claims) == 8
+        assert claims["NMI higher with 1% of contexts than with none"].verdict == "does not hold"
+        assert claims["purity higher with 100% of contexts than with none"].verdict == "holds"
+        tied = [one | {"nmi": 0.25 + 0.01 * one["seed"] * bool(one["contexts"])} for one in scores]
+        tied = {one.text: one for one in table4.judge_contexts(tied, PAPER4)}
+        assert tied["NMI higher with 100% of contexts than with none"].verdict == "cannot be told"
+        assert {one.verdict for one in table4.judge_contexts(scores[:2], PAPER4)} == {"not computed"}
+
+    def test_table_3_is_made_from_files_of_mini_batches(self, tmp_path):
+        pd.DataFrame(followed(0, 0.1) + followed(1, 0.2)).to_csv(tmp_path / "b.csv")
+        files = {"batches": [tmp_path / "b.csv"], "paper": [ROOT / "workflow/paper/uai2016_table3.csv"]}
+        sources = {"pubmed": {"source": "simulated"}}
+        targets.make("uai2016_table3", files, {"n_seeds": 2, "corpora": {}}, sources, tmp_path / "t")
+        claims = pd.read_csv(tmp_path / "t_claims.csv")
+        assert claims[["data", "verdict"]].to_numpy().tolist() == [["simulated (MC2)", "says nothing here"]]
+
+    def test_the_simulated_shapes_have_the_contexts_of_the_sheet(self):
+        for dataset, context in (("wikipedia", "writer"), ("pubmed", "mesh"), ("aua", "product")):
+            assert context in shapes.SHAPES[dataset].contexts

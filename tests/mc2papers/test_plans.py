@@ -46,60 +46,6 @@ def whole_settings(run):
     return settings_of(fit["model"], fit["engine"]) | fit["settings"]
 
 
-def test_the_plans_bags_keep_the_concentration_their_figures_were_taken_with():
-    bags = [one for one in config()["contexts"].values() if one["family"] == "dirichlet"]
-    assert len(bags) == 6
-    assert all(one["concentration"] == 0.1 for one in bags)
-
-
-def test_rows_of_nptot_meet_those_that_the_paper_prints():
-    path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-    runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))
-    found = {
-        (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
-        for run in runs.values()
-        if run["fit"].get("model") == "nptot"
-    }
-    with open(ROOT / "workflow/paper/icml2014_table1.csv", encoding="utf-8") as stream:
-        printed = {tuple(line.split(",")[:3]) for line in stream}
-    assert found == {one for one in printed if one[0] == "npTOT"}
-    assert len(found) == 2
-
-
-def test_experiments_of_the_papers_keep_mc2_as_printed_with_one_row_of_documents_of_their_own():
-    path, schema, plan_of = (
-        ROOT / "config/experiments.tsv",
-        plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
-        config(),
-    )
-    runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
-    settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
-    own = {name for name, run in runs.items() if run["method"].endswith("document level (ours)")}
-    assert {name for name, one in settings.items() if one.get("document_level")} == own
-    assert {settings[name]["document_concentration"] for name in own} == {"learn"}
-    for target, datasets in {
-        "icml2014_table1": ["nips", "pnas"],
-        "icml2014_table2": ["nuswide"],
-        "icml2014_table3": ["nuswide"],
-        "icml2014_figure5": ["nuswide"],
-        "uai2016_table2": ["wikipedia", "pubmed", "aua"],
-    }.items():
-        beside = [name for name in own if target in runs[name]["targets"]]
-        assert {runs[name]["method"] for name in beside} == {DOCUMENT_LEVEL}
-        assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
-        for name in beside:
-            # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples
-            printed = [
-                one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != DOCUMENT_LEVEL
-            ]
-            fit = runs[name]["fit"]
-            if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
-                assert (fit["settings"]["n_clusters"], fit["settings"]["n_topics"]) == (40, 120)
-                assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
-                continue
-            assert fit | {"settings": fit["settings"] | {"document_level": False}} in printed
-
-
 UAI16 = {
     "n_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint",
@@ -107,27 +53,79 @@ UAI16 = {
 }  # fmt: skip
 
 
-def test_rows_that_bear_a_papers_name_are_run_as_it_prints(tmp_path):
-    """UAI16, 5.2 and 5.4; ICML14, 3.2. What UAI16 does not print: truncations, concentrations, the start."""
-    plan_of = config()
-    schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-    runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, plan_of, plan_of["corpora"])
-    svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
-    assert len(svi) > 10
-    for name, run in svi.items():
-        settings = whole_settings(run)
-        batch = 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50
-        assert {key: settings[key] for key in UAI16} == UAI16, name
-        assert settings["batch_size"] == batch, name
-        bags = [one for one in run["fit"]["contexts"].values() if one["family"] == "dirichlet"]
-        assert all(one["concentration"] == 0.1 for one in bags), name
-    chains = [
-        whole_settings(run)["kernel"]
-        for run in runs.values()
-        if run["method"] in ("MC2", "HDP", "npTOT") and set(run["targets"]) - {"uai2016_figure3"}
-    ]
-    assert len(chains) > 15
-    assert set(chains) == {"collapsed"}
+class TestRowsOfThePapers:
+    def test_the_plans_bags_keep_the_concentration_their_figures_were_taken_with(self):
+        bags = [one for one in config()["contexts"].values() if one["family"] == "dirichlet"]
+        assert len(bags) == 6
+        assert all(one["concentration"] == 0.1 for one in bags)
+
+    def test_nptot_meets_those_that_the_paper_prints(self):
+        path, schema = ROOT / "config/experiments.tsv", plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+        runs = plan.read_experiments(path, schema, config(), ("nips", "pnas"))
+        found = {
+            (run["method"], perplexity_rows.FEATURES[tuple(run["fit"]["contexts"])], run["dataset"].upper())
+            for run in runs.values()
+            if run["fit"].get("model") == "nptot"
+        }
+        with open(ROOT / "workflow/paper/icml2014_table1.csv", encoding="utf-8") as stream:
+            printed = {tuple(line.split(",")[:3]) for line in stream}
+        assert found == {one for one in printed if one[0] == "npTOT"}
+        assert len(found) == 2
+
+    def test_mc2_is_as_printed_with_one_row_of_documents_of_their_own(self):
+        path, schema, plan_of = (
+            ROOT / "config/experiments.tsv",
+            plan.read_yaml(SCHEMAS / "experiments.schema.yaml"),
+            config(),
+        )
+        runs = plan.read_experiments(path, schema, plan_of, plan_of["corpora"])
+        settings = {name: whole_settings(run) for name, run in runs.items() if run["fit"]["engine"] in plan.ENGINES}
+        own = {name for name, run in runs.items() if run["method"].endswith("document level (ours)")}
+        assert {name for name, one in settings.items() if one.get("document_level")} == own
+        assert {settings[name]["document_concentration"] for name in own} == {"learn"}
+        for target, datasets in {
+            "icml2014_table1": ["nips", "pnas"],
+            "icml2014_table2": ["nuswide"],
+            "icml2014_table3": ["nuswide"],
+            "icml2014_figure5": ["nuswide"],
+            "uai2016_table2": ["wikipedia", "pubmed", "aua"],
+        }.items():
+            beside = [name for name in own if target in runs[name]["targets"]]
+            assert {runs[name]["method"] for name in beside} == {DOCUMENT_LEVEL}
+            assert sorted(runs[name]["dataset"] for name in beside) == sorted(datasets)
+            for name in beside:
+                # the same fit as a row of MC2's but for this setting, so on the same split, seeds and samples
+                printed = [
+                    one["fit"] for one in runs.values() if target in one["targets"] and one["method"] != DOCUMENT_LEVEL
+                ]
+                fit = runs[name]["fit"]
+                if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
+                    assert (fit["settings"]["n_clusters"], fit["settings"]["n_topics"]) == (40, 120)
+                    assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
+                    continue
+                assert fit | {"settings": fit["settings"] | {"document_level": False}} in printed
+
+    def test_rows_that_bear_a_papers_name_are_run_as_it_prints(self, tmp_path):
+        """UAI16, 5.2 and 5.4; ICML14, 3.2. What UAI16 does not print: truncations, concentrations, the start."""
+        plan_of = config()
+        schema = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+        runs = plan.read_experiments(ROOT / "config/experiments.tsv", schema, plan_of, plan_of["corpora"])
+        svi = {name: run for name, run in runs.items() if run["method"] == "SVI-MC2"}
+        assert len(svi) > 10
+        for name, run in svi.items():
+            settings = whole_settings(run)
+            batch = 500 if run["dataset"] in ("wikipedia", "pubmed", "aua") else 50
+            assert {key: settings[key] for key in UAI16} == UAI16, name
+            assert settings["batch_size"] == batch, name
+            bags = [one for one in run["fit"]["contexts"].values() if one["family"] == "dirichlet"]
+            assert all(one["concentration"] == 0.1 for one in bags), name
+        chains = [
+            whole_settings(run)["kernel"]
+            for run in runs.values()
+            if run["method"] in ("MC2", "HDP", "npTOT") and set(run["targets"]) - {"uai2016_figure3"}
+        ]
+        assert len(chains) > 15
+        assert set(chains) == {"collapsed"}
 
 
 def checked(tmp_path, text, **changes):
@@ -144,290 +142,290 @@ def refused(message):
     return pytest.raises(ValueError, match=re.escape(message))
 
 
-# -- the sheet -------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"settings": "start_topics=-20"}, "run 'a': start_topics is -20; it must be a whole number of at least 1 and"),
-        ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
-        ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
-        ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
-        ({"settings": "topic_prior=NaN"}, "run 'a': topic_prior is 'NaN'; it must be a number"),
-        ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),
-        (
-            {"settings": 'concentration_priors={"grup":[1,1]}'},
-            "concentration_priors is 'grup'; allowed: group, table, topic, words, document; did you mean 'group'?",
-        ),
-        (
-            {"settings": 'concentration_priors={"group":[1]}'},
-            "concentration_priors['group'] is [1]; it must be (shape, rate)",
-        ),
-        (
-            {"engine": "svi", "settings": "forgetting=0.5"},
-            "forgetting is 0.5; it must lie above 0.5 and at most at 1",
-        ),
-        ({"engine": "fastex", "settings": "bits=12"}, "run 'a': bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
-        (
-            {"engine": "fastex", "contexts": "year"},
-            "run 'a': model 'mixture' is of words only; it cannot use context 'year'",
-        ),
-        (
-            {"dataset": "letters", "contexts": "year"},
-            "context 'year' is not among those of corpora.letters: ['number']",
-        ),
-        ({"dataset": "w100", "contexts": "title"}, "context 'title' is not among those of corpora.w100: []"),
-        ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
-        ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
-        ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
-        ({"model": ""}, "run 'a': model is empty; engine 'gibbs' fits one"),
-        ({"model": "mc3"}, "run 'a': model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
-        ({"model": "mixture"}, "run 'a': Gibbs cannot fit mixture; it fits mc2, hdp, nptot"),
-        ({"engine": "kmeans", "model": "mc2"}, "run 'a': engine 'kmeans' fits no model such as 'mc2'"),
-        ({"engine": "gibs", "model": "mc2"}, "fits no model such as 'mc2'; did you mean 'gibbs'?"),
-        (
-            {"settings": "start_topic=3"},
-            "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
-        ),
-        ({"engine": "kmeens"}, "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, lda, mllib_lda, kmeans, "),
-        (
-            {"engine": "kmeans", "settings": "n_clusters=0"},
-            "run 'a': n_clusters is 0; it must be a whole number of at least 1",
-        ),
-        (
-            {"engine": "kmeans", "settings": "n_clusters=[3,3]"},
-            "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
-        ),
-        (
-            {"engine": "kmeans", "settings": "iterations=3"},
-            "a setting of baseline 'kmeans' is 'iterations'; allowed: n_clusters, ",
-        ),
-        ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
-        ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
-        ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
-        (
-            {"engine": "hdp_affinity"},
-            "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp",
-        ),
-        ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),
-        ({"run": '"a\n"'}, "line 3: run 'a\\n' holds the character U+000A"),
-    ],
-)
-def test_a_doomed_run_is_refused(tmp_path, fields, message):
-    with refused(message) as caught:
-        checked(tmp_path, HEADER + row(**fields))
-    assert "\n" not in str(caught.value)
-
-
-def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(tmp_path):
-    hdp = row(run="hdp", model="hdp") + row(run="mc2")
-    other = row(run="far", dataset="pnas", model="hdp")
-    ap = row(run="ap", engine="hdp_affinity", settings="of={}")
-    runs = checked(tmp_path, HEADER + hdp + other + ap.format("hdp"))
-    assert runs["ap"]["fit"]["of"] == "hdp"
-    assert "iterations" not in runs["ap"]["fit"]
-    for wrong in ("mc2", "far", "ap", "nothing"):
-        with refused(f"run 'ap': of is '{wrong}'; HDP + AP needs there a run on nips"):
-            checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
-    with refused("of the model hdp: hdp"):
-        checked(tmp_path, HEADER + hdp + ap.format("mc2"))
-
-
-def test_a_star_stands_for_all_contexts_of_ones_own_corpus_each_with_the_family_of_its_kind(tmp_path):
-    columns = ["when=Published:date", "score:number", "author:bag", "Tag1:counts", "title:text", "tag:number"]
-    own = config()["corpora"]["mine"] | {"contexts": columns}
-    changes = {"corpora": config()["corpora"] | {"mine": own}}
-    (run,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
-    bag = {"family": "dirichlet"}
-    assert run["fit"]["contexts"] == {
-        "when": {"family": "normal_gamma"},
-        "score": {"family": "normal_gamma"},
-        "author": bag | {"concentration": 0.1},  # the plan has a prior for this name and family
-        "Tag1": bag,
-        "title": bag | {"concentration": 0.1},
-        "tag": {"family": "normal_gamma"},  # and here for another family
-    }
-    (some,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="score+Tag1"), **changes).values()
-    assert list(some["fit"]["contexts"]) == ["score", "Tag1"]
-    changes["corpora"]["mine"] = own | {"contexts": []}
-    (none,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
-    assert none["fit"]["contexts"] == {}
-    with refused("run 'a': context '*' is not known"):
-        checked(tmp_path, HEADER + row(contexts="*"))
-
-
-def test_contexts_of_a_dataset_follow_its_source(tmp_path):
-    by_title = HEADER + row(contexts="title")
-    checked(tmp_path, by_title)
-    by_mesh = HEADER + row(dataset="pubmed", contexts="mesh")
-    checked(tmp_path, by_mesh)
-    corpora = config()["corpora"]
-    dated = corpora | {"pubmed": corpora["pubmed"] | {"source": "real", "contexts": ["year"]}}
-    with refused("context 'mesh' is not among those of corpora.pubmed: ['year']"):
-        checked(tmp_path, by_mesh, corpora=dated)
-    families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
-    with refused("context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"):
-        checked(tmp_path, HEADER + row(contexts="author"), contexts=families)
-
-
-def test_contexts_are_those_that_each_dataset_has(tmp_path):
-    from mc2papers.datasets.catalogue import DATASETS, contexts_of, prepare
-    from mc2papers.datasets.simulated.shapes import SHAPES
-
-    for name in ("letters", *SHAPES, "w100"):
-        settings = {"n_documents": 12} if name == "letters" else {"scale": 0.0005}
-        about = prepare(name, tmp_path / name, source="simulated", settings=settings)
-        assert sorted(contexts_of(name, {"source": "simulated"})) == about["contexts"]
-    assert set(DATASETS) == {"letters", "w100", "w1000", "mine", *LABELLED, *SHAPES}
-    assert [contexts_of(name, {"source": "real"}) for name in LABELLED] == [{}, {}, {}, {"year": "number"}]
-
-
-# -- labelled corpora ------------------------------------------------------------------------------------------
 def left_out(chosen, mirror, fetched):
     files = plan.read_sheet(ROOT / "config/datasets.tsv", plan.read_yaml(SCHEMAS / "datasets.schema.yaml"), key="file")
     return plan.leave_out(config(mirror=str(mirror)), CONFIG_SCHEMA, files, chosen, fetched)
 
 
-def test_datasets_whose_files_are_not_at_hand_are_left_out_with_the_reason(tmp_path):
-    mirror, fetched = tmp_path / "mirror/labelled", tmp_path / "fetched"
-    kept, reasons = left_out(["nips", *LABELLED], "", fetched)
-    assert kept == ["nips"]
-    assert [reason.partition(" ")[0] for reason in reasons] == list(LABELLED)
-    assert reasons[2] == (
-        "ohsumed is left out: no mirror (--config mirror=FOLDER) has labelled/ohsumed_single_23.tar.gz; "
-        "it has no official address"
+class TestContexts:
+    def test_a_star_stands_for_all_of_ones_own_corpus_each_with_the_family_of_its_kind(self, tmp_path):
+        columns = ["when=Published:date", "score:number", "author:bag", "Tag1:counts", "title:text", "tag:number"]
+        own = config()["corpora"]["mine"] | {"contexts": columns}
+        changes = {"corpora": config()["corpora"] | {"mine": own}}
+        (run,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
+        bag = {"family": "dirichlet"}
+        assert run["fit"]["contexts"] == {
+            "when": {"family": "normal_gamma"},
+            "score": {"family": "normal_gamma"},
+            "author": bag | {"concentration": 0.1},  # the plan has a prior for this name and family
+            "Tag1": bag,
+            "title": bag | {"concentration": 0.1},
+            "tag": {"family": "normal_gamma"},  # and here for another family
+        }
+        (some,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="score+Tag1"), **changes).values()
+        assert list(some["fit"]["contexts"]) == ["score", "Tag1"]
+        changes["corpora"]["mine"] = own | {"contexts": []}
+        (none,) = checked(tmp_path, HEADER + row(dataset="mine", contexts="*"), **changes).values()
+        assert none["fit"]["contexts"] == {}
+        with refused("run 'a': context '*' is not known"):
+            checked(tmp_path, HEADER + row(contexts="*"))
+
+    def test_those_of_a_dataset_follow_its_source(self, tmp_path):
+        by_title = HEADER + row(contexts="title")
+        checked(tmp_path, by_title)
+        by_mesh = HEADER + row(dataset="pubmed", contexts="mesh")
+        checked(tmp_path, by_mesh)
+        corpora = config()["corpora"]
+        dated = corpora | {"pubmed": corpora["pubmed"] | {"source": "real", "contexts": ["year"]}}
+        with refused("context 'mesh' is not among those of corpora.pubmed: ['year']"):
+            checked(tmp_path, by_mesh, corpora=dated)
+        families = config()["contexts"] | {"author": {"family": "normal_gamma"}}
+        with refused(
+            "context 'author' has the family normal_gamma, but it is of kind 'bag' in corpora.nips, which takes"
+        ):
+            checked(tmp_path, HEADER + row(contexts="author"), contexts=families)
+
+    def test_contexts_are_those_that_each_dataset_has(self, tmp_path):
+        from mc2papers.datasets.catalogue import DATASETS, contexts_of, prepare
+        from mc2papers.datasets.simulated.shapes import SHAPES
+
+        for name in ("letters", *SHAPES, "w100"):
+            settings = {"n_documents": 12} if name == "letters" else {"scale": 0.0005}
+            about = prepare(name, tmp_path / name, source="simulated", settings=settings)
+            assert sorted(contexts_of(name, {"source": "simulated"})) == about["contexts"]
+        assert set(DATASETS) == {"letters", "w100", "w1000", "mine", *LABELLED, *SHAPES}
+        assert [contexts_of(name, {"source": "real"}) for name in LABELLED] == [{}, {}, {}, {"year": "number"}]
+
+    def test_a_row_may_ask_for_missing_ones(self, tmp_path):
+        text = HEADER + row(contexts="year", settings="missing=0.25") + row(run="b", contexts="year")
+        runs = checked(tmp_path, text)
+        assert runs["a"]["fit"]["missing"] == 0.25
+        assert "missing" not in runs["b"]["fit"]
+        for wrong in ("1.5", "-0.1", "half", "true"):
+            with refused("run 'a': share of documents without contexts (missing) is "):
+                checked(tmp_path, HEADER + row(contexts="year", settings=f"missing={wrong}"))
+
+
+class TestLeftOut:
+    def test_datasets_whose_files_are_not_at_hand(self, tmp_path):
+        mirror, fetched = tmp_path / "mirror/labelled", tmp_path / "fetched"
+        kept, reasons = left_out(["nips", *LABELLED], "", fetched)
+        assert kept == ["nips"]
+        assert [reason.partition(" ")[0] for reason in reasons] == list(LABELLED)
+        assert reasons[2] == (
+            "ohsumed is left out: no mirror (--config mirror=FOLDER) has labelled/ohsumed_single_23.tar.gz; "
+            "it has no official address"
+        )
+        mirror.mkdir(parents=True)
+        for file in ("images.tgz", "uiuc-sports-info.txt"):
+            (mirror / file).touch()
+        kept, reasons = left_out(["nips", *LABELLED], mirror.parent, fetched)
+        assert kept == ["nips", "labelme"]
+        assert "has labelled/uiuc-sports-annotations.txt; 'snakemake " in reasons[0]
+        (fetched / "uiucsports").mkdir(parents=True)
+        (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
+        assert left_out(["nips", *LABELLED], mirror.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
+
+    def test_a_run_of_which_no_dataset_remains_is_refused(self, tmp_path):
+        with refused("configuration: datasets: none remains; ohsumed is left out: no mirror"):
+            left_out(["ohsumed"], "", tmp_path)
+
+    @pytest.mark.workflow
+    def test_a_dry_run_says_so_and_plans_the_rest(self, checkout):
+        code, output = snakemake(checkout, "-n", "corpora")
+        assert code == 0, output
+        assert output.count("labelme, uiucsports, ohsumed, stateunion are left out: no mirror") == 1
+        assert "results/corpora/ohsumed" not in output
+        folder = checkout / "mirror/labelled"
+        folder.mkdir(parents=True)
+        for file in ("ohsumed_single_23.tar.gz", "state_union.zip"):
+            (folder / file).touch()
+        code, output = snakemake(checkout, "-n", "corpora", "--config", "mirror=mirror", "datasets=ohsumed,stateunion")
+        assert code == 0, output
+        assert "is left out" not in output
+        assert output.count("Preparing corpus ") == 2
+
+    def test_runs_on_spark_with_what_is_missing(self, tmp_path):
+        text = (
+            HEADER
+            + row(run="a")
+            + row(run="b", engine="mllib_lda", dataset="aua")
+            + row(run="c", engine="svi", settings="document_level=false n_shards=2")
+        )
+        text += row(run="d", engine="mllib_lda", dataset="pubmed")
+        runs = checked(tmp_path, text)
+        assert runs["c"]["fit"]["spark"] == {}
+        kept, reasons = plan.leave_out_spark(runs, config(), None)
+        assert list(kept) == ["a", "b", "c"]
+        assert reasons == ["d is left out: pubmed is not in table2.lda of the plan"]
+        kept, reasons = plan.leave_out_spark(runs, config(), "Spark needs Java 17")
+        assert list(kept) == ["a"]
+        assert reasons[:2] == ["b is left out: Spark needs Java 17", "c is left out: Spark needs Java 17"]
+
+
+class TestRuns:
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            (
+                {"settings": "start_topics=-20"},
+                "run 'a': start_topics is -20; it must be a whole number of at least 1 and",
+            ),
+            ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
+            ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
+            ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
+            ({"settings": "topic_prior=NaN"}, "run 'a': topic_prior is 'NaN'; it must be a number"),
+            ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),
+            (
+                {"settings": 'concentration_priors={"grup":[1,1]}'},
+                "concentration_priors is 'grup'; allowed: group, table, topic, words, document; did you mean 'group'?",
+            ),
+            (
+                {"settings": 'concentration_priors={"group":[1]}'},
+                "concentration_priors['group'] is [1]; it must be (shape, rate)",
+            ),
+            (
+                {"engine": "svi", "settings": "forgetting=0.5"},
+                "forgetting is 0.5; it must lie above 0.5 and at most at 1",
+            ),
+            ({"engine": "fastex", "settings": "bits=12"}, "run 'a': bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
+            (
+                {"engine": "fastex", "contexts": "year"},
+                "run 'a': model 'mixture' is of words only; it cannot use context 'year'",
+            ),
+            (
+                {"dataset": "letters", "contexts": "year"},
+                "context 'year' is not among those of corpora.letters: ['number']",
+            ),
+            ({"dataset": "w100", "contexts": "title"}, "context 'title' is not among those of corpora.w100: []"),
+            ({"dataset": "mine", "contexts": "title"}, "'title' is not among those of corpora.mine: []"),
+            ({"contexts": "year+year"}, "run 'a': contexts 'year+year' name one twice"),
+            ({"targets": "icml2014_tabel1"}, "target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'?"),
+            ({"model": ""}, "run 'a': model is empty; engine 'gibbs' fits one"),
+            ({"model": "mc3"}, "run 'a': model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
+            ({"model": "mixture"}, "run 'a': Gibbs cannot fit mixture; it fits mc2, hdp, nptot"),
+            ({"engine": "kmeans", "model": "mc2"}, "run 'a': engine 'kmeans' fits no model such as 'mc2'"),
+            ({"engine": "gibs", "model": "mc2"}, "fits no model such as 'mc2'; did you mean 'gibbs'?"),
+            (
+                {"settings": "start_topic=3"},
+                "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
+            ),
+            (
+                {"engine": "kmeens"},
+                "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, lda, mllib_lda, kmeans, ",
+            ),
+            (
+                {"engine": "kmeans", "settings": "n_clusters=0"},
+                "run 'a': n_clusters is 0; it must be a whole number of at least 1",
+            ),
+            (
+                {"engine": "kmeans", "settings": "n_clusters=[3,3]"},
+                "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
+            ),
+            (
+                {"engine": "kmeans", "settings": "iterations=3"},
+                "a setting of baseline 'kmeans' is 'iterations'; allowed: n_clusters, ",
+            ),
+            ({"engine": "lda", "contexts": "title"}, "run 'a': LDA clusters words only; it cannot use context 'title'"),
+            ({"engine": "nmf", "contexts": "year"}, "run 'a': NMF takes contexts of counts, but 'year' is a number"),
+            ({"engine": "kmeans", "settings": "of=b"}, "run 'a': K-means uses no model of another run, but of is 'b'"),
+            (
+                {"engine": "hdp_affinity"},
+                "run 'a': of is None; HDP + AP needs there a run on nips of the model hdp",
+            ),
+            ({"method": "M\0C2"}, "line 2: method 'M\\x00C2' holds the character U+0000"),
+            ({"run": '"a\n"'}, "line 3: run 'a\\n' holds the character U+000A"),
+        ],
     )
-    mirror.mkdir(parents=True)
-    for file in ("images.tgz", "uiuc-sports-info.txt"):
-        (mirror / file).touch()
-    kept, reasons = left_out(["nips", *LABELLED], mirror.parent, fetched)
-    assert kept == ["nips", "labelme"]
-    assert "has labelled/uiuc-sports-annotations.txt; 'snakemake " in reasons[0]
-    (fetched / "uiucsports").mkdir(parents=True)
-    (fetched / "uiucsports/uiuc-sports-annotations.txt").touch()
-    assert left_out(["nips", *LABELLED], mirror.parent, fetched)[0] == ["nips", "labelme", "uiucsports"]
+    def test_a_doomed_one_is_refused(self, tmp_path, fields, message):
+        with refused(message) as caught:
+            checked(tmp_path, HEADER + row(**fields))
+        assert "\n" not in str(caught.value)
+
+    def test_a_baseline_that_clusters_by_a_model_names_an_hdp_on_its_dataset(self, tmp_path):
+        hdp = row(run="hdp", model="hdp") + row(run="mc2")
+        other = row(run="far", dataset="pnas", model="hdp")
+        ap = row(run="ap", engine="hdp_affinity", settings="of={}")
+        runs = checked(tmp_path, HEADER + hdp + other + ap.format("hdp"))
+        assert runs["ap"]["fit"]["of"] == "hdp"
+        assert "iterations" not in runs["ap"]["fit"]
+        for wrong in ("mc2", "far", "ap", "nothing"):
+            with refused(f"run 'ap': of is '{wrong}'; HDP + AP needs there a run on nips"):
+                checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
+        with refused("of the model hdp: hdp"):
+            checked(tmp_path, HEADER + hdp + ap.format("mc2"))
+
+    def test_the_plans_of_the_checkout_are_accepted(self):
+        from mc2papers.run_checks import check_runs
+
+        for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
+            whole = config()
+
+            def update(old, new):
+                for key, value in new.items():
+                    old[key] = update(old.get(key, {}), value) if isinstance(value, dict) else value
+                return old
+
+            changes = plan.read_yaml(ROOT / "config" / name)
+            schemas.check_keys(changes, CONFIG_SCHEMA, name)
+            update(whole, changes)
+            schemas.check_values(whole, CONFIG_SCHEMA, name)
+            path = ROOT / "config/experiments.tsv"
+            rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
+            runs = plan.read_experiments(path, rows, whole, whole["corpora"])
+            runs, _ = plan.leave_out_runs(runs, whole, CONFIG_SCHEMA)
+            check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
+
+    def test_engines_are_built_without_compiling(self, tmp_path):
+        script = (
+            "import sys, numba.core.dispatcher as d\n"
+            "compiled = []\n"
+            "d.Dispatcher.compile = lambda self, sig: compiled.append(self)\n"
+            "sys.path[:0] = [sys.argv[2], sys.argv[2] + '/mc2papers']\n"
+            "import pathlib\nimport test_plans\n"
+            "runs = test_plans.checked(pathlib.Path(sys.argv[1]), test_plans.HEADER + ''.join(\n"
+            "    test_plans.row(run=name, engine=name) for name in ('gibbs', 'svi', 'fastex')))\n"
+            "print(len(runs), len(compiled))\n"
+        )
+        command = [sys.executable, "-c", script, tmp_path, ROOT / "tests"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.stdout.split() == ["3", "0"], done.stderr
 
 
-def test_a_run_of_which_no_dataset_remains_is_refused(tmp_path):
-    with refused("configuration: datasets: none remains; ohsumed is left out: no mirror"):
-        left_out(["ohsumed"], "", tmp_path)
-
-
-@pytest.mark.workflow
-def test_a_dry_run_says_what_it_leaves_out_and_plans_the_rest(checkout):
-    code, output = snakemake(checkout, "-n", "corpora")
-    assert code == 0, output
-    assert output.count("labelme, uiucsports, ohsumed, stateunion are left out: no mirror") == 1
-    assert "results/corpora/ohsumed" not in output
-    folder = checkout / "mirror/labelled"
-    folder.mkdir(parents=True)
-    for file in ("ohsumed_single_23.tar.gz", "state_union.zip"):
-        (folder / file).touch()
-    code, output = snakemake(checkout, "-n", "corpora", "--config", "mirror=mirror", "datasets=ohsumed,stateunion")
-    assert code == 0, output
-    assert "is left out" not in output
-    assert output.count("Preparing corpus ") == 2
-
-
-# -- missing contexts ------------------------------------------------------------------------------------------
-def test_a_row_may_ask_for_missing_contexts(tmp_path):
-    text = HEADER + row(contexts="year", settings="missing=0.25") + row(run="b", contexts="year")
-    runs = checked(tmp_path, text)
-    assert runs["a"]["fit"]["missing"] == 0.25
-    assert "missing" not in runs["b"]["fit"]
-    for wrong in ("1.5", "-0.1", "half", "true"):
-        with refused("run 'a': share of documents without contexts (missing) is "):
-            checked(tmp_path, HEADER + row(contexts="year", settings=f"missing={wrong}"))
-
-
-def test_the_plans_of_the_checkout_are_accepted():
-    from mc2papers.run_checks import check_runs
-
-    for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
-        whole = config()
-
-        def update(old, new):
-            for key, value in new.items():
-                old[key] = update(old.get(key, {}), value) if isinstance(value, dict) else value
-            return old
-
-        changes = plan.read_yaml(ROOT / "config" / name)
-        schemas.check_keys(changes, CONFIG_SCHEMA, name)
-        update(whole, changes)
-        schemas.check_values(whole, CONFIG_SCHEMA, name)
-        path = ROOT / "config/experiments.tsv"
-        rows = plan.read_yaml(SCHEMAS / "experiments.schema.yaml")
-        runs = plan.read_experiments(path, rows, whole, whole["corpora"])
-        runs, _ = plan.leave_out_runs(runs, whole, CONFIG_SCHEMA)
-        check_runs(path, runs, whole, {target for run in runs.values() for target in run["targets"]})
-
-
-def test_runs_on_spark_are_left_out_with_what_is_missing(tmp_path):
-    text = (
-        HEADER
-        + row(run="a")
-        + row(run="b", engine="mllib_lda", dataset="aua")
-        + row(run="c", engine="svi", settings="document_level=false n_shards=2")
+class TestSheet:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (HEADER, "experiments.tsv has no row below its header"),
+            (b"", "column 'run' is missing"),
+            (HEADER.encode("utf-16"), "experiments.tsv, line 1 is not UTF-8 text: byte 0xff at place 1"),
+            (
+                HEADER.encode() + row(method="M\u00c9").encode("latin-1"),
+                "experiments.tsv, line 2 is not UTF-8 text: byte",
+            ),
+            (HEADER + row(method='"MC2'), "experiments.tsv, line 2 is not CSV: unexpected end of data"),
+            (HEADER + row(settings="iterations=[1"), "iterations is '[1'; it must be a number"),
+            (HEADER.replace("method", "run"), "column 'run' is there twice"),
+        ],
     )
-    text += row(run="d", engine="mllib_lda", dataset="pubmed")
-    runs = checked(tmp_path, text)
-    assert runs["c"]["fit"]["spark"] == {}
-    kept, reasons = plan.leave_out_spark(runs, config(), None)
-    assert list(kept) == ["a", "b", "c"]
-    assert reasons == ["d is left out: pubmed is not in table2.lda of the plan"]
-    kept, reasons = plan.leave_out_spark(runs, config(), "Spark needs Java 17")
-    assert list(kept) == ["a"]
-    assert reasons[:2] == ["b is left out: Spark needs Java 17", "c is left out: Spark needs Java 17"]
+    def test_one_that_is_none_is_refused(self, tmp_path, content, message):
+        with refused(message):
+            checked(tmp_path, content)
+
+    def test_a_byte_order_mark_does_no_harm(self, tmp_path):
+        assert list(checked(tmp_path, b"\xef\xbb\xbf" + (HEADER + row()).encode())) == ["a"]
+        (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfseeds: 1\n")
+        assert plan.read_yaml(tmp_path / "bom.yaml") == {"seeds": 1}
+
+    def test_all_are_read_in_one_way(self, tmp_path):
+        path = tmp_path / "sheet"
+        for read in (fetch.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
+            for content, message in ((b"dataset\xff\n", "sheet, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
+                path.write_bytes(content.replace(b",", b"\t") if read is fetch.read_catalogue else content)
+                with refused(message or "sheet, line 1 is not CSV"):
+                    read(path)
 
 
-def test_engines_are_built_without_compiling(tmp_path):
-    script = (
-        "import sys, numba.core.dispatcher as d\n"
-        "compiled = []\n"
-        "d.Dispatcher.compile = lambda self, sig: compiled.append(self)\n"
-        "sys.path[:0] = [sys.argv[2], sys.argv[2] + '/mc2papers']\n"
-        "import pathlib\nimport test_plans\n"
-        "runs = test_plans.checked(pathlib.Path(sys.argv[1]), test_plans.HEADER + ''.join(\n"
-        "    test_plans.row(run=name, engine=name) for name in ('gibbs', 'svi', 'fastex')))\n"
-        "print(len(runs), len(compiled))\n"
-    )
-    command = [sys.executable, "-c", script, tmp_path, ROOT / "tests"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout.split() == ["3", "0"], done.stderr
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (HEADER, "experiments.tsv has no row below its header"),
-        (b"", "column 'run' is missing"),
-        (HEADER.encode("utf-16"), "experiments.tsv, line 1 is not UTF-8 text: byte 0xff at place 1"),
-        (HEADER.encode() + row(method="M\u00c9").encode("latin-1"), "experiments.tsv, line 2 is not UTF-8 text: byte"),
-        (HEADER + row(method='"MC2'), "experiments.tsv, line 2 is not CSV: unexpected end of data"),
-        (HEADER + row(settings="iterations=[1"), "iterations is '[1'; it must be a number"),
-        (HEADER.replace("method", "run"), "column 'run' is there twice"),
-    ],
-)
-def test_a_sheet_that_is_none_is_refused(tmp_path, content, message):
-    with refused(message):
-        checked(tmp_path, content)
-
-
-def test_a_byte_order_mark_does_no_harm(tmp_path):
-    assert list(checked(tmp_path, b"\xef\xbb\xbf" + (HEADER + row()).encode())) == ["a"]
-    (tmp_path / "bom.yaml").write_bytes(b"\xef\xbb\xbfseeds: 1\n")
-    assert plan.read_yaml(tmp_path / "bom.yaml") == {"seeds": 1}
-
-
-def test_all_sheets_are_read_in_one_way(tmp_path):
-    path = tmp_path / "sheet"
-    for read in (fetch.read_catalogue, lambda path: datasheet.read_paper_counts(path, "nips")):
-        for content, message in ((b"dataset\xff\n", "sheet, line 1 is not UTF-8"), (b'a,"b" c\n', None)):
-            path.write_bytes(content.replace(b",", b"\t") if read is fetch.read_catalogue else content)
-            with refused(message or "sheet, line 1 is not CSV"):
-                read(path)
-
-
-# -- the configuration -----------------------------------------------------------------------------------------
 def values(**changes):
     whole = config(**changes)
     schemas.check_keys(whole, CONFIG_SCHEMA, "c")
@@ -440,193 +438,198 @@ def nips(**changes):
     return {"corpora": config()["corpora"] | {"nips": config()["corpora"]["nips"] | changes}}
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"seeds": 10**400}, "c: seeds: 1000"),
-        (nips(scale=float("nan")), "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus"),
-        ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
-        ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the character U+0000"),
-        (nips(source="real\n"), "c: corpora, nips, source: 'real\\n' holds the character"),
-    ],
-)
-def test_values_that_slip_through_a_schema_are_refused(changes, message):
-    with refused(message):
-        values(**changes)
-
-
-def test_numbers_of_yaml_1_2_are_numbers():
-    """Snakemake reads a plan by YAML 1.1, where 1e-2 is text."""
-    assert yaml.safe_load("1e-2") == "1e-2"
-    changes = nips(scale="1e-2") | {"seeds": 3.0, "figure7": config()["figure7"] | {"n_tokens": [5.0, "1e1"]}}
-    whole = values(**changes)
-    assert whole["corpora"]["nips"]["scale"] == 0.01
-    assert (whole["seeds"], whole["figure7"]["n_tokens"]) == (3, [5, 10])
-    assert isinstance(whole["seeds"], int)
-    assert whole["corpora"]["nips"]["source"] == config()["corpora"]["nips"]["source"]
-    with refused("'1e-2x' is not of type 'number'"):
-        values(**nips(scale="1e-2x"))
-
-
-@pytest.mark.parametrize("text", ["1e-2", "1E-2", "0.01", "1.e-2", "+1e-2", "10e-3", ".1e-1"])
-def test_settings_read_numbers_as_plans_do(text):
-    assert plan.parse_settings(f"topic_prior={text}", "--set") == {"topic_prior": 0.01}
-
-
-def test_dataset_twice():
-    with refused("configuration: datasets: 'nips' is named twice"):
-        plan.choose_datasets(config(datasets="nips, letters,nips"))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"seeds: 1\nfit: {}\n\nseeds: 2\n", "p.yaml .*the key 'seeds' is in line 1 and again in line 4"),
-        (b"fit:\n  nips:\n    thin: 1\n    thin: 2\n", "the key 'thin' is in line 3 and again in line 4"),
-        (b"{a: 1, a: 1}", "the key 'a' is in line 1 and again in line 1"),
-        (b"a: [1\n", r"p.yaml is not readable YAML: expected .* \(line 2, column 1\)"),
-        (b"a: 1 # \xe9\n", "p.yaml, line 1 is not UTF-8 text: byte 0xe9 at place 8"),
-        (b"a: 2020-13-45\n", "p.yaml is not readable YAML: month must be in 1..12"),
-        (b"[" * 5000, "p.yaml is not readable YAML: it is nested too deep"),
-        (b"a: !!python/object:os.system x\n", "could not determine a constructor"),
-        (b"a: &x {b: 1}\nc: {<<: *x, b: 2}\n", None),
-    ],
-)  # fmt: skip
-def test_yaml_is_read_strictly(tmp_path, content, message):
-    (tmp_path / "p.yaml").write_bytes(content)
-    if message is None:
-        assert plan.read_yaml(tmp_path / "p.yaml")
-        return
-    with pytest.raises(ValueError, match=message) as caught:
-        plan.read_yaml(tmp_path / "p.yaml")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_setting_that_is_no_value_is_refused_by_the_command_line(tmp_path, capsys):
-    assert prepare(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
-    fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
-    assert main([*fit, "topic_prior=[1"]) == 2
-    assert "mc2: error: topic_prior is '[1'; it must be" in capsys.readouterr().err
-
-
-# -- through Snakemake -----------------------------------------------------------------------------------------
-@pytest.mark.workflow
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "configuration: plan.yaml is missing"),
-        (b"", "configuration: plan.yaml has no keys at its top level"),
-        (b"seeds: 1\nseeds: 1\n", "the key 'seeds' is in line 1 and again in line 2"),
-        (b"seeds: 1 # \xe9\n", "configuration: plan.yaml, line 1 is not UTF-8 text"),
-        (b"corpora: {nips: {scale: .nan}}\n", "corpora, nips, scale: nan is not of type 'number'"),
-        (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-hdp': burn_in 60 and thin 3 leave no sample"),
-    ],
-)
-def test_a_doomed_plan_stops_a_dry_run(checkout, content, message):
-    if content is not None:
-        (checkout / "plan.yaml").write_bytes(content)
-    code, output = snakemake(checkout, "-n", "--configfile", "plan.yaml")
-    assert code == 1
-    assert message in output
-    assert "Traceback" not in output
-
-
 def own_plan(checkout, **columns):
     """A plan with a corpus of one's own in a folder, as an option of Snakemake."""
     (checkout / "mine.yaml").write_text(yaml.safe_dump({"datasets": ["mine"], "corpora": {"mine": columns}}))
     return ["--configfile", "mine.yaml"]
 
 
-@pytest.mark.workflow
-def test_results_of_a_file_do_not_pass_for_those_of_another_one(checkout):
-    for name, last in (("a", "sea"), ("b", "hill")):
-        (checkout / f"{name}.csv").write_text("paragraph\n" + f"red lake\nblue {last}\n" * 10)
-    vocabulary = checkout / "results/corpora/mine/train/vocabulary.txt"
-    # columns that the plan does not name are not used, so that the table needs no others
-    for name, words in (("a", ["blue", "lake", "red", "sea"]), ("b", ["blue", "hill", "lake", "red"])):
-        code, output = snakemake(checkout, "corpora", *own_plan(checkout, file=f"{name}.csv", text="paragraph"))
-        assert code == 0, output
-        assert sorted(vocabulary.read_text().split()) == words
-
-    for changes, message in (
-        (
-            {"file": "none.csv"},
-            "configuration: corpora, mine: file: 'none.csv' is not there (the folder of this run is ",
-        ),
-        ({"file": None}, "configuration: corpora, mine: file is null; the source 'own' needs its path"),
-        ({"vocabulary": "words.txt"}, "configuration: corpora, mine: vocabulary: 'words.txt' is not there (the folder"),
-    ):
-        columns = {"file": "b.csv", "text": "paragraph"} | changes
-        code, output = snakemake(checkout, "corpora", *own_plan(checkout, **columns))
+class TestSnakemake:
+    @pytest.mark.workflow
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (None, "configuration: plan.yaml is missing"),
+            (b"", "configuration: plan.yaml has no keys at its top level"),
+            (b"seeds: 1\nseeds: 1\n", "the key 'seeds' is in line 1 and again in line 2"),
+            (b"seeds: 1 # \xe9\n", "configuration: plan.yaml, line 1 is not UTF-8 text"),
+            (b"corpora: {nips: {scale: .nan}}\n", "corpora, nips, scale: nan is not of type 'number'"),
+            (b"fit: {nips: {burn_in: 60}}\n", "run 'nips-hdp': burn_in 60 and thin 3 leave no sample"),
+        ],
+    )
+    def test_a_doomed_plan_stops_a_dry_run(self, checkout, content, message):
+        if content is not None:
+            (checkout / "plan.yaml").write_bytes(content)
+        code, output = snakemake(checkout, "-n", "--configfile", "plan.yaml")
         assert code == 1
         assert message in output
         assert "Traceback" not in output
 
-    code, output = snakemake(checkout, "corpora", *own_plan(checkout, file="b.csv", text="paragraf"))
-    assert code == 1
-    assert "Error: b.csv has no column 'paragraf'; did you mean 'paragraph'?" in output
-    assert "Traceback" not in output
+    @pytest.mark.workflow
+    def test_results_of_a_file_do_not_pass_for_those_of_another_one(self, checkout):
+        for name, last in (("a", "sea"), ("b", "hill")):
+            (checkout / f"{name}.csv").write_text("paragraph\n" + f"red lake\nblue {last}\n" * 10)
+        vocabulary = checkout / "results/corpora/mine/train/vocabulary.txt"
+        # columns that the plan does not name are not used, so that the table needs no others
+        for name, words in (("a", ["blue", "lake", "red", "sea"]), ("b", ["blue", "hill", "lake", "red"])):
+            code, output = snakemake(checkout, "corpora", *own_plan(checkout, file=f"{name}.csv", text="paragraph"))
+            assert code == 0, output
+            assert sorted(vocabulary.read_text().split()) == words
+
+        for changes, message in (
+            (
+                {"file": "none.csv"},
+                "configuration: corpora, mine: file: 'none.csv' is not there (the folder of this run is ",
+            ),
+            ({"file": None}, "configuration: corpora, mine: file is null; the source 'own' needs its path"),
+            (
+                {"vocabulary": "words.txt"},
+                "configuration: corpora, mine: vocabulary: 'words.txt' is not there (the folder",
+            ),
+        ):
+            columns = {"file": "b.csv", "text": "paragraph"} | changes
+            code, output = snakemake(checkout, "corpora", *own_plan(checkout, **columns))
+            assert code == 1
+            assert message in output
+            assert "Traceback" not in output
+
+        code, output = snakemake(checkout, "corpora", *own_plan(checkout, file="b.csv", text="paragraf"))
+        assert code == 1
+        assert "Error: b.csv has no column 'paragraf'; did you mean 'paragraph'?" in output
+        assert "Traceback" not in output
+
+    @pytest.mark.workflow
+    def test_a_header_only_sheet_stops_a_dry_run(self, checkout):
+        (checkout / "config/experiments.tsv").write_text(HEADER)
+        code, output = snakemake(checkout, "-n")
+        assert code == 1
+        assert "config/experiments.tsv has no row below its header" in output
+        assert "Traceback" not in output
+
+    @pytest.mark.workflow
+    def test_jobs_do_not_load_the_engines_again(self, checkout):
+        """A job reads the plan too; the checks that take a second are for the run that starts it."""
+        (checkout / "workflow/rules/probe.smk").write_text(
+            "rule probe:\n    output: 'probe.txt'\n    run:\n        import sys\n"
+            "        open(output[0], 'w').write(str('mc2core.inference.registry' in sys.modules))\n"
+        )
+        with (checkout / "Snakefile").open("a") as stream:
+            stream.write('\n\ninclude: "workflow/rules/probe.smk"\n')
+        code, output = snakemake(checkout, "probe", "--configfile", "config/test.yaml")
+        assert code == 0, output
+        assert (checkout / "probe.txt").read_text() == "False"
 
 
-def test_files_of_ones_own_may_be_made_by_the_workflow_that_takes_ours_as_a_module(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    corpora = config()["corpora"]
-    whole = {"corpora": corpora | {"aua": corpora["aua"] | {"source": "own", "folder": "log"}}}
-    plan.check_own_files(whole, ["aua"], must_exist=False)
-    with refused("configuration: corpora, aua: folder: 'log' is not there"):
-        plan.check_own_files(whole, ["aua"])
-    (tmp_path / "log").mkdir()
-    plan.check_own_files(whole, ["aua"])
-    whole["corpora"]["aua"]["folder"] = None
-    with refused("configuration: corpora, aua: folder is null; the source 'own' needs its path"):
+class TestConfiguration:
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"seeds": 10**400}, "c: seeds: 1000"),
+            (
+                nips(scale=float("nan")),
+                "c: corpora, nips, scale: nan is not of type 'number' (Size of a simulated corpus",
+            ),
+            ({"contexts": {"year": {"family": "normal_gamma", "b0": float("inf")}}}, "b0: inf is not of type 'number'"),
+            ({"mirror": "a\0b"}, "c: mirror: 'a\\x00b' holds the character U+0000"),
+            (nips(source="real\n"), "c: corpora, nips, source: 'real\\n' holds the character"),
+        ],
+    )
+    def test_values_that_slip_through_a_schema_are_refused(self, changes, message):
+        with refused(message):
+            values(**changes)
+
+    def test_numbers_of_yaml_1_2_are_numbers(self):
+        """Snakemake reads a plan by YAML 1.1, where 1e-2 is text."""
+        assert yaml.safe_load("1e-2") == "1e-2"
+        changes = nips(scale="1e-2") | {"seeds": 3.0, "figure7": config()["figure7"] | {"n_tokens": [5.0, "1e1"]}}
+        whole = values(**changes)
+        assert whole["corpora"]["nips"]["scale"] == 0.01
+        assert (whole["seeds"], whole["figure7"]["n_tokens"]) == (3, [5, 10])
+        assert isinstance(whole["seeds"], int)
+        assert whole["corpora"]["nips"]["source"] == config()["corpora"]["nips"]["source"]
+        with refused("'1e-2x' is not of type 'number'"):
+            values(**nips(scale="1e-2x"))
+
+    @pytest.mark.parametrize("text", ["1e-2", "1E-2", "0.01", "1.e-2", "+1e-2", "10e-3", ".1e-1"])
+    def test_settings_read_numbers_as_plans_do(self, text):
+        assert plan.parse_settings(f"topic_prior={text}", "--set") == {"topic_prior": 0.01}
+
+    def test_dataset_twice(self):
+        with refused("configuration: datasets: 'nips' is named twice"):
+            plan.choose_datasets(config(datasets="nips, letters,nips"))
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"seeds: 1\nfit: {}\n\nseeds: 2\n", "p.yaml .*the key 'seeds' is in line 1 and again in line 4"),
+            (b"fit:\n  nips:\n    thin: 1\n    thin: 2\n", "the key 'thin' is in line 3 and again in line 4"),
+            (b"{a: 1, a: 1}", "the key 'a' is in line 1 and again in line 1"),
+            (b"a: [1\n", r"p.yaml is not readable YAML: expected .* \(line 2, column 1\)"),
+            (b"a: 1 # \xe9\n", "p.yaml, line 1 is not UTF-8 text: byte 0xe9 at place 8"),
+            (b"a: 2020-13-45\n", "p.yaml is not readable YAML: month must be in 1..12"),
+            (b"[" * 5000, "p.yaml is not readable YAML: it is nested too deep"),
+            (b"a: !!python/object:os.system x\n", "could not determine a constructor"),
+            (b"a: &x {b: 1}\nc: {<<: *x, b: 2}\n", None),
+        ],
+    )  # fmt: skip
+    def test_yaml_is_read_strictly(self, tmp_path, content, message):
+        (tmp_path / "p.yaml").write_bytes(content)
+        if message is None:
+            assert plan.read_yaml(tmp_path / "p.yaml")
+            return
+        with pytest.raises(ValueError, match=message) as caught:
+            plan.read_yaml(tmp_path / "p.yaml")
+        assert "\n" not in str(caught.value)
+
+    def test_a_setting_that_is_no_value_is_refused_by_the_command_line(self, tmp_path, capsys):
+        assert prepare(["corpus", "letters", "--out", str(tmp_path / "c")]) == 0
+        fit = ["fit", str(tmp_path / "c/train"), "--iterations", "2", "--out", str(tmp_path / "f"), "--set"]
+        assert main([*fit, "topic_prior=[1"]) == 2
+        assert "mc2: error: topic_prior is '[1'; it must be" in capsys.readouterr().err
+
+    def test_files_of_ones_own_may_be_made_by_the_workflow_that_takes_ours_as_a_module(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        corpora = config()["corpora"]
+        whole = {"corpora": corpora | {"aua": corpora["aua"] | {"source": "own", "folder": "log"}}}
         plan.check_own_files(whole, ["aua"], must_exist=False)
+        with refused("configuration: corpora, aua: folder: 'log' is not there"):
+            plan.check_own_files(whole, ["aua"])
+        (tmp_path / "log").mkdir()
+        plan.check_own_files(whole, ["aua"])
+        whole["corpora"]["aua"]["folder"] = None
+        with refused("configuration: corpora, aua: folder is null; the source 'own' needs its path"):
+            plan.check_own_files(whole, ["aua"], must_exist=False)
 
+    def test_a_slip_in_the_name_of_a_target_is_named(self):
+        known = ["all", "fits", "icml2014_table1", "icml2014_figure1", "score", "claims"]
+        with pytest.raises(ValueError, match="target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'"):
+            plan.check_targets(["--cores", "2", "icml2014_tabel1"], known)
+        plan.check_targets(
+            [
+                "--cores",
+                "all",
+                "-n",
+                "icml2014_table1",
+                "results/claim.md",
+                "--config",
+                "datasets=nips",
+                "params",
+                "slurm",
+            ],
+            known,
+        )
 
-@pytest.mark.workflow
-def test_a_header_only_sheet_stops_a_dry_run(checkout):
-    (checkout / "config/experiments.tsv").write_text(HEADER)
-    code, output = snakemake(checkout, "-n")
-    assert code == 1
-    assert "config/experiments.tsv has no row below its header" in output
-    assert "Traceback" not in output
-
-
-@pytest.mark.workflow
-def test_jobs_do_not_load_the_engines_again(checkout):
-    """A job reads the plan too; the checks that take a second are for the run that starts it."""
-    (checkout / "workflow/rules/probe.smk").write_text(
-        "rule probe:\n    output: 'probe.txt'\n    run:\n        import sys\n"
-        "        open(output[0], 'w').write(str('mc2core.inference.registry' in sys.modules))\n"
-    )
-    with (checkout / "Snakefile").open("a") as stream:
-        stream.write('\n\ninclude: "workflow/rules/probe.smk"\n')
-    code, output = snakemake(checkout, "probe", "--configfile", "config/test.yaml")
-    assert code == 0, output
-    assert (checkout / "probe.txt").read_text() == "False"
-
-
-def test_a_slip_in_the_name_of_a_target_is_named():
-    known = ["all", "fits", "icml2014_table1", "icml2014_figure1", "score", "claims"]
-    with pytest.raises(ValueError, match="target 'icml2014_tabel1' is not known; did you mean 'icml2014_table1'"):
-        plan.check_targets(["--cores", "2", "icml2014_tabel1"], known)
-    plan.check_targets(
-        ["--cores", "all", "-n", "icml2014_table1", "results/claim.md", "--config", "datasets=nips", "params", "slurm"],
-        known,
-    )
-
-
-def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(tmp_path):
-    config = {"figure4": {"word": "ferri"}}
-    plan.check_word(config, tmp_path)
-    (tmp_path / "pnas/train").mkdir(parents=True)
-    (tmp_path / "pnas/train/vocabulary.txt").write_text("ferry\nlake\n")
-    with pytest.raises(
-        ValueError, match="figure4: word: 'ferri' is not in the vocabulary of pnas; did you mean 'ferry'"
-    ):
+    def test_a_word_that_the_corpus_lacks_is_named_before_the_first_job(self, tmp_path):
+        config = {"figure4": {"word": "ferri"}}
         plan.check_word(config, tmp_path)
-    plan.check_word({"figure4": {"word": "lake"}}, tmp_path)
-    plan.check_word({"figure4": {"word": None}}, tmp_path)
+        (tmp_path / "pnas/train").mkdir(parents=True)
+        (tmp_path / "pnas/train/vocabulary.txt").write_text("ferry\nlake\n")
+        with pytest.raises(
+            ValueError, match="figure4: word: 'ferri' is not in the vocabulary of pnas; did you mean 'ferry'"
+        ):
+            plan.check_word(config, tmp_path)
+        plan.check_word({"figure4": {"word": "lake"}}, tmp_path)
+        plan.check_word({"figure4": {"word": None}}, tmp_path)
 
-
-def test_engines_of_plans_are_those_of_the_library():
-    assert sorted(plan.ENGINES) == sorted(registry.ENGINES)
+    def test_engines_of_plans_are_those_of_the_library(self):
+        assert sorted(plan.ENGINES) == sorted(registry.ENGINES)

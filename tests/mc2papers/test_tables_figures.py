@@ -64,175 +64,130 @@ def verdicts(claims):
     return {(one.dataset, one.text): one.verdict for one in claims}
 
 
-def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row():
-    scores = [score([], 2300.0), score([], 2310.0, clusters=12.0, seed=1), score(["year"], 2200.0)]
-    table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    assert list(zip(table["method"], table["features"], strict=True)) == [
-        ("HDP", "words"),
-        ("npTOT", "words+timestamp"),
-        ("MC2", "words"),
-        ("MC2", "words+timestamp"),
-    ]
-    words = table.iloc[2]
-    assert (words["seeds"], words["perplexity"], words["clusters"]) == (2, 2305.0, 11.0)
-    assert words["perplexity_sd"] == pytest.approx(np.sqrt(50.0))
-    assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
-    assert table.iloc[0][["perplexity", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
-    shown = table1.format_perplexity_table(table, ESTIMATORS)
-    assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
-    assert list(shown["perplexity, ours"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
-    assert "nan" not in shown.to_csv().lower()
+class TestPerplexities:
+    def test_perplexity_table_sets_mean_and_sd_of_the_seeds_beside_the_papers_row(self):
+        scores = [score([], 2300.0), score([], 2310.0, clusters=12.0, seed=1), score(["year"], 2200.0)]
+        table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        assert list(zip(table["method"], table["features"], strict=True)) == [
+            ("HDP", "words"),
+            ("npTOT", "words+timestamp"),
+            ("MC2", "words"),
+            ("MC2", "words+timestamp"),
+        ]
+        words = table.iloc[2]
+        assert (words["seeds"], words["perplexity"], words["clusters"]) == (2, 2305.0, 11.0)
+        assert words["perplexity_sd"] == pytest.approx(np.sqrt(50.0))
+        assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
+        assert table.iloc[0][["perplexity", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
+        shown = table1.format_perplexity_table(table, ESTIMATORS)
+        assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
+        assert list(shown["perplexity, ours"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
+        assert "nan" not in shown.to_csv().lower()
 
-
-@pytest.mark.parametrize(
-    ("times", "verdict"),
-    [
-        ([2200.0, 2201.0, 2199.0], "holds"),
-        ([2400.0, 2401.0, 2399.0], "does not hold"),
-        ([2240.0, 2265.0, 2245.0], "cannot be told"),  # a tie with titles
-        ([2200.0], "cannot be told"),  # one seed
-        ([], "not computed"),
-    ],
-)
-def test_timestamp_claim_is_computed_from_the_numbers(times, verdict):
-    scores = [*seeds([], [2300.0, 2302.0, 2301.0]), *seeds(["title"], [2250.0, 2251.0, 2249.0])]
-    _, claims = table1.perplexity_table([*scores, *seeds(["year"], times)], PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "timestamp best"] == verdict
-
-
-def test_a_claim_prints_the_means_and_the_difference_that_decides():
-    scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], [2250.0, 2251.0]), *seeds(["year"], [2200.0, 2202.0])]
-    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    one = next(claim for claim in claims if claim.text == "timestamp best")
-    # of 50 and 49 Student's t with 1 degree of freedom, 12.706 standard errors of 0.5
-    assert one.numbers == (
-        "words 2,301.0, words+title 2,250.5, words+timestamp 2,201.0: "
-        "less words+title -49.5 (95% -55.9 to -43.1, 2 seeds)"
+    @pytest.mark.parametrize(
+        ("times", "verdict"),
+        [
+            ([2200.0, 2201.0, 2199.0], "holds"),
+            ([2400.0, 2401.0, 2399.0], "does not hold"),
+            ([2240.0, 2265.0, 2245.0], "cannot be told"),  # a tie with titles
+            ([2200.0], "cannot be told"),  # one seed
+            ([], "not computed"),
+        ],
     )
-    assert one.favours == "MC2"
+    def test_timestamp_claim_is_computed_from_the_numbers(self, times, verdict):
+        scores = [*seeds([], [2300.0, 2302.0, 2301.0]), *seeds(["title"], [2250.0, 2251.0, 2249.0])]
+        _, claims = table1.perplexity_table([*scores, *seeds(["year"], times)], PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "timestamp best"] == verdict
 
+    def test_a_claim_prints_the_means_and_the_difference_that_decides(self):
+        scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], [2250.0, 2251.0]), *seeds(["year"], [2200.0, 2202.0])]
+        _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        one = next(claim for claim in claims if claim.text == "timestamp best")
+        # of 50 and 49 Student's t with 1 degree of freedom, 12.706 standard errors of 0.5
+        assert one.numbers == (
+            "words 2,301.0, words+title 2,250.5, words+timestamp 2,201.0: "
+            "less words+title -49.5 (95% -55.9 to -43.1, 2 seeds)"
+        )
+        assert one.favours == "MC2"
 
-def test_order_of_methods_is_judged_only_where_all_are_there():
-    scores = [
-        *seeds([], [2300.0, 2302.0]), *seeds([], [2500.0, 2501.0], "HDP"), *seeds(["year"], [2400.0, 2402.0], "npTOT"),
-    ]  # fmt: skip
-    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
-    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
-    assert [one.favours for one in claims if one.verdict != "not computed"] == ["npTOT", "MC2", "MC2", ""]
-    numbers = {one.text: one.numbers for one in claims}["npTOT below HDP"]
-    assert numbers.startswith("2,401.0 against 2,500.5: npTOT words+timestamp less HDP -99.5 (95% ")
-    _, claims = table1.perplexity_table([*scores, *seeds(["title"], [2450.0, 2452.0])], PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
-    _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
+    def test_order_of_methods_is_judged_only_where_all_are_there(self):
+        scores = [
+            *seeds([], [2300.0, 2302.0]),
+            *seeds([], [2500.0, 2501.0], "HDP"),
+            *seeds(["year"], [2400.0, 2402.0], "npTOT"),
+        ]
+        _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "npTOT below HDP"] == "holds"
+        assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "holds"
+        assert [one.favours for one in claims if one.verdict != "not computed"] == ["npTOT", "MC2", "MC2", ""]
+        numbers = {one.text: one.numbers for one in claims}["npTOT below HDP"]
+        assert numbers.startswith("2,401.0 against 2,500.5: npTOT words+timestamp less HDP -99.5 (95% ")
+        _, claims = table1.perplexity_table([*scores, *seeds(["title"], [2450.0, 2452.0])], PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "does not hold"  # one MC2 row above is enough
+        _, claims = table1.perplexity_table(scores[:1], PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "any MC2 below npTOT"] == "not computed"
 
+    @pytest.mark.parametrize(
+        ("hdp", "verdict"), [([2500.0, 2501.0], "holds"), ([2200.0, 2202.0], "does not hold"), ([], "not computed")]
+    )
+    def test_mc2_of_words_alone_is_held_against_the_hdp(self, hdp, verdict):
+        """As ICML14 says of its table 1: better than the HDP even without contexts."""
+        scores = [*seeds([], [2300.0, 2302.0]), *seeds(["year"], [2100.0, 2102.0]), *seeds([], hdp, "HDP")]
+        _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "MC2 without contexts below HDP"] == verdict
 
-@pytest.mark.parametrize(
-    ("hdp", "verdict"), [([2500.0, 2501.0], "holds"), ([2200.0, 2202.0], "does not hold"), ([], "not computed")]
-)
-def test_mc2_of_words_alone_is_held_against_the_hdp(hdp, verdict):
-    """As ICML14 says of its table 1: better than the HDP even without contexts."""
-    scores = [*seeds([], [2300.0, 2302.0]), *seeds(["year"], [2100.0, 2102.0]), *seeds([], hdp, "HDP")]
-    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "MC2 without contexts below HDP"] == verdict
+    @pytest.mark.parametrize(
+        ("titles", "verdict"),
+        [([2200.0, 2203.0], "holds"), ([2400.0, 2402.0], "does not hold"), ([2301.0, 2300.0], "cannot be told")],
+    )
+    def test_every_context_is_held_against_words_alone(self, titles, verdict):
+        scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], titles), *seeds(["year"], [2100.0, 2102.0])]
+        _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "every context better than words alone"] == verdict
+        _, claims = table1.perplexity_table(scores[:2], PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "every context better than words alone"] == "not computed"
 
+    @pytest.mark.parametrize(
+        ("clusters", "verdict"),
+        [((25, 26), "holds"), ((470, 480), "does not hold"), ((5, 6), "does not hold"), ((10, 30), "cannot be told")],
+    )
+    def test_clusters_are_tens_where_the_paper_prints_tens(self, clusters, verdict):
+        """Between the least and the most that the paper prints of MC2: 15 and 40 here."""
+        scores = [
+            one | {"clusters": float(k)} for one, k in zip(seeds([], [2300.0, 2302.0]), clusters, strict=True)
+        ] + seeds(["year"], [2100.0, 2102.0])
+        scores = [one | {"clusters": 25.0 + one["seed"]} if one["contexts"] else one for one in scores]
+        _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        assert verdicts(claims)["NIPS", "MC2 finds 15 to 40 clusters"] == verdict
 
-@pytest.mark.parametrize(
-    ("titles", "verdict"),
-    [([2200.0, 2203.0], "holds"), ([2400.0, 2402.0], "does not hold"), ([2301.0, 2300.0], "cannot be told")],
-)
-def test_every_context_is_held_against_words_alone(titles, verdict):
-    scores = [*seeds([], [2300.0, 2302.0]), *seeds(["title"], titles), *seeds(["year"], [2100.0, 2102.0])]
-    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "every context better than words alone"] == verdict
-    _, claims = table1.perplexity_table(scores[:2], PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "every context better than words alone"] == "not computed"
+    def test_documents_of_their_own_do_not_decide(self):
+        printed = [
+            score([], 2300.0),
+            score(["year"], 2400.0, "npTOT"),
+            score([], 2500.0, "HDP"),
+            score(["year"], 2200.0),
+        ]
+        table, claims = table1.perplexity_table([score([], 2000.0, DOCUMENT_LEVEL), *printed], PAPER, ESTIMATORS)
+        assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [DOCUMENT_LEVEL, "words", 2000.0]
+        assert claims == table1.perplexity_table(printed, PAPER, ESTIMATORS)[1]
 
-
-@pytest.mark.parametrize(
-    ("clusters", "verdict"),
-    [((25, 26), "holds"), ((470, 480), "does not hold"), ((5, 6), "does not hold"), ((10, 30), "cannot be told")],
-)
-def test_clusters_are_tens_where_the_paper_prints_tens(clusters, verdict):
-    """Between the least and the most that the paper prints of MC2: 15 and 40 here."""
-    scores = [
-        one | {"clusters": float(k)} for one, k in zip(seeds([], [2300.0, 2302.0]), clusters, strict=True)
-    ] + seeds(["year"], [2100.0, 2102.0])
-    scores = [one | {"clusters": 25.0 + one["seed"]} if one["contexts"] else one for one in scores]
-    _, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    assert verdicts(claims)["NIPS", "MC2 finds 15 to 40 clusters"] == verdict
-
-
-def test_documents_of_their_own_do_not_decide():
-    printed = [score([], 2300.0), score(["year"], 2400.0, "npTOT"), score([], 2500.0, "HDP"), score(["year"], 2200.0)]
-    table, claims = table1.perplexity_table([score([], 2000.0, DOCUMENT_LEVEL), *printed], PAPER, ESTIMATORS)
-    assert table.iloc[-1][["method", "features", "perplexity"]].tolist() == [DOCUMENT_LEVEL, "words", 2000.0]
-    assert claims == table1.perplexity_table(printed, PAPER, ESTIMATORS)[1]
-
-
-def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so():
-    hdp = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0}, "clusters": None}
-    lda = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2450.0}}
-    scores = [score([], 2500.0), score([], 0.0, "HDP") | hdp, score([], 0.0, "LDA") | lda]
-    table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
-    shown = table1.format_perplexity_table(table, ESTIMATORS).set_index("method")
-    columns = ["perplexity, ours", "estimator", "ours, icml14"]
-    assert list(shown.loc["HDP", columns]) == ["2,400.0", "left_to_right", "1,500.0"]
-    assert list(shown.loc["LDA", columns]) == ["2,450.0", "left_to_right", ""]
-    assert list(shown.loc["npTOT", columns]) == ["", "", ""]
-    assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
-    assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
-    assert {one.text: one.numbers for one in claims}["timestamp best"] == "words 2,500.0"
-
-
-def test_table_is_written_in_four_forms_that_hold_the_same(tmp_path):
-    table, claims = table1.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
-    shown = table1.format_perplexity_table(table, ESTIMATORS)
-    tables.write_table(tmp_path / "t", table, shown, "A < B & C", ["a note"], claims)
-    back = pd.read_csv(tmp_path / "t.csv")
-    assert list(back["perplexity"].dropna()) == [2300.0, 1700.0]
-    for kind in ("md", "tex", "html"):
-        text = (tmp_path / f"t.{kind}").read_text()
-        assert "2,300" in text
-        assert "1,922.1" in text
-        assert "not computed" in text
-        assert "a note" in text
-    assert "<h1" in (tmp_path / "t.html").read_text()
-    assert "A &lt; B &amp; C" in (tmp_path / "t.html").read_text()
-
-
-def test_mean_and_sd_as_people_read_them():
-    assert tables.mean_sd(pd.Series([1000.0, 1010.0])) == "1,005 ± 7"
-    assert tables.mean_sd(pd.Series([0.1234]), digits=2) == "0.12"
-    assert tables.mean_and_sd(pd.Series([1.0, 2.0, 6.0]), "x") == {"x": 3.0, "x_sd": 7.0**0.5}
-    assert all(math.isnan(one) for one in tables.mean_and_sd(pd.Series(dtype=float), "x").values())
-    row = {"x": 12345.678, "x_sd": 2345.6}
-    assert tables.spread(row, "x", 1) == "12,345.7 ± 2,345.6"
-    assert tables.spread(row | {"x_sd": float("nan")}, "x") == "12,346"
-
-
-def test_match_topics_undoes_a_permutation_and_reports_what_is_missing():
-    truth = np.eye(4)
-    match, distance = match_topics(truth, truth[[2, 0, 3, 1]])
-    assert match.tolist() == [1, 3, 0, 2]
-    assert distance.tolist() == [0.0] * 4
-    match, distance = match_topics(truth, truth[[3, 0]] * 0.9 + 0.025)
-    assert match.tolist() == [1, -1, -1, 0]
-    assert distance[1] == 2.0
-    assert distance[0] == pytest.approx(0.15)
-
-
-def test_predictive_density_integrates_to_one_and_has_the_posterior_mean():
-    family = NormalGamma(mu0=0.0, kappa0=1.0, a0=2.0, b0=1.0)
-    natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
-    grid = np.linspace(-60.0, 60.0, 200_001)
-    density = NormalGamma.predictive_density(grid, natural[None])[0]
-    assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
-    assert integrate.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
-    # no data, kappa0 = a0 = b0 = 1: Student's t with 2 degrees of freedom and squared scale 2
-    alone = NormalGamma.predictive_density(grid, NormalGamma().prior(4)[None])[0]
-    assert np.allclose(alone, stats.t.pdf(grid / np.sqrt(2.0), 2) / np.sqrt(2.0))
+    def test_each_row_is_of_the_estimator_that_suits_its_model_and_says_so(self):
+        hdp = {
+            "estimator": "left_to_right",
+            "perplexity": {"left_to_right": 2400.0, "icml14": 1500.0},
+            "clusters": None,
+        }
+        lda = {"estimator": "left_to_right", "perplexity": {"left_to_right": 2450.0}}
+        scores = [score([], 2500.0), score([], 0.0, "HDP") | hdp, score([], 0.0, "LDA") | lda]
+        table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        shown = table1.format_perplexity_table(table, ESTIMATORS).set_index("method")
+        columns = ["perplexity, ours", "estimator", "ours, icml14"]
+        assert list(shown.loc["HDP", columns]) == ["2,400.0", "left_to_right", "1,500.0"]
+        assert list(shown.loc["LDA", columns]) == ["2,450.0", "left_to_right", ""]
+        assert list(shown.loc["npTOT", columns]) == ["", "", ""]
+        assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
+        assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
+        assert {one.text: one.numbers for one in claims}["timestamp best"] == "words 2,500.0"
 
 
 @pytest.fixture(scope="module")
@@ -261,74 +216,96 @@ def all_text(figure):
     return " ".join(text.get_text() for text in figure.findobj(match=plt.Text))
 
 
-def test_letters_figure_draws_the_truth_and_all_it_lists(fitted):
-    corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
-    corpus = corpus.standardised("number")
-    model = fitted(corpus, {"number": {"family": "normal_gamma"}})
-    lda = LDA(n_topics=3, iterations=2, starts=1).fit(corpus.with_contexts({}), 0).result
-    figure, drawn = letters.draw(corpus, truth, {"MC2": model, "LDA": lda}, 3)
-    text = all_text(figure)
-    assert "first of 3 fits" in text
-    k, large = letters.sizes(model)
-    assert k == len(model.cluster_weights)
-    assert f"clusters: MC2\nK = {k} ({large} of at least 3%)" in text
-    found = drawn.loc[drawn["panel"] == "topics: LDA, M = 3", "value"].dropna()
-    assert np.allclose(np.sort(found), np.sort(lda.word_given_topic.ravel()))
-    rows = drawn[drawn["panel"] == "topics: truth"]
-    assert np.allclose(rows["value"].to_numpy().reshape(13, 35), truth.word_given_topic)
-    assert rows["item"].unique().tolist() == [f"{i + 1} {name}" for i, name in enumerate(letters_source.bitmaps())]
-    shares = drawn[drawn["panel"].str.startswith("clusters: MC2")].groupby("item", sort=False)["value"].sum()
-    assert np.allclose(shares, 1.0)
-    plt.close(figure)
+class TestLetters:
+    def test_topics_are_matched_whatever_their_order_and_the_missing_reported(self):
+        truth = np.eye(4)
+        match, distance = match_topics(truth, truth[[2, 0, 3, 1]])
+        assert match.tolist() == [1, 3, 0, 2]
+        assert distance.tolist() == [0.0] * 4
+        match, distance = match_topics(truth, truth[[3, 0]] * 0.9 + 0.025)
+        assert match.tolist() == [1, -1, -1, 0]
+        assert distance[1] == 2.0
+        assert distance[0] == pytest.approx(0.15)
+
+    def test_letters_figure_draws_the_truth_and_all_it_lists(self, fitted):
+        corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
+        corpus = corpus.standardised("number")
+        model = fitted(corpus, {"number": {"family": "normal_gamma"}})
+        lda = LDA(n_topics=3, iterations=2, starts=1).fit(corpus.with_contexts({}), 0).result
+        figure, drawn = letters.draw(corpus, truth, {"MC2": model, "LDA": lda}, 3)
+        text = all_text(figure)
+        assert "first of 3 fits" in text
+        k, large = letters.sizes(model)
+        assert k == len(model.cluster_weights)
+        assert f"clusters: MC2\nK = {k} ({large} of at least 3%)" in text
+        found = drawn.loc[drawn["panel"] == "topics: LDA, M = 3", "value"].dropna()
+        assert np.allclose(np.sort(found), np.sort(lda.word_given_topic.ravel()))
+        rows = drawn[drawn["panel"] == "topics: truth"]
+        assert np.allclose(rows["value"].to_numpy().reshape(13, 35), truth.word_given_topic)
+        assert rows["item"].unique().tolist() == [f"{i + 1} {name}" for i, name in enumerate(letters_source.bitmaps())]
+        shares = drawn[drawn["panel"].str.startswith("clusters: MC2")].groupby("item", sort=False)["value"].sum()
+        assert np.allclose(shares, 1.0)
+        plt.close(figure)
+
+    def test_letters_are_judged_over_all_fits(self, fitted):
+        corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
+        bad = fitted(corpus.standardised("number"), {"number": {"family": "normal_gamma"}})
+
+        class Good:
+            word_given_topic = truth.word_given_topic[::-1]
+
+            class last:
+                n_clusters, n_topics = 4, 13
+                cluster = np.repeat([0, 1, 2, 3], [50, 30, 18, 2])  # the last is smaller than 3 % of 100
+
+        clusters, found = letters.judge_recovery(truth, [Good] * 9 + [bad], 100)
+        assert (clusters.text, clusters.verdict) == ("100 sweeps recover K = 4", "holds")
+        assert clusters.numbers.startswith("K 4, 4, ")
+        assert "; clusters with at least 3% of the documents 3, 3, " in clusters.numbers
+        n_right = 9 + (bad.last.n_clusters == 4)
+        assert f": K = 4 in {n_right} of 10 fits (95% " in clusters.numbers
+        assert (found.text, found.verdict) == ("100 sweeps recover all 13 letters", "holds")
+        assert found.numbers.startswith("letters found 13, 13, ")
+        # half of the fits, and few fits
+        assert letters.judge_recovery(truth, [Good, bad] * 3, 100)[1].verdict == "cannot be told"
+        assert letters.judge_recovery(truth, [Good] * 3, 100)[1].verdict == "cannot be told"
+        assert letters.judge_recovery(truth, [bad] * 6, 100)[1].verdict == "does not hold"
 
 
-def test_letters_are_judged_over_all_fits(fitted):
-    corpus, truth = letters_source.simulate(0, n_documents=40, n_tokens=20)
-    bad = fitted(corpus.standardised("number"), {"number": {"family": "normal_gamma"}})
+class TestClusters:
+    def test_predictive_density_integrates_to_one_and_has_the_posterior_mean(self):
+        family = NormalGamma(mu0=0.0, kappa0=1.0, a0=2.0, b0=1.0)
+        natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
+        grid = np.linspace(-60.0, 60.0, 200_001)
+        density = NormalGamma.predictive_density(grid, natural[None])[0]
+        assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
+        assert integrate.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
+        # no data, kappa0 = a0 = b0 = 1: Student's t with 2 degrees of freedom and squared scale 2
+        alone = NormalGamma.predictive_density(grid, NormalGamma().prior(4)[None])[0]
+        assert np.allclose(alone, stats.t.pdf(grid / np.sqrt(2.0), 2) / np.sqrt(2.0))
 
-    class Good:
-        word_given_topic = truth.word_given_topic[::-1]
-
-        class last:
-            n_clusters, n_topics = 4, 13
-            cluster = np.repeat([0, 1, 2, 3], [50, 30, 18, 2])  # the last is smaller than 3 % of 100
-
-    clusters, found = letters.judge_recovery(truth, [Good] * 9 + [bad], 100)
-    assert (clusters.text, clusters.verdict) == ("100 sweeps recover K = 4", "holds")
-    assert clusters.numbers.startswith("K 4, 4, ")
-    assert "; clusters with at least 3% of the documents 3, 3, " in clusters.numbers
-    n_right = 9 + (bad.last.n_clusters == 4)
-    assert f": K = 4 in {n_right} of 10 fits (95% " in clusters.numbers
-    assert (found.text, found.verdict) == ("100 sweeps recover all 13 letters", "holds")
-    assert found.numbers.startswith("letters found 13, 13, ")
-    # half of the fits, and few fits
-    assert letters.judge_recovery(truth, [Good, bad] * 3, 100)[1].verdict == "cannot be told"
-    assert letters.judge_recovery(truth, [Good] * 3, 100)[1].verdict == "cannot be told"
-    assert letters.judge_recovery(truth, [bad] * 6, 100)[1].verdict == "does not hold"
-
-
-def test_cluster_figure_describes_the_largest_cluster(fitted):
-    whole, _ = shapes.simulate(shapes.NIPS, seed=2, scale=0.03)
-    corpus = whole.standardised("year")
-    model = fitted(corpus, {"author": {"family": "dirichlet", "concentration": 0.1}})
-    table = cluster.describe(corpus, model, n_authors=3, n_documents=4, n_topics=2, n_words=5)
-    sample = model.last
-    largest = np.bincount(sample.cluster).argmax()
-    assert table.groupby("part").size().to_dict() == {"author": 3, "document": 4, "size": 1, "topic": 2}
-    authors = table[table["part"] == "author"]
-    probability = model.context_mean("author")[largest]
-    assert authors["value"].to_numpy() == pytest.approx(np.sort(probability)[::-1][:3])
-    documents = table[table["part"] == "document"]
-    titles = whole.documents["title"].tolist()
-    for title, year in zip(documents["text"], documents["value"], strict=True):
-        j = titles.index(title)
-        assert sample.cluster[j] == largest
-        assert year == whole.contexts["year"][j]
-    figure = cluster.draw(table, "simulated data, NIPS-shaped, 52 documents")
-    text = all_text(figure)
-    assert "simulated data, NIPS-shaped" in text
-    assert documents["text"].iloc[0] in text
-    plt.close(figure)
+    def test_cluster_figure_describes_the_largest_cluster(self, fitted):
+        whole, _ = shapes.simulate(shapes.NIPS, seed=2, scale=0.03)
+        corpus = whole.standardised("year")
+        model = fitted(corpus, {"author": {"family": "dirichlet", "concentration": 0.1}})
+        table = cluster.describe(corpus, model, n_authors=3, n_documents=4, n_topics=2, n_words=5)
+        sample = model.last
+        largest = np.bincount(sample.cluster).argmax()
+        assert table.groupby("part").size().to_dict() == {"author": 3, "document": 4, "size": 1, "topic": 2}
+        authors = table[table["part"] == "author"]
+        probability = model.context_mean("author")[largest]
+        assert authors["value"].to_numpy() == pytest.approx(np.sort(probability)[::-1][:3])
+        documents = table[table["part"] == "document"]
+        titles = whole.documents["title"].tolist()
+        for title, year in zip(documents["text"], documents["value"], strict=True):
+            j = titles.index(title)
+            assert sample.cluster[j] == largest
+            assert year == whole.contexts["year"][j]
+        figure = cluster.draw(table, "simulated data, NIPS-shaped, 52 documents")
+        text = all_text(figure)
+        assert "simulated data, NIPS-shaped" in text
+        assert documents["text"].iloc[0] in text
+        plt.close(figure)
 
 
 def sizes_rows(gains, spread=0.001):
@@ -353,60 +330,57 @@ def sizes_rows(gains, spread=0.001):
     return pd.DataFrame(rows)
 
 
-def test_sizes_are_summarised_and_judged():
-    points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}, spread=0.0))
-    assert len(points) == 8
-    assert set(points["repeats"]) == {3}
-    assert points["nmi_sd"].to_numpy() == pytest.approx(0.01)
-    row = points[(points["axis"] == "n_tokens") & (points["n_tokens"] == 5) & points["with_context"]].iloc[0]
-    assert row["nmi"] == pytest.approx(0.81)
+class TestSizes:
+    def test_sizes_are_summarised_and_judged(self):
+        points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}, spread=0.0))
+        assert len(points) == 8
+        assert set(points["repeats"]) == {3}
+        assert points["nmi_sd"].to_numpy() == pytest.approx(0.01)
+        row = points[(points["axis"] == "n_tokens") & (points["n_tokens"] == 5) & points["with_context"]].iloc[0]
+        assert row["nmi"] == pytest.approx(0.81)
+
+    @pytest.mark.parametrize(
+        ("gains", "spread", "verdict"),
+        [
+            ({5: 0.1, 20: 0.3}, 0.001, "holds"),
+            ({5: 0.3, 20: -0.1}, 0.001, "does not hold"),
+            ({5: 0.01, 20: 0.3}, -0.02, "cannot be told"),
+        ],
+    )
+    def test_robustness_by_contexts_is_judged_at_every_size(self, gains, spread, verdict):
+        judged = sizes.judge_sizes(sizes_rows(gains, spread))
+        assert [one.text for one in judged[:2]] == [
+            "context makes recovery more robust at every document length",
+            "context makes recovery more robust at every number of documents",
+        ]
+        assert [one.verdict for one in judged] == [verdict, verdict, "not computed"]
+        if verdict == "holds":
+            # 0.100, 0.101 and 0.102: 4.3027 standard errors of 0.001 / 3 ** 0.5
+            numbers = "gain in NMI +0.101 at 5, +0.300 at 20: gain at 5 +0.101 (95% +0.099 to +0.103, 3 repeats)"
+            assert judged[0].numbers == numbers
+
+    @pytest.mark.parametrize(
+        ("by_length", "verdict"),
+        [((0.1, 0.5, 0.55), "holds"), ((0.1, 0.2, 0.55), "does not hold"), ((0.1, 0.3, 0.5), "cannot be told")],
+    )
+    def test_longer_documents_add_little_where_the_later_half_gains_less(self, by_length, verdict):
+        rows = sizes_rows(dict.fromkeys((5, 20, 80), 0.1))
+        long = rows["axis"] == "n_tokens"
+        level = dict(zip((5, 20, 80), by_length, strict=True))
+        rows.loc[long, "nmi"] += rows.loc[long, "n_tokens"].map(level)
+        claim = sizes.judge_sizes(rows)[-1]
+        assert (claim.text, claim.verdict, claim.favours) == ("longer documents soon add very little", verdict, "")
+        if verdict == "holds":
+            assert "without NMI +0.400 from 5 to 20, +0.050 from 20 to 80: difference with context" in claim.numbers
+
+    def test_the_figure_has_both_lines_and_names_its_repeats(self):
+        figure = sizes.draw(sizes.summarise(sizes_rows({5: 0.3, 20: 0.1})))
+        text = all_text(figure)
+        assert "3 repeats" in text
+        assert all(label in text for label in ("with context", "without context", "words per document", "50 documents"))
+        plt.close(figure)
 
 
-@pytest.mark.parametrize(
-    ("gains", "spread", "verdict"),
-    [
-        ({5: 0.1, 20: 0.3}, 0.001, "holds"),
-        ({5: 0.3, 20: -0.1}, 0.001, "does not hold"),
-        ({5: 0.01, 20: 0.3}, -0.02, "cannot be told"),
-    ],
-)
-def test_robustness_by_contexts_is_judged_at_every_size(gains, spread, verdict):
-    judged = sizes.judge_sizes(sizes_rows(gains, spread))
-    assert [one.text for one in judged[:2]] == [
-        "context makes recovery more robust at every document length",
-        "context makes recovery more robust at every number of documents",
-    ]
-    assert [one.verdict for one in judged] == [verdict, verdict, "not computed"]
-    if verdict == "holds":
-        # 0.100, 0.101 and 0.102: 4.3027 standard errors of 0.001 / 3 ** 0.5
-        numbers = "gain in NMI +0.101 at 5, +0.300 at 20: gain at 5 +0.101 (95% +0.099 to +0.103, 3 repeats)"
-        assert judged[0].numbers == numbers
-
-
-@pytest.mark.parametrize(
-    ("by_length", "verdict"),
-    [((0.1, 0.5, 0.55), "holds"), ((0.1, 0.2, 0.55), "does not hold"), ((0.1, 0.3, 0.5), "cannot be told")],
-)
-def test_longer_documents_add_little_where_the_later_half_gains_less(by_length, verdict):
-    rows = sizes_rows(dict.fromkeys((5, 20, 80), 0.1))
-    long = rows["axis"] == "n_tokens"
-    level = dict(zip((5, 20, 80), by_length, strict=True))
-    rows.loc[long, "nmi"] += rows.loc[long, "n_tokens"].map(level)
-    claim = sizes.judge_sizes(rows)[-1]
-    assert (claim.text, claim.verdict, claim.favours) == ("longer documents soon add very little", verdict, "")
-    if verdict == "holds":
-        assert "without NMI +0.400 from 5 to 20, +0.050 from 20 to 80: difference with context" in claim.numbers
-
-
-def test_sizes_figure_has_both_lines_and_names_its_repeats():
-    figure = sizes.draw(sizes.summarise(sizes_rows({5: 0.3, 20: 0.1})))
-    text = all_text(figure)
-    assert "3 repeats" in text
-    assert all(label in text for label in ("with context", "without context", "words per document", "50 documents"))
-    plt.close(figure)
-
-
-# -- diagrams ------------------------------------------------------------------------------------------------------
 DIAGRAMS = sorted(path.stem for path in diagrams.ASSETS.glob("*.svg"))
 GREEK = dict(
     zip(
@@ -440,49 +414,73 @@ def drawn(name):
     return list(nodes.values()), [(nearest(*line[:2]), nearest(*line[2:])) for line in lines]
 
 
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_a_diagram_has_the_arrows_of_its_table_and_no_node_without_one(name):
-    nodes, arrows = drawn(name)
-    table = diagrams.read(name)[1]
-    told = [(one.replace("Q0", "Q"), other.replace("Q0", "Q")) for one, other in table[["from", "to"]].to_numpy()]
-    assert arrows == told
-    assert set(nodes) == {end for arrow in arrows for end in arrow}
+class TestDiagrams:
+    @pytest.mark.parametrize("name", DIAGRAMS)
+    def test_a_diagram_has_the_arrows_of_its_table_and_no_node_without_one(self, name):
+        nodes, arrows = drawn(name)
+        table = diagrams.read(name)[1]
+        told = [(one.replace("Q0", "Q"), other.replace("Q0", "Q")) for one, other in table[["from", "to"]].to_numpy()]
+        assert arrows == told
+        assert set(nodes) == {end for arrow in arrows for end in arrow}
+
+    def test_the_generative_view_has_the_letters_of_the_paper(self):
+        """ICML14, eq. 1: a pair (theta_j, Q_j) from U, contexts from theta_j, content parameters varphi_ji from Q_j."""
+        labels = [
+            "".join(one.itertext())
+            for one in ElementTree.fromstring(diagrams.read(DIAGRAMS[0])[0]).findall(".//{*}text")
+        ]
+        assert labels.count("(θj, Qj)") == labels.count("φji") == 1
+        assert not [one for one in labels if one.startswith(("θ", "(ϕ"))]
+
+    def test_one_is_left_as_the_same_files_each_time(self, tmp_path):
+        for stem in ("one", "two"):
+            targets.make(DIAGRAMS[0], {}, {}, {}, tmp_path / stem)
+        for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("csv", b"diagram,from,to")):
+            first, second = ((tmp_path / f"{stem}.{kind}").read_bytes() for stem in ("one", "two"))
+            assert first == second
+            assert first.startswith(start)
+        width, height = struct.unpack(">II", (tmp_path / "one.png").read_bytes()[16:24])
+        assert (width > 1000, height > 600) == (True, True)
 
 
-def test_the_generative_view_has_the_letters_of_the_paper():
-    """ICML14, eq. 1: a pair (theta_j, Q_j) from U, contexts from theta_j, content parameters varphi_ji from Q_j."""
-    labels = [
-        "".join(one.itertext()) for one in ElementTree.fromstring(diagrams.read(DIAGRAMS[0])[0]).findall(".//{*}text")
-    ]
-    assert labels.count("(θj, Qj)") == labels.count("φji") == 1
-    assert not [one for one in labels if one.startswith(("θ", "(ϕ"))]
+class TestWritten:
+    def test_table_is_written_in_four_forms_that_hold_the_same(self, tmp_path):
+        table, claims = table1.perplexity_table([score([], 2300.0), score([], 1700.0, title="PNAS")], PAPER, ESTIMATORS)
+        shown = table1.format_perplexity_table(table, ESTIMATORS)
+        tables.write_table(tmp_path / "t", table, shown, "A < B & C", ["a note"], claims)
+        back = pd.read_csv(tmp_path / "t.csv")
+        assert list(back["perplexity"].dropna()) == [2300.0, 1700.0]
+        for kind in ("md", "tex", "html"):
+            text = (tmp_path / f"t.{kind}").read_text()
+            assert "2,300" in text
+            assert "1,922.1" in text
+            assert "not computed" in text
+            assert "a note" in text
+        assert "<h1" in (tmp_path / "t.html").read_text()
+        assert "A &lt; B &amp; C" in (tmp_path / "t.html").read_text()
 
+    def test_mean_and_sd_as_people_read_them(self):
+        assert tables.mean_sd(pd.Series([1000.0, 1010.0])) == "1,005 ± 7"
+        assert tables.mean_sd(pd.Series([0.1234]), digits=2) == "0.12"
+        assert tables.mean_and_sd(pd.Series([1.0, 2.0, 6.0]), "x") == {"x": 3.0, "x_sd": 7.0**0.5}
+        assert all(math.isnan(one) for one in tables.mean_and_sd(pd.Series(dtype=float), "x").values())
+        row = {"x": 12345.678, "x_sd": 2345.6}
+        assert tables.spread(row, "x", 1) == "12,345.7 ± 2,345.6"
+        assert tables.spread(row | {"x_sd": float("nan")}, "x") == "12,346"
 
-def test_a_diagram_is_left_as_the_same_files_each_time(tmp_path):
-    for stem in ("one", "two"):
-        targets.make(DIAGRAMS[0], {}, {}, {}, tmp_path / stem)
-    for kind, start in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("csv", b"diagram,from,to")):
-        first, second = ((tmp_path / f"{stem}.{kind}").read_bytes() for stem in ("one", "two"))
-        assert first == second
-        assert first.startswith(start)
-    width, height = struct.unpack(">II", (tmp_path / "one.png").read_bytes()[16:24])
-    assert (width > 1000, height > 600) == (True, True)
+    def test_figure_files_are_the_same_bytes_for_the_same_numbers(self, tmp_path):
+        points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}))
+        for stem in ("one", "two"):
+            style.write_figure(sizes.draw(points), points, tmp_path / stem)
+        for kind in ("png", "pdf", "csv"):
+            first, second = ((tmp_path / f"{stem}.{kind}").read_bytes() for stem in ("one", "two"))
+            assert first == second
+        assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
+        assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
+        assert re.match("axis,n_tokens,n_documents,with_context,nmi", (tmp_path / "one.csv").read_text())
 
-
-def test_figure_files_are_the_same_bytes_for_the_same_numbers(tmp_path):
-    points = sizes.summarise(sizes_rows({5: 0.3, 20: 0.1}))
-    for stem in ("one", "two"):
-        style.write_figure(sizes.draw(points), points, tmp_path / stem)
-    for kind in ("png", "pdf", "csv"):
-        first, second = ((tmp_path / f"{stem}.{kind}").read_bytes() for stem in ("one", "two"))
-        assert first == second
-    assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "one.pdf").read_bytes().startswith(b"%PDF")
-    assert re.match("axis,n_tokens,n_documents,with_context,nmi", (tmp_path / "one.csv").read_text())
-
-
-def test_only_restrictions_are_marked():
-    about = {"dataset": "nips", "title": "NIPS", "documents": 1740, "drawn_from": "MC2"}
-    assert describe(about | {"source": "simulated"}) == "simulated data (MC2), NIPS-shaped, 1,740 documents"
-    assert describe(about | {"source": "real"}) == ""
-    assert describe(about | {"dataset": "letters", "source": "simulated"}) == ""
+    def test_only_restrictions_are_marked(self):
+        about = {"dataset": "nips", "title": "NIPS", "documents": 1740, "drawn_from": "MC2"}
+        assert describe(about | {"source": "simulated"}) == "simulated data (MC2), NIPS-shaped, 1,740 documents"
+        assert describe(about | {"source": "real"}) == ""
+        assert describe(about | {"dataset": "letters", "source": "simulated"}) == ""

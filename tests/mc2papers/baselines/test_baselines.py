@@ -48,219 +48,217 @@ def solve(baseline, corpus=None, seed=0, model=None):
     return baseline.fit(corpus or clear(), seed, model).result
 
 
-# -- what they find ------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    "baseline",
-    [
-        KMeans(n_clusters=3),
-        KMeans(n_clusters=3, weighting="counts"),
-        NMF(n_clusters=3),
-        NMF(n_clusters=3, weighting="counts"),
-        Affinity(),
-        Affinity(weighting="counts"),
-        HDPAffinity(),
-        LDA(n_topics=3),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("seed", [0, 1])
-def test_clear_clusters_are_found(baseline, seed, hdp):
-    """Each cluster is of one group. No false alarm: the groups' words hardly overlap."""
-    found = solve(baseline, seed=seed, model=hdp)
-    labels = found.last.cluster if isinstance(found, Posterior) else next(iter(found.solutions.values()))
-    assert clustering.purity(TRUTH, labels) == 1.0
-    assert clustering.nmi(TRUTH, labels) > (0.99 if not isinstance(baseline, Affinity | HDPAffinity) else 0.6)
+class TestOtherLibraries:
+    def test_kmeans_is_scikit_learns_for_each_number_of_clusters(self):
+        corpus, seed = clear(with_tags=True), 4
+        found = solve(KMeans(n_clusters=[2, 5], weighting="counts"), corpus, seed).solutions
+        table = np.hstack([corpus.content.toarray(), corpus.contexts["tag"].toarray()]).astype(float)
+        for k in (2, 5):
+            direct = cluster.KMeans(k, n_init=10, random_state=random_state(seed, "kmeans")).fit(sp.csr_matrix(table))
+            np.testing.assert_array_equal(found[f"k{k}"], direct.labels_)
+        assert list(found) == ["k2", "k5"]
+
+    def test_tfidf_is_scikit_learns(self):
+        corpus = clear()
+        direct = cluster.KMeans(4, n_init=10, random_state=random_state(0, "kmeans"))
+        expected = direct.fit_predict(TfidfTransformer().fit_transform(corpus.content))
+        np.testing.assert_array_equal(solve(KMeans(n_clusters=4)).solutions["k4"], expected)
+
+    def test_nmf_is_scikit_learns_with_factors_of_one_length(self):
+        corpus = clear()
+        direct = decomposition.NMF(4, init="nndsvdar", tol=1e-3, max_iter=500, random_state=random_state(2, "nmf"))
+        weights = direct.fit_transform(sp.csr_matrix(corpus.content, dtype=float))
+        lengths = [np.sqrt((row**2).sum()) for row in direct.components_]
+        expected = [int(np.argmax([w * length for w, length in zip(row, lengths, strict=True)])) for row in weights]
+        np.testing.assert_array_equal(solve(NMF(n_clusters=4, weighting="counts"), seed=2).solutions["k4"], expected)
+
+    def test_affinity_propagation_is_scikit_learns(self):
+        corpus = clear()
+        direct = cluster.AffinityPropagation(damping=0.7, max_iter=1000, random_state=random_state(0, "affinity"))
+        expected = direct.fit_predict(corpus.content.toarray().astype(float))
+        np.testing.assert_array_equal(solve(Affinity(damping=0.7, weighting="counts")).solutions["cluster"], expected)
+
+    def test_symmetric_kl_is_scipys_both_ways(self):
+        shares = np.random.default_rng(3).dirichlet(np.full(4, 0.4), 6)
+        expected = [[rel_entr(p, q).sum() + rel_entr(q, p).sum() for q in shares] for p in shares]
+        np.testing.assert_allclose(symmetric_kl(shares), expected, atol=1e-12)
+
+    def test_hdp_ap_propagates_on_the_proportions_of_the_last_sample(self, hdp):
+        sample = hdp.last
+        new = sample.new_topic_weight
+        shares = np.array([[*((1 - u) * row), u] for row, u in zip(sample.topic_given_cluster, new, strict=True)])
+        np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
+        similar = np.array([[-(rel_entr(p, q).sum() + rel_entr(q, p).sum()) for q in shares] for p in shares])
+        direct = cluster.AffinityPropagation(
+            damping=0.9, max_iter=1000, affinity="precomputed", random_state=random_state(0, "hdp_affinity")
+        )
+        expected = direct.fit_predict(similar)
+        found = solve(HDPAffinity(), model=hdp).solutions["cluster"]
+        assert clustering.nmi(expected, found) == pytest.approx(1.0)  # similarities differ in their last digits
+
+    def test_lda_leaves_scikit_learns_topics_proportions_and_prior(self):
+        corpus = clear()
+        model = solve(LDA(n_topics=4, document_prior=0.3, topic_prior=0.05, iterations=12, starts=2), corpus, seed=1)
+        ends = [
+            decomposition.LatentDirichletAllocation(
+                4, doc_topic_prior=0.3, topic_word_prior=0.05, max_iter=12, random_state=random_state(1, "lda", start)
+            ).fit(corpus.content)
+            for start in range(2)
+        ]
+        direct = min(ends, key=lambda end: end.perplexity(corpus.content))
+        shares = direct.transform(corpus.content)
+        topics = direct.components_ / direct.components_.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(model.word_given_topic, topics, rtol=1e-12)
+        np.testing.assert_array_equal(model.last.cluster, shares.argmax(axis=1))
+        np.testing.assert_allclose(model.last.table_concentration * model.last.topic_weights, np.full(4, 0.3))
+        np.testing.assert_array_equal(model.topic_given_cluster, np.eye(4))
+        assert model.last.topic_words.min() >= 0
+        assert model.last.is_admixture
+        assert not model.last.documents_are_clusters
 
 
-def test_kmeans_is_scikit_learns_for_each_number_of_clusters():
-    corpus, seed = clear(with_tags=True), 4
-    found = solve(KMeans(n_clusters=[2, 5], weighting="counts"), corpus, seed).solutions
-    table = np.hstack([corpus.content.toarray(), corpus.contexts["tag"].toarray()]).astype(float)
-    for k in (2, 5):
-        direct = cluster.KMeans(k, n_init=10, random_state=random_state(seed, "kmeans")).fit(sp.csr_matrix(table))
-        np.testing.assert_array_equal(found[f"k{k}"], direct.labels_)
-    assert list(found) == ["k2", "k5"]
-
-
-def test_tfidf_is_scikit_learns():
-    corpus = clear()
-    direct = cluster.KMeans(4, n_init=10, random_state=random_state(0, "kmeans"))
-    expected = direct.fit_predict(TfidfTransformer().fit_transform(corpus.content))
-    np.testing.assert_array_equal(solve(KMeans(n_clusters=4)).solutions["k4"], expected)
-
-
-def test_nmf_is_scikit_learns_with_factors_of_one_length():
-    corpus = clear()
-    direct = decomposition.NMF(4, init="nndsvdar", tol=1e-3, max_iter=500, random_state=random_state(2, "nmf"))
-    weights = direct.fit_transform(sp.csr_matrix(corpus.content, dtype=float))
-    lengths = [np.sqrt((row**2).sum()) for row in direct.components_]
-    expected = [int(np.argmax([w * length for w, length in zip(row, lengths, strict=True)])) for row in weights]
-    np.testing.assert_array_equal(solve(NMF(n_clusters=4, weighting="counts"), seed=2).solutions["k4"], expected)
-
-
-def test_affinity_propagation_is_scikit_learns():
-    corpus = clear()
-    direct = cluster.AffinityPropagation(damping=0.7, max_iter=1000, random_state=random_state(0, "affinity"))
-    expected = direct.fit_predict(corpus.content.toarray().astype(float))
-    np.testing.assert_array_equal(solve(Affinity(damping=0.7, weighting="counts")).solutions["cluster"], expected)
-
-
-def test_symmetric_kl_is_scipys_both_ways():
-    shares = np.random.default_rng(3).dirichlet(np.full(4, 0.4), 6)
-    expected = [[rel_entr(p, q).sum() + rel_entr(q, p).sum() for q in shares] for p in shares]
-    np.testing.assert_allclose(symmetric_kl(shares), expected, atol=1e-12)
-
-
-def test_hdp_ap_propagates_on_the_proportions_of_the_last_sample(hdp):
-    sample = hdp.last
-    new = sample.new_topic_weight
-    shares = np.array([[*((1 - u) * row), u] for row, u in zip(sample.topic_given_cluster, new, strict=True)])
-    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
-    similar = np.array([[-(rel_entr(p, q).sum() + rel_entr(q, p).sum()) for q in shares] for p in shares])
-    direct = cluster.AffinityPropagation(
-        damping=0.9, max_iter=1000, affinity="precomputed", random_state=random_state(0, "hdp_affinity")
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("name", "settings", "message"),
+        [
+            ("kmeans", {"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1"),
+            ("kmeans", {"n_clusters": []}, "n_clusters is []; it must be a whole number or a list of different ones"),
+            (
+                "nmf",
+                {"n_clusters": [3, 3]},
+                "n_clusters is [3, 3]; it must be a whole number or a list of different ones",
+            ),
+            ("nmf", {"n_clusters": "many"}, "n_clusters is 'many'; it must be a number"),
+            ("kmeans", {"weighting": "tfdif"}, "weighting is 'tfdif'; allowed: counts, tfidf; did you mean 'tfidf'?"),
+            ("kmeans", {"start": 3}, "a setting of baseline 'kmeans' is 'start'; allowed:"),
+            ("affinity", {"damping": 0.4}, "damping is 0.4; it must be at least 0.5 and below 1"),
+            ("hdp_affinity", {"damping": 1}, "damping is 1; it must be at least 0.5 and below 1"),
+            ("lda", {"n_topics": 2.5}, "n_topics is 2.5; it must be a whole number"),
+            ("lda", {"topic_prior": 0}, "topic_prior is 0; it must be a finite number above 0"),
+            (
+                "kmens",
+                {},
+                "allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
+            ),
+        ],
     )
-    expected = direct.fit_predict(similar)
-    found = solve(HDPAffinity(), model=hdp).solutions["cluster"]
-    assert clustering.nmi(expected, found) == pytest.approx(1.0)  # similarities differ in their last digits
+    def test_bad_ones_are_named_in_a_sentence(self, name, settings, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            make_baseline(name, settings)
+
+    def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one(self):
+        with pytest.raises(TypeError, match=r"^KMeans has no setting 'n_cluster'; did you mean 'n_clusters'\?$"):
+            KMeans(n_cluster=3)
 
 
-def test_lda_leaves_scikit_learns_topics_proportions_and_prior():
-    corpus = clear()
-    model = solve(LDA(n_topics=4, document_prior=0.3, topic_prior=0.05, iterations=12, starts=2), corpus, seed=1)
-    ends = [
-        decomposition.LatentDirichletAllocation(
-            4, doc_topic_prior=0.3, topic_word_prior=0.05, max_iter=12, random_state=random_state(1, "lda", start)
-        ).fit(corpus.content)
-        for start in range(2)
-    ]
-    direct = min(ends, key=lambda end: end.perplexity(corpus.content))
-    shares = direct.transform(corpus.content)
-    topics = direct.components_ / direct.components_.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(model.word_given_topic, topics, rtol=1e-12)
-    np.testing.assert_array_equal(model.last.cluster, shares.argmax(axis=1))
-    np.testing.assert_allclose(model.last.table_concentration * model.last.topic_weights, np.full(4, 0.3))
-    np.testing.assert_array_equal(model.topic_given_cluster, np.eye(4))
-    assert model.last.topic_words.min() >= 0
-    assert model.last.is_admixture
-    assert not model.last.documents_are_clusters
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
-)
-def test_the_same_seed_gives_the_same_bits(name, hdp):
-    settings = {"kmeans": {"n_clusters": [3, 7]}, "nmf": {"n_clusters": [3, 7]}, "lda": {"n_topics": 5}}.get(name, {})
-    one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
-    if isinstance(one, Posterior):
-        np.testing.assert_array_equal(one.last.topic_words, other.last.topic_words)
-        third = make_baseline(name, settings).fit(clear(5), 4, hdp).result
-        assert (one.last.topic_words != third.last.topic_words).any()
-    else:
-        for solution in one.solutions:
-            np.testing.assert_array_equal(one.solutions[solution], other.solutions[solution])
-
-
-# -- what they refuse ----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("kmeans", {"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1"),
-        ("kmeans", {"n_clusters": []}, "n_clusters is []; it must be a whole number or a list of different ones"),
-        ("nmf", {"n_clusters": [3, 3]}, "n_clusters is [3, 3]; it must be a whole number or a list of different ones"),
-        ("nmf", {"n_clusters": "many"}, "n_clusters is 'many'; it must be a number"),
-        ("kmeans", {"weighting": "tfdif"}, "weighting is 'tfdif'; allowed: counts, tfidf; did you mean 'tfidf'?"),
-        ("kmeans", {"start": 3}, "a setting of baseline 'kmeans' is 'start'; allowed:"),
-        ("affinity", {"damping": 0.4}, "damping is 0.4; it must be at least 0.5 and below 1"),
-        ("hdp_affinity", {"damping": 1}, "damping is 1; it must be at least 0.5 and below 1"),
-        ("lda", {"n_topics": 2.5}, "n_topics is 2.5; it must be a whole number"),
-        ("lda", {"topic_prior": 0}, "topic_prior is 0; it must be a finite number above 0"),
-        (
-            "kmens",
-            {},
-            "allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
-        ),
-    ],
-)
-def test_bad_settings_are_named_in_a_sentence(name, settings, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        make_baseline(name, settings)
-
-
-def test_a_slip_in_the_name_of_a_setting_is_said_with_the_nearest_one():
-    with pytest.raises(TypeError, match=r"^KMeans has no setting 'n_cluster'; did you mean 'n_clusters'\?$"):
-        KMeans(n_cluster=3)
-
-
-def test_a_corpus_that_cannot_be_clustered_is_refused(monkeypatch, hdp):
-    few = clear().subset(np.arange(3))
-    for baseline in (KMeans(n_clusters=[2, 4]), NMF(n_clusters=4)):
-        with pytest.raises(ValueError, match="n_clusters is 4, but the corpus has 3 documents"):
-            solve(baseline, few)
-    with pytest.raises(ValueError, match="n_clusters is 13, but the corpus has 12 words and context columns; NMF"):
-        solve(NMF(n_clusters=13))
-    empty = Corpus(np.vstack([clear().content.toarray(), np.zeros((1, WORDS), int)]))
-    for baseline in (KMeans(n_clusters=2), NMF(n_clusters=2), Affinity()):
-        with pytest.raises(ValueError, match="document 36 has nothing to cluster it by"):
-            solve(baseline, empty)
-    with pytest.raises(ValueError, match="context 'year' is a number for each document; K-means takes contexts of"):
-        solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))
-    with pytest.raises(ValueError, match=r"HDP \+ AP needs a model whose documents are clusters of their own"):
-        solve(HDPAffinity(), model=solve(LDA(n_topics=2)))
-    with pytest.raises(ValueError, match="the corpus has 3 documents, but the model was fitted on 36"):
-        solve(HDPAffinity(), few, model=hdp)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
-    for baseline in (Affinity(), HDPAffinity()):
-        with pytest.raises(ValueError, match=r"of 36 documents would take .* take fewer"):
-            solve(baseline, model=hdp)
-
-
-@pytest.mark.filterwarnings("ignore:Affinity propagation did not converge")
-def test_what_did_not_come_to_rest_is_said(tmp_path):
-    fitted = Affinity(max_iterations=30, damping=0.5, weighting="counts").fit(clear(), 0)
-    assert fitted.converged == {"cluster": True}
-    assert Affinity(max_iterations=14, damping=0.5, weighting="counts").fit(clear(), 0).converged == {"cluster": False}
-    with pytest.raises(ValueError, match="affinity propagation found no exemplar in 1 iterations"):
-        Affinity(max_iterations=1, damping=0.9, weighting="counts").fit(clear(), 0)
-
-
-# -- as files ------------------------------------------------------------------------------------------------------
-def test_files_of_a_fit(tmp_path, hdp):
-    hdp.save(tmp_path / "hdp.npz")
-    corpus = clear(with_tags=True)
-    for name, contexts, model in (("kmeans", ["tag"], None), ("hdp_affinity", [], tmp_path / "hdp.npz")):
-        settings = {"n_clusters": [2, 3]} if name == "kmeans" else {}
-        output, provenance = tmp_path / f"{name}.tsv", tmp_path / f"{name}.json"
-        about = fit_baseline(
-            corpus, engine=name, settings=settings, contexts=contexts, seed=0, output=output, provenance=provenance,
-            model=model,
-        )  # fmt: skip
-        assert storage.read_json(provenance) == about
-        assert about["engine"]["name"] == name
-        assert 0 < about["cpu_seconds"] < 10
-        assert about["converged"] == dict.fromkeys(Assignments.load(output).solutions, True)
-    assert list(Assignments.load(tmp_path / "kmeans.tsv").solutions) == ["k2", "k3"]
-    fit_baseline(
-        corpus,
-        engine="lda",
-        settings={},
-        contexts=[],
-        seed=0,
-        output=tmp_path / "m.npz",
-        provenance=tmp_path / "m.json",
+class TestClusters:
+    @pytest.mark.parametrize(
+        "baseline",
+        [
+            KMeans(n_clusters=3),
+            KMeans(n_clusters=3, weighting="counts"),
+            NMF(n_clusters=3),
+            NMF(n_clusters=3, weighting="counts"),
+            Affinity(),
+            Affinity(weighting="counts"),
+            HDPAffinity(),
+            LDA(n_topics=3),
+        ],
+        ids=str,
     )
-    assert Posterior.load(tmp_path / "m.npz").provenance["engine"]["name"] == "lda"
-    with pytest.raises(ValueError, match="LDA clusters words only; it cannot use context 'tag'"):
-        fit_baseline(
-            corpus, engine="lda", settings={}, contexts=["tag"], seed=0, output=tmp_path / "n.npz",
-            provenance=tmp_path / "n.json",
-        )  # fmt: skip
-    with pytest.raises(ValueError, match="the corpus has no context 'title'; it has: tag"):
-        fit_baseline(
-            corpus, engine="kmeans", settings={}, contexts=["title"], seed=0, output=tmp_path / "n.tsv",
-            provenance=tmp_path / "n.json",
-        )  # fmt: skip
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_clear_clusters_are_found(self, baseline, seed, hdp):
+        """Each cluster is of one group. No false alarm: the groups' words hardly overlap."""
+        found = solve(baseline, seed=seed, model=hdp)
+        labels = found.last.cluster if isinstance(found, Posterior) else next(iter(found.solutions.values()))
+        assert clustering.purity(TRUTH, labels) == 1.0
+        assert clustering.nmi(TRUTH, labels) > (0.99 if not isinstance(baseline, Affinity | HDPAffinity) else 0.6)
+
+    @pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
+    )
+    def test_the_same_seed_gives_the_same_bits(self, name, hdp):
+        settings = {"kmeans": {"n_clusters": [3, 7]}, "nmf": {"n_clusters": [3, 7]}, "lda": {"n_topics": 5}}.get(
+            name, {}
+        )
+        one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
+        if isinstance(one, Posterior):
+            np.testing.assert_array_equal(one.last.topic_words, other.last.topic_words)
+            third = make_baseline(name, settings).fit(clear(5), 4, hdp).result
+            assert (one.last.topic_words != third.last.topic_words).any()
+        else:
+            for solution in one.solutions:
+                np.testing.assert_array_equal(one.solutions[solution], other.solutions[solution])
+
+    def test_a_corpus_that_cannot_be_clustered_is_refused(self, monkeypatch, hdp):
+        few = clear().subset(np.arange(3))
+        for baseline in (KMeans(n_clusters=[2, 4]), NMF(n_clusters=4)):
+            with pytest.raises(ValueError, match="n_clusters is 4, but the corpus has 3 documents"):
+                solve(baseline, few)
+        with pytest.raises(ValueError, match="n_clusters is 13, but the corpus has 12 words and context columns; NMF"):
+            solve(NMF(n_clusters=13))
+        empty = Corpus(np.vstack([clear().content.toarray(), np.zeros((1, WORDS), int)]))
+        for baseline in (KMeans(n_clusters=2), NMF(n_clusters=2), Affinity()):
+            with pytest.raises(ValueError, match="document 36 has nothing to cluster it by"):
+                solve(baseline, empty)
+        with pytest.raises(ValueError, match="context 'year' is a number for each document; K-means takes contexts of"):
+            solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))
+        with pytest.raises(ValueError, match=r"HDP \+ AP needs a model whose documents are clusters of their own"):
+            solve(HDPAffinity(), model=solve(LDA(n_topics=2)))
+        with pytest.raises(ValueError, match="the corpus has 3 documents, but the model was fitted on 36"):
+            solve(HDPAffinity(), few, model=hdp)
+        monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
+        for baseline in (Affinity(), HDPAffinity()):
+            with pytest.raises(ValueError, match=r"of 36 documents would take .* take fewer"):
+                solve(baseline, model=hdp)
+
+    @pytest.mark.filterwarnings("ignore:Affinity propagation did not converge")
+    def test_what_did_not_come_to_rest_is_said(self, tmp_path):
+        fitted = Affinity(max_iterations=30, damping=0.5, weighting="counts").fit(clear(), 0)
+        assert fitted.converged == {"cluster": True}
+        assert Affinity(max_iterations=14, damping=0.5, weighting="counts").fit(clear(), 0).converged == {
+            "cluster": False
+        }
+        with pytest.raises(ValueError, match="affinity propagation found no exemplar in 1 iterations"):
+            Affinity(max_iterations=1, damping=0.9, weighting="counts").fit(clear(), 0)
 
 
-def test_the_plan_knows_which_baselines_leave_a_model():
-    assert {name for name, kind in BASELINES.items() if kind.leaves_model} == set(LEAVE_MODELS)
+class TestFiles:
+    def test_of_a_fit(self, tmp_path, hdp):
+        hdp.save(tmp_path / "hdp.npz")
+        corpus = clear(with_tags=True)
+        for name, contexts, model in (("kmeans", ["tag"], None), ("hdp_affinity", [], tmp_path / "hdp.npz")):
+            settings = {"n_clusters": [2, 3]} if name == "kmeans" else {}
+            output, provenance = tmp_path / f"{name}.tsv", tmp_path / f"{name}.json"
+            about = fit_baseline(
+                corpus, engine=name, settings=settings, contexts=contexts, seed=0, output=output, provenance=provenance,
+                model=model,
+            )  # fmt: skip
+            assert storage.read_json(provenance) == about
+            assert about["engine"]["name"] == name
+            assert 0 < about["cpu_seconds"] < 10
+            assert about["converged"] == dict.fromkeys(Assignments.load(output).solutions, True)
+        assert list(Assignments.load(tmp_path / "kmeans.tsv").solutions) == ["k2", "k3"]
+        fit_baseline(
+            corpus,
+            engine="lda",
+            settings={},
+            contexts=[],
+            seed=0,
+            output=tmp_path / "m.npz",
+            provenance=tmp_path / "m.json",
+        )
+        assert Posterior.load(tmp_path / "m.npz").provenance["engine"]["name"] == "lda"
+        with pytest.raises(ValueError, match="LDA clusters words only; it cannot use context 'tag'"):
+            fit_baseline(
+                corpus, engine="lda", settings={}, contexts=["tag"], seed=0, output=tmp_path / "n.npz",
+                provenance=tmp_path / "n.json",
+            )  # fmt: skip
+        with pytest.raises(ValueError, match="the corpus has no context 'title'; it has: tag"):
+            fit_baseline(
+                corpus, engine="kmeans", settings={}, contexts=["title"], seed=0, output=tmp_path / "n.tsv",
+                provenance=tmp_path / "n.json",
+            )  # fmt: skip
+
+    def test_the_plan_knows_which_baselines_leave_a_model(self):
+        assert {name for name, kind in BASELINES.items() if kind.leaves_model} == set(LEAVE_MODELS)
