@@ -46,15 +46,6 @@ def no_lines_of_progress(monkeypatch):
     monkeypatch.setattr("mc2core.base.progress.LINE_SECONDS", 3600.0)
 
 
-def test_fit_writes_posterior_trace_provenance_and_checkpoint(fitted):
-    names = ["checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"]
-    assert sorted(path.name for path in (fitted / "fit").iterdir()) == names
-    provenance = json.loads((fitted / "fit/provenance.json").read_text())
-    assert (provenance["iterations"], provenance["engine"]["kernel"]) == (3, "collapsed")
-    assert provenance["model"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
-    assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
-
-
 @pytest.fixture(scope="module")
 def default_fit(fitted, tmp_path_factory):
     """A fit that names no model; its concentration keeps several clusters."""
@@ -66,109 +57,90 @@ def default_fit(fitted, tmp_path_factory):
     return folder
 
 
-def test_a_fit_has_a_document_level_unless_told_otherwise(fitted, default_fit, tmp_path, capsys):
-    about = json.loads((default_fit / "provenance.json").read_text())
-    assert (about["model"]["name"], about["engine"]["name"]) == ("mc2", "gibbs")
-    assert (about["model"]["document_level"], about["model"]["document_concentration"]) == (True, "learn")
-    assert about["model"]["contexts"]["year"]["family"] == "normal_gamma"
-    assert Posterior.load(default_fit / "posterior.npz").last.has_document_level
-    others = [
-        ["--set", "document_level=false"],
-        ["--set", "document_level=false", "--set", "kernel=blocked"],
-        ["--model", "hdp"],
-    ]
-    command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out"]
-    for number, chosen in enumerate(others):
-        assert main([*command, str(tmp_path / str(number)), *chosen]) == 0
-        assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_document_level
-    told = "--set document_level=false is the paper's"
-    assert told not in capsys.readouterr().out
-    assert main([*command, str(tmp_path / "own"), "--model", "mc2"]) == 0
-    assert told in capsys.readouterr().out
+class TestModel:
+    def test_document_level_unless_told_otherwise(self, fitted, default_fit, tmp_path, capsys):
+        about = json.loads((default_fit / "provenance.json").read_text())
+        assert (about["model"]["name"], about["engine"]["name"]) == ("mc2", "gibbs")
+        assert (about["model"]["document_level"], about["model"]["document_concentration"]) == (True, "learn")
+        assert about["model"]["contexts"]["year"]["family"] == "normal_gamma"
+        assert Posterior.load(default_fit / "posterior.npz").last.has_document_level
+        others = [
+            ["--set", "document_level=false"],
+            ["--set", "document_level=false", "--set", "kernel=blocked"],
+            ["--model", "hdp"],
+        ]
+        command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out"]
+        for number, chosen in enumerate(others):
+            assert main([*command, str(tmp_path / str(number)), *chosen]) == 0
+            assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_document_level
+        told = "--set document_level=false is the paper's"
+        assert told not in capsys.readouterr().out
+        assert main([*command, str(tmp_path / "own"), "--model", "mc2"]) == 0
+        assert told in capsys.readouterr().out
 
+    def test_contexts_without_a_family_take_that_of_their_kind(self, fitted, tmp_path):
+        """Numbers a normal distribution, names one of names; as if the families had been named."""
+        command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+        for out, contexts in (("kinds", ("year", "author")), ("named", ("year=normal_gamma", "author=dirichlet"))):
+            given = [part for context in contexts for part in ("--context", context)]
+            assert main([*command, *given, "--out", str(tmp_path / out)]) == 0
+        kinds, named = (json.loads((tmp_path / out / "provenance.json").read_text()) for out in ("kinds", "named"))
+        families = {name: family["family"] for name, family in kinds["model"]["contexts"].items()}
+        assert families == {"year": "normal_gamma", "author": "dirichlet"}
+        assert (kinds["model"], kinds["corpus"]) == (named["model"], named["corpus"])
+        one, other = (Posterior.load(tmp_path / out / "posterior.npz") for out in ("kinds", "named"))
+        assert one.units == other.units
+        assert list(one.units) == ["year"]
+        assert np.array_equal(one.last.cluster, other.last.cluster)
 
-def test_contexts_without_a_family_take_that_of_their_kind(fitted, tmp_path):
-    """Numbers a normal distribution, names one of names; as if the families had been named."""
-    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
-    for out, contexts in (("kinds", ("year", "author")), ("named", ("year=normal_gamma", "author=dirichlet"))):
-        given = [part for context in contexts for part in ("--context", context)]
-        assert main([*command, *given, "--out", str(tmp_path / out)]) == 0
-    kinds, named = (json.loads((tmp_path / out / "provenance.json").read_text()) for out in ("kinds", "named"))
-    families = {name: family["family"] for name, family in kinds["model"]["contexts"].items()}
-    assert families == {"year": "normal_gamma", "author": "dirichlet"}
-    assert (kinds["model"], kinds["corpus"]) == (named["model"], named["corpus"])
-    one, other = (Posterior.load(tmp_path / out / "posterior.npz") for out in ("kinds", "named"))
-    assert one.units == other.units
-    assert list(one.units) == ["year"]
-    assert np.array_equal(one.last.cluster, other.last.cluster)
+    def test_all_commands_take_a_posterior_with_a_document_level(self, fitted, default_fit, tmp_path, capsys, told):
+        model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
+        capsys.readouterr()
+        assert main(["evaluate", model, test]) == 0
+        said, n_documents = capsys.readouterr(), Corpus.load(test).n_documents
+        printed = json.loads(said.out)["perplexity"]
+        assert list(printed) == ["left_to_right"]
+        assert 1 < printed["left_to_right"] < Corpus.load(test).n_words
+        assert [row for row in told if row[0] == "left_to_right"][-1] == ("left_to_right", n_documents, n_documents)
+        assert main(["evaluate", model, test, "--threads", "2"]) == 0
+        assert json.loads(capsys.readouterr().out)["perplexity"] == printed
+        for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
+            assert main(command) == 0
+            assert len(capsys.readouterr().out.splitlines()) >= n_documents
+        assert main(["clusters", model, train, "--merge-to", "2"]) == 0
+        assert main(["topics", model]) == 0
+        for part in (train, test):
+            assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0
+            assert (tmp_path / Path(part).name / "index.html").is_file()
+        assert main(["verify", model]) == 0
 
-
-def test_all_commands_take_a_posterior_with_a_document_level(fitted, default_fit, tmp_path, capsys, told):
-    model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
-    capsys.readouterr()
-    assert main(["evaluate", model, test]) == 0
-    said, n_documents = capsys.readouterr(), Corpus.load(test).n_documents
-    printed = json.loads(said.out)["perplexity"]
-    assert list(printed) == ["left_to_right"]
-    assert 1 < printed["left_to_right"] < Corpus.load(test).n_words
-    assert [row for row in told if row[0] == "left_to_right"][-1] == ("left_to_right", n_documents, n_documents)
-    assert main(["evaluate", model, test, "--threads", "2"]) == 0
-    assert json.loads(capsys.readouterr().out)["perplexity"] == printed
-    for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
-        assert main(command) == 0
-        assert len(capsys.readouterr().out.splitlines()) >= n_documents
-    assert main(["clusters", model, train, "--merge-to", "2"]) == 0
-    assert main(["topics", model]) == 0
-    for part in (train, test):
-        assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0
-        assert (tmp_path / Path(part).name / "index.html").is_file()
-    assert main(["verify", model]) == 0
-
-
-def test_a_fit_says_what_it_found_and_what_to_do_next(fitted, tmp_path, capsys):
-    command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
-    assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
-    _, found, model, *advice = capsys.readouterr().out.splitlines()
-    assert model.startswith("model: MC2 with a document level (document_concentration=learn)")
-    about = json.loads((tmp_path / "fit/provenance.json").read_text())
-    assert about["model"]["topic_prior"] == 0.01
-    rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
-    last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
-    assert {name: about["found"][name] for name in last} == last
-    assert found.startswith(f"found {last['clusters']} clusters and {last['topics']} topics")
-    before = {name: int(rows[7][name]) for name in last}
-    assert "; over the last 4 iterations clusters went from {clusters} to ".format(**before) in found
-    assert ", topics from {topics} to ".format(**before) in found
-    assert found.endswith("; other values of --seed or start_topics may end elsewhere")
-    posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
-    assert advice[-2] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
-    assert advice[-1].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
-    assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
-    told = capsys.readouterr()
-    assert "mc2 describe" not in told.out
-    assert "mc2 clusters" not in told.out
-    n_topics = json.loads((tmp_path / "provenance.json").read_text())["found"]["topics"]
-    assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
-    assert "found" not in told.err  # said once
-
-
-@pytest.mark.parametrize(
-    ("model", "engine", "settings", "name"),
-    [
-        ("mc2", "gibbs", {}, "MC2 with a document level (document_concentration=learn); --set document_level=false is"),
-        ("mc2", "svi", {"document_concentration": 0.5}, "MC2 with a document level (document_concentration=0.5); "),
-        ("mc2", "gibbs", {"kernel": "blocked", "document_level": False}, "MC2, the documents of a cluster share its"),
-        ("mc2", "svi", {"n_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
-        ("hdp", "gibbs", {}, "the HDP; no clusters"),
-        ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels; no clusters"),
-        ("nptot", "gibbs", {"kernel": "collapsed"}, "npTOT, an HDP whose topics emit times; no clusters"),
-        ("mixture", "fastex", {"n_clusters": 30}, "a mixture of 30 clusters at most, each with words of its own"),
-    ],
-)
-def test_every_fit_says_which_model_it_is(model, engine, settings, name):
-    contexts = {"year": {"family": "normal_gamma"}} if model == "nptot" else {}
-    line = next(line for line in summary(specify(model, engine, settings, contexts), [5] * 30) if "model: " in line)
-    assert line.startswith(f"model: {name}")
+    @pytest.mark.parametrize(
+        ("model", "engine", "settings", "name"),
+        [
+            (
+                "mc2",
+                "gibbs",
+                {},
+                "MC2 with a document level (document_concentration=learn); --set document_level=false is",
+            ),
+            ("mc2", "svi", {"document_concentration": 0.5}, "MC2 with a document level (document_concentration=0.5); "),
+            (
+                "mc2",
+                "gibbs",
+                {"kernel": "blocked", "document_level": False},
+                "MC2, the documents of a cluster share its",
+            ),
+            ("mc2", "svi", {"n_tables": 20, "document_level": False}, "MC2, the documents of a cluster share its"),
+            ("hdp", "gibbs", {}, "the HDP; no clusters"),
+            ("hdp", "gibbs", {"document_level": True}, "the HDP of three levels; no clusters"),
+            ("nptot", "gibbs", {"kernel": "collapsed"}, "npTOT, an HDP whose topics emit times; no clusters"),
+            ("mixture", "fastex", {"n_clusters": 30}, "a mixture of 30 clusters at most, each with words of its own"),
+        ],
+    )
+    def test_every_fit_says_which_model_it_is(self, model, engine, settings, name):
+        contexts = {"year": {"family": "normal_gamma"}} if model == "nptot" else {}
+        line = next(line for line in summary(specify(model, engine, settings, contexts), [5] * 30) if "model: " in line)
+        assert line.startswith(f"model: {name}")
 
 
 def summary(pair, clusters, seconds=0.0):
@@ -180,308 +152,206 @@ def summary(pair, clusters, seconds=0.0):
     return fit_command._summary(options, told | {"model": model, "engine": engine})
 
 
-def test_a_fit_promises_no_more_than_one_run_tells():
-    for clusters in ([5] * 30, range(30)):
-        last = f"clusters went from {clusters[19]} to {clusters[29]}, topics from 7 to 7"
-        told = summary(specify("mc2", "gibbs", {}), clusters)
-        assert told[1] == (
-            f"found {clusters[29]} clusters and 7 topics; over the last 10 iterations {last}; "
-            "other values of --seed or start_topics may end elsewhere"
+class TestEvaluate:
+    def test_scores_against_labels(self, fitted, tmp_path, capsys):
+        train, model = Corpus.load(fitted / "data/train"), fitted / "fit/posterior.npz"
+        cluster = Posterior.load(model).predict(train).argmax(axis=1)
+        labels = np.arange(train.n_documents) % 3
+        several = sp.csr_matrix((np.ones(len(labels) - 1, np.int32), (np.arange(1, len(labels)), labels[1:])))
+        for given, expected in (
+            (labels, {"nmi": clustering.nmi(labels, cluster), "ari": clustering.adjusted_rand_index(labels, cluster)}),
+            (several, {"extended_nmi": clustering.nmi(labels[1:], cluster[1:])}),
+        ):
+            with_labels = Corpus(
+                train.content,
+                train.vocabulary,
+                train.contexts,
+                given,
+                context_names=train.context_names,
+                units=train.units,
+            )
+            with_labels.save(tmp_path / "labelled")
+            assert main(["evaluate", str(model), str(tmp_path / "labelled"), "--estimator", "icml14"]) == 0
+            printed = json.loads(capsys.readouterr().out)
+            assert printed["scored_clusters"] == len(np.unique(cluster))
+            assert {name: printed["agreement"][name] for name in expected} == pytest.approx(expected)
+            if given is labels:
+                assert set(printed["agreement"]) >= {"purity", "f_score", "vi_bits"}
+
+    def test_prints_the_models_own_figure(self, fitted, capsys):
+        assert (
+            main(["evaluate", str(fitted / "fit/posterior.npz"), str(fitted / "data/test"), "--estimator", "context"])
+            == 0
         )
-        assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
-        assert len(told) == 6
-    assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
-
-
-def test_a_fit_tells_its_compiling_where_it_was_noticed():
-    pair = specify("mixture", "fastex", {})
-    assert summary(pair, [5] * 9, 3.0)[0] == "fit/posterior.npz: 9 iterations in 2.4 s"
-    compiled = "fit/posterior.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
-    assert summary(pair, [5] * 9, 45.4)[0] == compiled
-
-
-def test_a_fit_says_that_it_replaces_another(fitted, tmp_path, capsys):
-    shutil.copytree(fitted / "fit", tmp_path / "fit", ignore=shutil.ignore_patterns("checkpoint.npz"))
-    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
-    assert main([*command, "--out", str(tmp_path / "new")]) == 0
-    assert "replaced" not in capsys.readouterr().err
-    assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-    said = f"mc2: the fit of 3 iterations in {tmp_path}/fit will be replaced\n"
-    assert capsys.readouterr().err.count(said) == 1
-    (tmp_path / "fit/provenance.json").write_text("[]")
-    (tmp_path / "fit/checkpoint.npz").unlink()
-    assert main([*command, "--out", str(tmp_path / "fit")]) == 0
-    assert f"mc2: the fit in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("where", ["mc2core.corpus.Corpus.load", "mc2core.inference.gibbs.engine.Gibbs.init"])
-def test_a_fit_stopped_before_its_first_checkpoint_says_so(fitted, tmp_path, monkeypatch, capsys, where, number):
-    """While the corpus is read, and in the start."""
-
-    def stop(*_, **__):
-        os.kill(os.getpid(), number)
-        for _ in range(100):
-            time.sleep(0.01)
-            stopping.look()
-
-    monkeypatch.setattr(where, stop)
-    monkeypatch.setattr("mc2core.inference.running.loop._warm", lambda *_: 0.0)
-    with pytest.raises(SystemExit) as stopped:
-        main(["fit", str(fitted / "data/train"), "--iterations", "3", "--out", str(tmp_path / "fit")])
-    assert stopped.value.code == 128 + number
-    said = capsys.readouterr().err
-    assert said == "mc2: stopped; the same command starts again, as there is no checkpoint yet\n"
-
-
-def test_a_fit_does_not_write_where_it_cannot_or_must_not(fitted, tmp_path, monkeypatch, capsys):
-    corpus, file = fitted / "data/train", tmp_path / "sotu.csv"
-    file.write_text("text\n")
-    before = sorted(path.name for path in corpus.iterdir())
-    monkeypatch.chdir(corpus)
-    for out, message in (
-        (corpus, "is the folder of the corpus; a fit needs one of its own"),
-        (".", "is the folder of the corpus; a fit needs one of its own"),
-        (file, f"{file} is a file; a folder is needed"),
-        (file / "fit", f"{file} is a file; a folder is needed"),
-    ):
-        assert main(["fit", str(corpus), "--iterations", "1", "--out", str(out)]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"mc2: error: --out {out}")
-        assert said.endswith(f"{message}\n")
-        assert said.count("\n") == 1
-    assert sorted(path.name for path in corpus.iterdir()) == before
-    assert file.read_text() == "text\n"
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_fit_leaves_a_posterior_of_its_samples_so_far(fitted, tmp_path, number):
-    command = [sys.executable, "-m", "mc2core", "fit", str(fitted / "data/train"), "--iterations", "100000"]
-    command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
-        trace = tmp_path / "trace.tsv"
-        while not trace.is_file() or trace.read_text().count("\n") < 6:
-            assert run.poll() is None
-            time.sleep(0.05)
-        run.send_signal(number)
-        said = run.communicate()[1]
-    assert run.returncode == 128 + number
-    assert "Traceback" not in said
-    about = json.loads((tmp_path / "provenance.json").read_text())
-    assert len(Posterior.load(tmp_path / "posterior.npz").samples) == about["stopped_at"] - 2 > 0
-    assert (tmp_path / "checkpoint.npz").is_file()
-    told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
-    assert said.endswith(f"mc2: stopped; the same command resumes from the checkpoint; {told}")
-
-
-def test_evaluate_scores_against_labels(fitted, tmp_path, capsys):
-    train, model = Corpus.load(fitted / "data/train"), fitted / "fit/posterior.npz"
-    cluster = Posterior.load(model).predict(train).argmax(axis=1)
-    labels = np.arange(train.n_documents) % 3
-    several = sp.csr_matrix((np.ones(len(labels) - 1, np.int32), (np.arange(1, len(labels)), labels[1:])))
-    for given, expected in (
-        (labels, {"nmi": clustering.nmi(labels, cluster), "ari": clustering.adjusted_rand_index(labels, cluster)}),
-        (several, {"extended_nmi": clustering.nmi(labels[1:], cluster[1:])}),
-    ):
-        with_labels = Corpus(
-            train.content,
-            train.vocabulary,
-            train.contexts,
-            given,
-            context_names=train.context_names,
-            units=train.units,
-        )
-        with_labels.save(tmp_path / "labelled")
-        assert main(["evaluate", str(model), str(tmp_path / "labelled"), "--estimator", "icml14"]) == 0
         printed = json.loads(capsys.readouterr().out)
-        assert printed["scored_clusters"] == len(np.unique(cluster))
-        assert {name: printed["agreement"][name] for name in expected} == pytest.approx(expected)
-        if given is labels:
-            assert set(printed["agreement"]) >= {"purity", "f_score", "vi_bits"}
+        test = Corpus.load(fitted / "data/test")
+        assert printed["documents"] == test.n_documents
+        expected = Posterior.load(fitted / "fit/posterior.npz").perplexity(test, "context")
+        assert printed["perplexity"] == {"context": pytest.approx(expected)}
+
+    def test_says_that_documents_were_fitted(self, fitted, tmp_path, capsys):
+        model, train = str(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/train")
+        assert set(train.contexts) > {"year", "author"}  # the fit left out another
+        imported = tmp_path / "imported"
+        train.subset(range(train.n_documents - 1)).save(tmp_path / "fewer")
+        train.save(imported)
+        for corpus, was_fitted in ((imported, 1), (tmp_path / "fewer", 0), (fitted / "data/test", 0)):
+            assert main(["evaluate", model, str(corpus), "--estimator", "context"]) == 0
+            told = capsys.readouterr()
+            assert (
+                told.err.count("mc2: the model was fitted on these documents; held-out ones have a higher")
+                == was_fitted
+            )
+            assert list(json.loads(told.out)["perplexity"]) == ["context"]
 
 
-def test_evaluate_prints_the_models_own_figure(fitted, capsys):
-    assert (
-        main(["evaluate", str(fitted / "fit/posterior.npz"), str(fitted / "data/test"), "--estimator", "context"]) == 0
-    )
-    printed = json.loads(capsys.readouterr().out)
-    test = Corpus.load(fitted / "data/test")
-    assert printed["documents"] == test.n_documents
-    expected = Posterior.load(fitted / "fit/posterior.npz").perplexity(test, "context")
-    assert printed["perplexity"] == {"context": pytest.approx(expected)}
+class TestDescriptions:
+    def test_topics_come_commonest_first_with_the_words_asked_for(self, fitted, capsys):
+        assert main(["topics", str(fitted / "fit/posterior.npz"), "--words", "3"]) == 0
+        header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+        assert header == ["topic", "share", "words"]
+        weights = [float(weight) for _, weight, _ in rows]
+        model = Posterior.load(fitted / "fit/posterior.npz")
+        assert len(rows) == len(model.word_given_topic)
+        assert weights == sorted(weights, reverse=True)
+        assert sum(weights) == pytest.approx(1.0, abs=1e-4 * len(rows))
+        topic = int(rows[0][0]) - 1
+        assert rows[0][2].split() == model.top_words(3)[topic]
 
+    def test_topics_have_the_share_that_the_page_says(self, fitted, tmp_path, capsys):
+        model, found = str(fitted / "fit/posterior.npz"), tmp_path / "found"
+        for part in ("train", "test"):
+            assert main(["describe", model, str(fitted / "data" / part), "--out", str(found)]) == 0
+            capsys.readouterr()
+            assert main(["topics", model]) == 0
+            printed = pd.read_csv(io.StringIO(capsys.readouterr().out), sep="\t")
+            of_page = pd.read_csv(found / "topics.csv")
+            assert printed["topic"].tolist() == of_page["topic"].tolist()
+            assert printed["share"].tolist() == pytest.approx(of_page["share"].tolist(), abs=5.1e-5)
 
-def test_evaluate_says_that_documents_were_fitted(fitted, tmp_path, capsys):
-    model, train = str(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/train")
-    assert set(train.contexts) > {"year", "author"}  # the fit left out another
-    imported = tmp_path / "imported"
-    train.subset(range(train.n_documents - 1)).save(tmp_path / "fewer")
-    train.save(imported)
-    for corpus, was_fitted in ((imported, 1), (tmp_path / "fewer", 0), (fitted / "data/test", 0)):
-        assert main(["evaluate", model, str(corpus), "--estimator", "context"]) == 0
-        told = capsys.readouterr()
-        assert told.err.count("mc2: the model was fitted on these documents; held-out ones have a higher") == was_fitted
-        assert list(json.loads(told.out)["perplexity"]) == ["context"]
-
-
-def test_topics_come_commonest_first_with_the_words_asked_for(fitted, capsys):
-    assert main(["topics", str(fitted / "fit/posterior.npz"), "--words", "3"]) == 0
-    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert header == ["topic", "share", "words"]
-    weights = [float(weight) for _, weight, _ in rows]
-    model = Posterior.load(fitted / "fit/posterior.npz")
-    assert len(rows) == len(model.word_given_topic)
-    assert weights == sorted(weights, reverse=True)
-    assert sum(weights) == pytest.approx(1.0, abs=1e-4 * len(rows))
-    topic = int(rows[0][0]) - 1
-    assert rows[0][2].split() == model.top_words(3)[topic]
-
-
-def test_topics_have_the_share_that_the_page_says(fitted, tmp_path, capsys):
-    model, found = str(fitted / "fit/posterior.npz"), tmp_path / "found"
-    for part in ("train", "test"):
-        assert main(["describe", model, str(fitted / "data" / part), "--out", str(found)]) == 0
-        capsys.readouterr()
-        assert main(["topics", model]) == 0
-        printed = pd.read_csv(io.StringIO(capsys.readouterr().out), sep="\t")
-        of_page = pd.read_csv(found / "topics.csv")
-        assert printed["topic"].tolist() == of_page["topic"].tolist()
-        assert printed["share"].tolist() == pytest.approx(of_page["share"].tolist(), abs=5.1e-5)
-
-
-def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(fitted, capsys, tmp_path):
-    train = Corpus.load(fitted / "data/train")
-    mean, sd = train.units["year"]
-    raw = Corpus(
-        train.content, contexts={"year": train.contexts["year"] * sd + mean, "author": train.contexts["author"]}
-    )
-    raw.save(tmp_path / "raw")
-    expected = Posterior.load(fitted / "fit/posterior.npz").predict(train).argmax(axis=1) + 1
-    for folder in (fitted / "data/train", tmp_path / "raw"):
-        assert main(["clusters", str(fitted / "fit/posterior.npz"), str(folder)]) == 0
-        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-        assert np.array_equal([int(row["cluster"]) for row in rows], expected)
-        shown = [name for name in rows[0] if name.startswith("document_")]
-        assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
+    def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(self, fitted, capsys, tmp_path):
+        train = Corpus.load(fitted / "data/train")
+        mean, sd = train.units["year"]
+        raw = Corpus(
+            train.content, contexts={"year": train.contexts["year"] * sd + mean, "author": train.contexts["author"]}
+        )
+        raw.save(tmp_path / "raw")
+        expected = Posterior.load(fitted / "fit/posterior.npz").predict(train).argmax(axis=1) + 1
+        for folder in (fitted / "data/train", tmp_path / "raw"):
+            assert main(["clusters", str(fitted / "fit/posterior.npz"), str(folder)]) == 0
+            rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+            assert np.array_equal([int(row["cluster"]) for row in rows], expected)
+            shown = [name for name in rows[0] if name.startswith("document_")]
+            assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
 
 
 FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        (["topics", "."], ". is a folder; an array file (.npz) is needed"),
-        (["topics", __file__], "test_command_line.py is not a whole array file: it does not begin as a .npz does"),
-        (["clusters", "nowhere", "."], "nowhere is missing; an array file (.npz) is needed"),
-        (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
-        (["topics", "nothing.npz"], "nothing.npz"),
-        ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
-        ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
-        ([*FIT, "--set", "kernel"], "must have the form name=value"),
-        ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
-        (
-            [*FIT, "--context", "year=normal"],
-            "did you mean 'normal_gamma'?",
-        ),
-        (
-            [*FIT, "--context", "year=dirichlet"],
-            "context 'year': DirichletCategorical needs a matrix of counts, not one "
-            "number for each document: numbers take NormalGamma (normal_gamma)",
-        ),
-        ([*FIT, "--context", "=normal_gamma"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION"),
-        ([*FIT, "--context", "year=normal_gamma:2"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONC"),
-        ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
-        ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
-        ([*FIT, "--model", "hdp", "--engine", "svi"], "SVI cannot fit hdp; it fits mc2"),
-        ([*FIT, "--model", "hdp", "--context", "year"], "model 'hdp' is of words only; it cannot use context 'year'"),
-        ([*FIT, "--engine", "fastex", "--context", "year"], "model 'mixture' is of words only; it cannot use context"),
-        (
-            [*FIT, "--model", "nptot", "--set", "kernel=collapsed"],
-            "npTOT takes exactly one context, of the family normal_gamma, but contexts holds none",
-        ),
-        (
-            [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
-            "document_concentration is 3, which needs document_level true",
-        ),
-        ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),
-        (
-            [*FIT, "--iterations", "0"],
-            "iterations is 0; it must be a whole number of at least 1",
-        ),
-    ],
-)
-def test_bad_input_ends_with_2_and_one_sentence(fitted, tmp_path, monkeypatch, capsys, command, message):
-    monkeypatch.chdir(tmp_path)
-    command = [str(fitted / "data/train") if part == "DATA" else part for part in command]
-    assert main(command) == 2
-    error = capsys.readouterr().err.strip().splitlines()[-1]
-    assert error.startswith("mc2: error: ")
-    assert message in error
-    assert not (tmp_path / "x").exists()
+class TestFit:
+    def test_leaves_posterior_trace_provenance_and_checkpoint(self, fitted):
+        names = ["checkpoint.npz", "posterior.npz", "provenance.json", "trace.tsv"]
+        assert sorted(path.name for path in (fitted / "fit").iterdir()) == names
+        provenance = json.loads((fitted / "fit/provenance.json").read_text())
+        assert (provenance["iterations"], provenance["engine"]["kernel"]) == (3, "collapsed")
+        assert provenance["model"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
+        assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
+    def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys):
+        command = ["fit", str(fitted / "data/train"), "--set", "topic_prior=1e-2", "--set", "start_topics=40"]
+        assert main([*command, "--iterations", "12", "--out", str(tmp_path / "fit")]) == 0
+        _, found, model, *advice = capsys.readouterr().out.splitlines()
+        assert model.startswith("model: MC2 with a document level (document_concentration=learn)")
+        about = json.loads((tmp_path / "fit/provenance.json").read_text())
+        assert about["model"]["topic_prior"] == 0.01
+        rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
+        last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
+        assert {name: about["found"][name] for name in last} == last
+        assert found.startswith(f"found {last['clusters']} clusters and {last['topics']} topics")
+        before = {name: int(rows[7][name]) for name in last}
+        assert "; over the last 4 iterations clusters went from {clusters} to ".format(**before) in found
+        assert ", topics from {topics} to ".format(**before) in found
+        assert found.endswith("; other values of --seed or start_topics may end elsewhere")
+        posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
+        assert advice[-2] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
+        assert advice[-1].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
+        assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
+        told = capsys.readouterr()
+        assert "mc2 describe" not in told.out
+        assert "mc2 clusters" not in told.out
+        n_topics = json.loads((tmp_path / "provenance.json").read_text())["found"]["topics"]
+        assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
+        assert "found" not in told.err  # said once
 
-def test_help_names_every_command(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["--help"])
-    assert stopped.value.code == 0
-    text = capsys.readouterr().out
-    assert all(f"mc2 {name}" in text for name in ("import", "fit", "evaluate", "topics", "clusters", "verify"))
+    def test_promises_no_more_than_one_run_tells(self):
+        for clusters in ([5] * 30, range(30)):
+            last = f"clusters went from {clusters[19]} to {clusters[29]}, topics from 7 to 7"
+            told = summary(specify("mc2", "gibbs", {}), clusters)
+            assert told[1] == (
+                f"found {clusters[29]} clusters and 7 topics; over the last 10 iterations {last}; "
+                "other values of --seed or start_topics may end elsewhere"
+            )
+            assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
+            assert len(told) == 6
+        assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
 
+    def test_tells_its_compiling_where_it_was_noticed(self):
+        pair = specify("mixture", "fastex", {})
+        assert summary(pair, [5] * 9, 3.0)[0] == "fit/posterior.npz: 9 iterations in 2.4 s"
+        compiled = "fit/posterior.npz: 9 iterations in 2.4 s, after 45 s of compiling kernels (once)"
+        assert summary(pair, [5] * 9, 45.4)[0] == compiled
 
-def test_a_reader_that_has_read_enough_is_no_error(fitted):
-    command = f"{sys.executable} -m mc2core topics {fitted / 'fit/posterior.npz'} | true; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    def test_says_that_it_replaces_another(self, fitted, tmp_path, capsys):
+        shutil.copytree(fitted / "fit", tmp_path / "fit", ignore=shutil.ignore_patterns("checkpoint.npz"))
+        command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+        assert main([*command, "--out", str(tmp_path / "new")]) == 0
+        assert "replaced" not in capsys.readouterr().err
+        assert main([*command, "--out", str(tmp_path / "fit")]) == 0
+        said = f"mc2: the fit of 3 iterations in {tmp_path}/fit will be replaced\n"
+        assert capsys.readouterr().err.count(said) == 1
+        (tmp_path / "fit/provenance.json").write_text("[]")
+        (tmp_path / "fit/checkpoint.npz").unlink()
+        assert main([*command, "--out", str(tmp_path / "fit")]) == 0
+        assert f"mc2: the fit in {tmp_path}/fit will be replaced\n" in capsys.readouterr().err
 
+    def test_does_not_write_where_it_cannot_or_must_not(self, fitted, tmp_path, monkeypatch, capsys):
+        corpus, file = fitted / "data/train", tmp_path / "sotu.csv"
+        file.write_text("text\n")
+        before = sorted(path.name for path in corpus.iterdir())
+        monkeypatch.chdir(corpus)
+        for out, message in (
+            (corpus, "is the folder of the corpus; a fit needs one of its own"),
+            (".", "is the folder of the corpus; a fit needs one of its own"),
+            (file, f"{file} is a file; a folder is needed"),
+            (file / "fit", f"{file} is a file; a folder is needed"),
+        ):
+            assert main(["fit", str(corpus), "--iterations", "1", "--out", str(out)]) == 2
+            said = capsys.readouterr().err
+            assert said.startswith(f"mc2: error: --out {out}")
+            assert said.endswith(f"{message}\n")
+            assert said.count("\n") == 1
+        assert sorted(path.name for path in corpus.iterdir()) == before
+        assert file.read_text() == "text\n"
 
-def test_contexts_that_a_fit_leaves_out_are_named_at_its_start(fitted, tmp_path, caplog):
-    caplog.set_level(logging.INFO, "mc2core")
-    command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
-    year = ["--context", "year=normal_gamma"]
-    for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
-        caplog.clear()
-        assert main([*command, *context, "--out", str(tmp_path / str(len(ignored)))]) == 0
-        said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
-        assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]
+    def test_contexts_left_out_are_named_at_its_start(self, fitted, tmp_path, caplog):
+        caplog.set_level(logging.INFO, "mc2core")
+        command = ["fit", str(fitted / "data/train"), "--set", "kernel=collapsed", "--iterations", "2"]
+        year = ["--context", "year=normal_gamma"]
+        for context, ignored in ((year, ["author", "title"]), ([], ["author", "title", "year"])):
+            caplog.clear()
+            assert main([*command, *context, "--out", str(tmp_path / str(len(ignored)))]) == 0
+            said = [record.getMessage() for record in caplog.records if "context" in record.getMessage()]
+            assert said == [f"contexts of the corpus that this fit does not use: {', '.join(ignored)}"]
 
-
-def test_verify_reads_all_there_is_and_names_what_was_changed(fitted, tmp_path, capsys):
-    corpus, model = tmp_path / "corpus", tmp_path / "posterior.npz"
-    shutil.copytree(fitted / "data/train", corpus)
-    shutil.copy(fitted / "fit/posterior.npz", model)
-    checkpoint.write(tmp_path / "c.npz", checkpoint.Checkpoint({}, 0, 0.0, {"cluster": np.zeros(2)}))
-    assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        f"{corpus}: a whole corpus of {Corpus.load(corpus).n_documents} documents",
-        f"{model}: a whole posterior of 2 samples",
-        f"{tmp_path}/c.npz: a whole checkpoint, at iteration 0",
-    ]
-    names = (corpus / "context.author.names.txt").read_text()
-    (corpus / "context.author.names.txt").write_text(names.swapcase())
-    Corpus.load(corpus)
-    assert main(["verify", str(model), str(corpus)]) == 2
-    error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest is another"
-    assert capsys.readouterr().err == f"mc2: error: {error}\n"
-    (tmp_path / "bad.npz").write_bytes(b"bad")
-    paths = [tmp_path / "bad.npz", model, corpus, tmp_path / "missing", tmp_path / "c.npz"]
-    assert main(["verify", *map(str, paths)]) == 2
-    said = capsys.readouterr()
-    assert [line.split(":")[0] for line in said.out.splitlines()] == [str(model), f"{tmp_path}/c.npz"]
-    assert said.err.splitlines() == [
-        f"mc2: error: {tmp_path}/bad.npz is not a whole array file: it does not begin as a .npz does",
-        f"mc2: error: {error}",
-        f"mc2: error: {tmp_path}/missing is missing; an array file (.npz) is needed",
-    ]
-
-
-def test_a_second_fit_into_the_same_folder_is_refused(fitted, tmp_path, capsys):
-    command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
-    with locks.only_one(tmp_path / "posterior.npz", "a test"):
-        assert main(command) == 2
-    error = f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that has not ended; wait for it or write "
-    assert capsys.readouterr().err.startswith(error)
-    assert list(tmp_path.iterdir()) == []
+    def test_a_second_one_into_the_same_folder_is_refused(self, fitted, tmp_path, capsys):
+        command = ["fit", str(fitted / "data/train"), "--iterations", "2", "--out", str(tmp_path)]
+        with locks.only_one(tmp_path / "posterior.npz", "a test"):
+            assert main(command) == 2
+        error = (
+            f"mc2: error: {tmp_path}/posterior.npz is in use by another fit that has not ended; wait for it or write "
+        )
+        assert capsys.readouterr().err.startswith(error)
+        assert list(tmp_path.iterdir()) == []
 
 
 STOPPED_AT_AN_IMPORT = """
@@ -497,21 +367,64 @@ sys.exit(main(["{command}", "nothing", "--out", "nowhere"]))
 """
 
 
-@pytest.mark.parametrize(
-    ("program", "package", "command", "module"),
-    [
-        *(("mc2", "mc2core.app", "fit", name) for name in ("argparse", "logging", "mc2core.base.progress", "numpy")),
-        *(("mc2papers", "mc2papers", "corpus", name) for name in ("argparse", "numpy")),
-    ],
-)
-def test_ctrl_c_while_a_command_loads_ends_it_without_a_traceback(program, package, command, module, tmp_path):
-    script = STOPPED_AT_AN_IMPORT.format(package=package, command=command)
-    done = subprocess.run([sys.executable, "-c", script, module], capture_output=True, cwd=tmp_path, check=False)
-    assert (done.returncode, done.stderr.decode()) == (130, f"{program}: stopped\n")
+class TestStopped:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    @pytest.mark.parametrize("where", ["mc2core.corpus.Corpus.load", "mc2core.inference.gibbs.engine.Gibbs.init"])
+    def test_before_the_first_checkpoint(self, fitted, tmp_path, monkeypatch, capsys, where, number):
+        """While the corpus is read, and in the start."""
 
+        def stop(*_, **__):
+            os.kill(os.getpid(), number)
+            for _ in range(100):
+                time.sleep(0.01)
+                stopping.look()
 
-def test_ctrl_c_of_a_job_ends_it_without_a_traceback(tmp_path):
-    script = """
+        monkeypatch.setattr(where, stop)
+        monkeypatch.setattr("mc2core.inference.running.loop._warm", lambda *_: 0.0)
+        with pytest.raises(SystemExit) as stopped:
+            main(["fit", str(fitted / "data/train"), "--iterations", "3", "--out", str(tmp_path / "fit")])
+        assert stopped.value.code == 128 + number
+        said = capsys.readouterr().err
+        assert said == "mc2: stopped; the same command starts again, as there is no checkpoint yet\n"
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_fit_leaves_a_posterior_of_its_samples_so_far(self, fitted, tmp_path, number):
+        command = [sys.executable, "-m", "mc2core", "fit", str(fitted / "data/train"), "--iterations", "100000"]
+        command += ["--burn-in", "2", "--out", str(tmp_path), "--set", "kernel=collapsed"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as run:
+            trace = tmp_path / "trace.tsv"
+            while not trace.is_file() or trace.read_text().count("\n") < 6:
+                assert run.poll() is None
+                time.sleep(0.05)
+            run.send_signal(number)
+            said = run.communicate()[1]
+        assert run.returncode == 128 + number
+        assert "Traceback" not in said
+        about = json.loads((tmp_path / "provenance.json").read_text())
+        assert len(Posterior.load(tmp_path / "posterior.npz").samples) == about["stopped_at"] - 2 > 0
+        assert (tmp_path / "checkpoint.npz").is_file()
+        told = f"{tmp_path}/posterior.npz holds what there is after {about['stopped_at']:.4g} iterations\n"
+        assert said.endswith(f"mc2: stopped; the same command resumes from the checkpoint; {told}")
+
+    @pytest.mark.parametrize(
+        ("program", "package", "command", "module"),
+        [
+            *(
+                ("mc2", "mc2core.app", "fit", name)
+                for name in ("argparse", "logging", "mc2core.base.progress", "numpy")
+            ),
+            *(("mc2papers", "mc2papers", "corpus", name) for name in ("argparse", "numpy")),
+        ],
+    )
+    def test_ctrl_c_while_a_command_loads_ends_it_without_a_traceback(
+        self, program, package, command, module, tmp_path
+    ):
+        script = STOPPED_AT_AN_IMPORT.format(package=package, command=command)
+        done = subprocess.run([sys.executable, "-c", script, module], capture_output=True, cwd=tmp_path, check=False)
+        assert (done.returncode, done.stderr.decode()) == (130, f"{program}: stopped\n")
+
+    def test_ctrl_c_of_a_job_ends_it_without_a_traceback(self, tmp_path):
+        script = """
 import os, signal, sys
 from mc2core.base.logs import job
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs lack
@@ -519,9 +432,9 @@ with job(sys.argv[1]):
     os.kill(os.getpid(), signal.SIGINT)
     import time; time.sleep(5)
 """
-    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.log")], capture_output=True, check=False)
-    assert (done.returncode, done.stderr) == (130, b"")
-    assert "stopped by Ctrl-C" in (tmp_path / "a.log").read_text()
+        done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.log")], capture_output=True, check=False)
+        assert (done.returncode, done.stderr) == (130, b"")
+        assert "stopped by Ctrl-C" in (tmp_path / "a.log").read_text()
 
 
 IN_A_PIPE = """
@@ -533,29 +446,131 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.slow
-def test_commands_in_a_pipe_tell_what_they_do_and_of_compiling_only_where_they_compile(fitted, tmp_path):
-    """The interval is a small part of the usual one; how long lines are apart is held by the tests of progress."""
-
-    def call(*arguments):
-        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-        command = [sys.executable, "-c", IN_A_PIPE, *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-
-    train = fitted / "data/train"
-    command = ["fit", train, "--context", "year=normal_gamma", "--set", "start_topics=20", "--iterations", "8"]
-    first, second = call(*command, "--out", tmp_path / "a"), call(*command, "--out", tmp_path / "b")
-    lines = first.stderr.splitlines()
-    numbers = [int(one.split("number ")[1].split(" ")[0]) for one in lines if "compiling kernels (once)" in one]
-    assert len(numbers) > 5
-    assert numbers == sorted(numbers)
-    assert re.search(
-        r"gibbs, loading compiled kernels: .*compiling kernels \(once\), number \d+ \(\w+\): \d+ s", first.stderr
+class TestCommands:
+    @pytest.mark.parametrize(
+        ("command", "message"),
+        [
+            (["topics", "."], ". is a folder; an array file (.npz) is needed"),
+            (["topics", __file__], "test_command_line.py is not a whole array file: it does not begin as a .npz does"),
+            (["clusters", "nowhere", "."], "nowhere is missing; an array file (.npz) is needed"),
+            (["fit", "nowhere", "--iterations", "1", "--out", "x"], "nowhere holds no corpus: corpus.json is missing"),
+            (["topics", "nothing.npz"], "nothing.npz"),
+            ([*FIT, "--engine", "gibs"], "engine is 'gibs'"),
+            ([*FIT, "--set", "kernle=blocked"], "did you mean 'kernel'?"),
+            ([*FIT, "--set", "kernel"], "must have the form name=value"),
+            ([*FIT, "--context", "yaer=normal_gamma"], "has no context 'yaer'"),
+            (
+                [*FIT, "--context", "year=normal"],
+                "did you mean 'normal_gamma'?",
+            ),
+            (
+                [*FIT, "--context", "year=dirichlet"],
+                "context 'year': DirichletCategorical needs a matrix of counts, not one "
+                "number for each document: numbers take NormalGamma (normal_gamma)",
+            ),
+            (
+                [*FIT, "--context", "=normal_gamma"],
+                "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION",
+            ),
+            ([*FIT, "--context", "year=normal_gamma:2"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONC"),
+            ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
+            ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
+            ([*FIT, "--model", "hdp", "--engine", "svi"], "SVI cannot fit hdp; it fits mc2"),
+            (
+                [*FIT, "--model", "hdp", "--context", "year"],
+                "model 'hdp' is of words only; it cannot use context 'year'",
+            ),
+            (
+                [*FIT, "--engine", "fastex", "--context", "year"],
+                "model 'mixture' is of words only; it cannot use context",
+            ),
+            (
+                [*FIT, "--model", "nptot", "--set", "kernel=collapsed"],
+                "npTOT takes exactly one context, of the family normal_gamma, but contexts holds none",
+            ),
+            (
+                [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
+                "document_concentration is 3, which needs document_level true",
+            ),
+            ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),
+            (
+                [*FIT, "--iterations", "0"],
+                "iterations is 0; it must be a whole number of at least 1",
+            ),
+        ],
     )
-    assert re.search(r"gibbs, start: (topics settle|documents into clusters, .*): \d+ of \d+ sweeps", second.stderr)
-    assert "compiling" not in second.stderr + second.stdout
-    assert json.loads((tmp_path / "a/provenance.json").read_text())["compile_seconds"] > 1
-    assert json.loads((tmp_path / "b/provenance.json").read_text())["compile_seconds"] == 0
-    model = tmp_path / "b/posterior.npz"
-    assert "map of documents (t-SNE)" in call("describe", model, train, "--out", tmp_path / "c").stderr
-    assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", call("evaluate", model, train).stderr)
+    def test_bad_input_ends_with_2_and_one_sentence(self, fitted, tmp_path, monkeypatch, capsys, command, message):
+        monkeypatch.chdir(tmp_path)
+        command = [str(fitted / "data/train") if part == "DATA" else part for part in command]
+        assert main(command) == 2
+        error = capsys.readouterr().err.strip().splitlines()[-1]
+        assert error.startswith("mc2: error: ")
+        assert message in error
+        assert not (tmp_path / "x").exists()
+
+    def test_help_names_every_command(self, capsys):
+        with pytest.raises(SystemExit) as stopped:
+            main(["--help"])
+        assert stopped.value.code == 0
+        text = capsys.readouterr().out
+        assert all(f"mc2 {name}" in text for name in ("import", "fit", "evaluate", "topics", "clusters", "verify"))
+
+    def test_a_reader_that_has_read_enough_is_no_error(self, fitted):
+        command = f"{sys.executable} -m mc2core topics {fitted / 'fit/posterior.npz'} | true; exit ${{PIPESTATUS[0]}}"
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_verify_reads_all_there_is_and_names_what_was_changed(self, fitted, tmp_path, capsys):
+        corpus, model = tmp_path / "corpus", tmp_path / "posterior.npz"
+        shutil.copytree(fitted / "data/train", corpus)
+        shutil.copy(fitted / "fit/posterior.npz", model)
+        checkpoint.write(tmp_path / "c.npz", checkpoint.Checkpoint({}, 0, 0.0, {"cluster": np.zeros(2)}))
+        assert main(["verify", str(corpus), str(model), str(tmp_path / "c.npz")]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            f"{corpus}: a whole corpus of {Corpus.load(corpus).n_documents} documents",
+            f"{model}: a whole posterior of 2 samples",
+            f"{tmp_path}/c.npz: a whole checkpoint, at iteration 0",
+        ]
+        names = (corpus / "context.author.names.txt").read_text()
+        (corpus / "context.author.names.txt").write_text(names.swapcase())
+        Corpus.load(corpus)
+        assert main(["verify", str(model), str(corpus)]) == 2
+        error = f"{corpus}/context.author.names.txt was changed after it was saved: its digest is another"
+        assert capsys.readouterr().err == f"mc2: error: {error}\n"
+        (tmp_path / "bad.npz").write_bytes(b"bad")
+        paths = [tmp_path / "bad.npz", model, corpus, tmp_path / "missing", tmp_path / "c.npz"]
+        assert main(["verify", *map(str, paths)]) == 2
+        said = capsys.readouterr()
+        assert [line.split(":")[0] for line in said.out.splitlines()] == [str(model), f"{tmp_path}/c.npz"]
+        assert said.err.splitlines() == [
+            f"mc2: error: {tmp_path}/bad.npz is not a whole array file: it does not begin as a .npz does",
+            f"mc2: error: {error}",
+            f"mc2: error: {tmp_path}/missing is missing; an array file (.npz) is needed",
+        ]
+
+    @pytest.mark.slow
+    def test_in_a_pipe_they_tell_what_they_do_and_of_compiling_only_where_they_compile(self, fitted, tmp_path):
+        """The interval is a small part of the usual one; how long lines are apart is held by the tests of progress."""
+
+        def call(*arguments):
+            environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+            command = [sys.executable, "-c", IN_A_PIPE, *map(str, arguments)]
+            return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+        train = fitted / "data/train"
+        command = ["fit", train, "--context", "year=normal_gamma", "--set", "start_topics=20", "--iterations", "8"]
+        first, second = call(*command, "--out", tmp_path / "a"), call(*command, "--out", tmp_path / "b")
+        lines = first.stderr.splitlines()
+        numbers = [int(one.split("number ")[1].split(" ")[0]) for one in lines if "compiling kernels (once)" in one]
+        assert len(numbers) > 5
+        assert numbers == sorted(numbers)
+        assert re.search(
+            r"gibbs, loading compiled kernels: .*compiling kernels \(once\), number \d+ \(\w+\): \d+ s", first.stderr
+        )
+        assert re.search(r"gibbs, start: (topics settle|documents into clusters, .*): \d+ of \d+ sweeps", second.stderr)
+        assert "compiling" not in second.stderr + second.stdout
+        assert json.loads((tmp_path / "a/provenance.json").read_text())["compile_seconds"] > 1
+        assert json.loads((tmp_path / "b/provenance.json").read_text())["compile_seconds"] == 0
+        model = tmp_path / "b/posterior.npz"
+        assert "map of documents (t-SNE)" in call("describe", model, train, "--out", tmp_path / "c").stderr
+        assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", call("evaluate", model, train).stderr)

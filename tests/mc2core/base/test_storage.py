@@ -36,72 +36,6 @@ def files_of(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "kept.txt"
-    with storage.replacing(path) as stream:
-        stream.write("old")
-    with pytest.raises(Broken):
-        fail_in_file(path)
-    assert path.read_text() == "old"
-    assert files_of(tmp_path) == ["kept.txt"]
-
-
-def test_a_failed_first_write_leaves_nothing(tmp_path):
-    with pytest.raises(Broken):
-        fail_in_file(tmp_path / "new.txt")
-    with pytest.raises(Broken):
-        fail_in_folder(tmp_path / "new")
-    assert files_of(tmp_path) == []
-
-
-def test_nothing_is_seen_before_the_end(tmp_path):
-    path = tmp_path / "file.txt"
-    with storage.replacing(path) as stream:
-        stream.write("x")
-        stream.flush()
-        assert not path.exists()
-    assert path.read_text() == "x"
-
-
-def test_written_files_obey_the_umask(tmp_path):
-    old = os.umask(0o027)
-    try:
-        storage.write_json(tmp_path / "a.json", 1)
-    finally:
-        os.umask(old)
-    assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
-
-
-def test_a_folder_is_replaced_as_a_whole(tmp_path):
-    path = tmp_path / "folder"
-    for name in ("one", "two"):
-        with storage.replacing_folder(path) as folder:
-            (folder / name).write_text(name)
-    assert files_of(path) == ["two"]
-    with pytest.raises(Broken):
-        fail_in_folder(path)
-    assert files_of(path) == ["two"]
-    assert files_of(tmp_path) == ["folder"]
-
-
-def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeypatch):
-    path = tmp_path / "folder"
-    with storage.replacing_folder(path) as folder:
-        (folder / "one").write_text("one")
-    move = os.replace
-
-    def failing(source, target):
-        if source.name == "new":
-            raise OSError("no space")
-        move(source, target)
-
-    monkeypatch.setattr(os, "replace", failing)
-    with pytest.raises(OSError, match="no space"), storage.replacing_folder(path) as folder:
-        (folder / "two").write_text("two")
-    assert files_of(path) == ["one"]
-    assert files_of(tmp_path) == ["folder"]
-
-
 KILLED_WHILE_WRITING = """
 import os, signal, sys
 from mc2core.base import storage
@@ -133,95 +67,92 @@ def killed_while_writing(path, kind):
     assert done.returncode == -signal.SIGKILL
 
 
-def test_what_killed_processes_left_is_removed_when_the_file_is_written_again(tmp_path):
-    path = tmp_path / "a.txt"
-    (tmp_path / ".a.txt.part").write_text("a download of another module")
-    killed_while_writing(path, "file")
-    assert len(files_of(tmp_path)) == 2
-    with storage.replacing(tmp_path / "b.txt") as stream:
-        stream.write("of no concern")
-    assert len(files_of(tmp_path)) == 3
-    with storage.replacing(path) as stream:
-        stream.write("whole")
-    assert files_of(tmp_path) == [".a.txt.part", "a.txt", "b.txt"]
+class TestKilled:
+    def test_what_is_left_goes_when_the_file_is_written_again(self, tmp_path):
+        path = tmp_path / "a.txt"
+        (tmp_path / ".a.txt.part").write_text("a download of another module")
+        killed_while_writing(path, "file")
+        assert len(files_of(tmp_path)) == 2
+        with storage.replacing(tmp_path / "b.txt") as stream:
+            stream.write("of no concern")
+        assert len(files_of(tmp_path)) == 3
+        with storage.replacing(path) as stream:
+            stream.write("whole")
+        assert files_of(tmp_path) == [".a.txt.part", "a.txt", "b.txt"]
+
+    def test_what_is_left_of_folders_goes(self, tmp_path):
+        path = tmp_path / "folder"
+        killed_while_writing(path, "folder")
+        with storage.replacing_folder(path) as folder:
+            (folder / "one").write_text("whole")
+        assert files_of(tmp_path) == ["folder"]
+
+    def test_a_folder_whose_place_was_empty_is_put_there(self, tmp_path):
+        """Killed after the old folder moved away and before the new one, complete, took its place."""
+        path = tmp_path / "folder"
+        with storage.replacing_folder(path) as folder:
+            (folder / "one").write_text("old")
+        killed_while_writing(path, "between")
+        assert not path.exists()
+        with pytest.raises(Broken):
+            fail_in_folder(path)
+        assert (path / "one").read_text() == "new"
+        assert files_of(tmp_path) == ["folder"]
+
+    def test_temporary_files_of_living_processes_are_left_alone(self, tmp_path):
+        for replacing in (storage.replacing, storage.replacing_folder):
+            path = tmp_path / replacing.__name__
+            with replacing(path) as first:
+                before = files_of(tmp_path)
+                with pytest.raises(Broken), replacing(path):
+                    raise Broken
+                assert files_of(tmp_path) == before
+                with replacing(path):
+                    pass
+                first.write("mine") if replacing is storage.replacing else (first / "mine").write_text("mine")
+        assert (tmp_path / "replacing").read_text() == "mine"
+        assert files_of(tmp_path / "replacing_folder") == ["mine"]
+        assert files_of(tmp_path) == ["replacing", "replacing_folder"]
+
+    def test_a_folder_that_another_process_took_for_a_left_one_is_made_again(self, tmp_path, monkeypatch):
+        make, taken = tempfile.mkdtemp, []
+
+        def made_and_taken(**options):
+            name = make(**options)
+            if not taken:
+                os.rmdir(name)
+            taken.append(name)
+            return name
+
+        monkeypatch.setattr(tempfile, "mkdtemp", made_and_taken)
+        with storage.replacing_folder(tmp_path / "folder") as folder:
+            (folder / "one").write_text("whole")
+        assert len(taken) == 2
+        assert files_of(tmp_path) == ["folder"]
 
 
-def test_what_killed_processes_left_of_folders_is_removed(tmp_path):
-    path = tmp_path / "folder"
-    killed_while_writing(path, "folder")
-    with storage.replacing_folder(path) as folder:
-        (folder / "one").write_text("whole")
-    assert files_of(tmp_path) == ["folder"]
+class TestLock:
+    def test_one_process_at_a_time_holds_it(self, tmp_path):
+        path = tmp_path / "new" / "posterior.npz"
+        with (
+            locks.only_one(path, "another fit"),
+            pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that has not ended"),
+            locks.only_one(path, "another fit"),
+        ):
+            pass
+        with locks.only_one(path, "another fit"):
+            pass
+        assert files_of(tmp_path) == []
 
-
-def test_a_folder_whose_place_was_empty_at_the_kill_is_put_there(tmp_path):
-    """Killed after the old folder moved away and before the new one, complete, took its place."""
-    path = tmp_path / "folder"
-    with storage.replacing_folder(path) as folder:
-        (folder / "one").write_text("old")
-    killed_while_writing(path, "between")
-    assert not path.exists()
-    with pytest.raises(Broken):
-        fail_in_folder(path)
-    assert (path / "one").read_text() == "new"
-    assert files_of(tmp_path) == ["folder"]
-
-
-def test_temporary_files_of_living_processes_are_left_alone(tmp_path):
-    for replacing in (storage.replacing, storage.replacing_folder):
-        path = tmp_path / replacing.__name__
-        with replacing(path) as first:
-            before = files_of(tmp_path)
-            with pytest.raises(Broken), replacing(path):
-                raise Broken
-            assert files_of(tmp_path) == before
-            with replacing(path):
-                pass
-            first.write("mine") if replacing is storage.replacing else (first / "mine").write_text("mine")
-    assert (tmp_path / "replacing").read_text() == "mine"
-    assert files_of(tmp_path / "replacing_folder") == ["mine"]
-    assert files_of(tmp_path) == ["replacing", "replacing_folder"]
-
-
-def test_a_folder_that_another_process_took_for_a_left_one_is_made_again(tmp_path, monkeypatch):
-    make, taken = tempfile.mkdtemp, []
-
-    def made_and_taken(**options):
-        name = make(**options)
-        if not taken:
-            os.rmdir(name)
-        taken.append(name)
-        return name
-
-    monkeypatch.setattr(tempfile, "mkdtemp", made_and_taken)
-    with storage.replacing_folder(tmp_path / "folder") as folder:
-        (folder / "one").write_text("whole")
-    assert len(taken) == 2
-    assert files_of(tmp_path) == ["folder"]
-
-
-def test_one_process_at_a_time_holds_the_lock_of_a_file(tmp_path):
-    path = tmp_path / "new" / "posterior.npz"
-    with (
-        locks.only_one(path, "another fit"),
-        pytest.raises(ValueError, match=r"posterior\.npz is in use by another fit that has not ended"),
-        locks.only_one(path, "another fit"),
-    ):
-        pass
-    with locks.only_one(path, "another fit"):
-        pass
-    assert files_of(tmp_path) == []
-
-
-def test_a_lock_removes_the_folders_that_were_made_for_it_and_are_empty(tmp_path):
-    (tmp_path / "old").mkdir()
-    for path in (tmp_path / "a/b/posterior.npz", tmp_path / "old/posterior.npz"):
-        with pytest.raises(ValueError, match="refused"), locks.only_one(path, "another fit"):
-            raise ValueError("refused")
-    assert files_of(tmp_path) == ["old"]
-    with locks.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
-        (tmp_path / "a/file").write_text("")
-    assert files_of(tmp_path / "a") == ["file"]
+    def test_folders_made_for_it_that_are_empty_go(self, tmp_path):
+        (tmp_path / "old").mkdir()
+        for path in (tmp_path / "a/b/posterior.npz", tmp_path / "old/posterior.npz"):
+            with pytest.raises(ValueError, match="refused"), locks.only_one(path, "another fit"):
+                raise ValueError("refused")
+        assert files_of(tmp_path) == ["old"]
+        with locks.only_one(tmp_path / "a/b/posterior.npz", "another fit"):
+            (tmp_path / "a/file").write_text("")
+        assert files_of(tmp_path / "a") == ["file"]
 
 
 @pytest.fixture
@@ -233,29 +164,90 @@ def small_files():
     resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_file_that_may_not_grow_is_named_and_the_old_one_stays(tmp_path, small_files):
-    large = np.arange(5000)
-    storage.write_arrays(tmp_path / "a.npz", ARRAYS)
-    before = (tmp_path / "a.npz").read_bytes()
-    with pytest.raises(OSError, match=r"/a\.npz could not be written: File too large$"):
-        storage.write_arrays(tmp_path / "a.npz", {"large": large})
-    with pytest.raises(OSError, match=r"/b\.json could not be written: File too large$"):
-        storage.write_json(tmp_path / "b.json", list(range(5000)))
-    with pytest.raises(OSError, match=r"/c\.npy could not be written: File too large$"):
-        storage.write_array(tmp_path / "c.npy", large)
-    with (
-        pytest.raises(OSError, match=r"/folder could not be written: File too large$"),
-        storage.replacing_folder(tmp_path / "folder") as folder,
-    ):
-        (folder / "names.txt").write_text("x" * 20_000)
-    with (
-        pytest.raises(OSError, match=r"/outer could not be written: File too large$"),
-        storage.replacing_folder(tmp_path / "outer") as folder,
-        storage.replacing_folder(folder / "inner") as inner,
-    ):
-        storage.write_array(inner / "x.npy", large)
-    assert (tmp_path / "a.npz").read_bytes() == before
-    assert files_of(tmp_path) == ["a.npz", "c.npy"]
+class TestReplacing:
+    def test_a_failed_write_leaves_the_old_file(self, tmp_path):
+        path = tmp_path / "kept.txt"
+        with storage.replacing(path) as stream:
+            stream.write("old")
+        with pytest.raises(Broken):
+            fail_in_file(path)
+        assert path.read_text() == "old"
+        assert files_of(tmp_path) == ["kept.txt"]
+
+    def test_a_failed_first_write_leaves_nothing(self, tmp_path):
+        with pytest.raises(Broken):
+            fail_in_file(tmp_path / "new.txt")
+        with pytest.raises(Broken):
+            fail_in_folder(tmp_path / "new")
+        assert files_of(tmp_path) == []
+
+    def test_nothing_is_seen_before_the_end(self, tmp_path):
+        path = tmp_path / "file.txt"
+        with storage.replacing(path) as stream:
+            stream.write("x")
+            stream.flush()
+            assert not path.exists()
+        assert path.read_text() == "x"
+
+    def test_written_files_obey_the_umask(self, tmp_path):
+        old = os.umask(0o027)
+        try:
+            storage.write_json(tmp_path / "a.json", 1)
+        finally:
+            os.umask(old)
+        assert stat.S_IMODE((tmp_path / "a.json").stat().st_mode) == 0o640
+
+    def test_a_folder_is_replaced_as_a_whole(self, tmp_path):
+        path = tmp_path / "folder"
+        for name in ("one", "two"):
+            with storage.replacing_folder(path) as folder:
+                (folder / name).write_text(name)
+        assert files_of(path) == ["two"]
+        with pytest.raises(Broken):
+            fail_in_folder(path)
+        assert files_of(path) == ["two"]
+        assert files_of(tmp_path) == ["folder"]
+
+    def test_a_folder_that_cannot_be_put_in_place_leaves_the_old_one(self, tmp_path, monkeypatch):
+        path = tmp_path / "folder"
+        with storage.replacing_folder(path) as folder:
+            (folder / "one").write_text("one")
+        move = os.replace
+
+        def failing(source, target):
+            if source.name == "new":
+                raise OSError("no space")
+            move(source, target)
+
+        monkeypatch.setattr(os, "replace", failing)
+        with pytest.raises(OSError, match="no space"), storage.replacing_folder(path) as folder:
+            (folder / "two").write_text("two")
+        assert files_of(path) == ["one"]
+        assert files_of(tmp_path) == ["folder"]
+
+    def test_a_file_that_may_not_grow_is_named_and_the_old_one_stays(self, tmp_path, small_files):
+        large = np.arange(5000)
+        storage.write_arrays(tmp_path / "a.npz", ARRAYS)
+        before = (tmp_path / "a.npz").read_bytes()
+        with pytest.raises(OSError, match=r"/a\.npz could not be written: File too large$"):
+            storage.write_arrays(tmp_path / "a.npz", {"large": large})
+        with pytest.raises(OSError, match=r"/b\.json could not be written: File too large$"):
+            storage.write_json(tmp_path / "b.json", list(range(5000)))
+        with pytest.raises(OSError, match=r"/c\.npy could not be written: File too large$"):
+            storage.write_array(tmp_path / "c.npy", large)
+        with (
+            pytest.raises(OSError, match=r"/folder could not be written: File too large$"),
+            storage.replacing_folder(tmp_path / "folder") as folder,
+        ):
+            (folder / "names.txt").write_text("x" * 20_000)
+        with (
+            pytest.raises(OSError, match=r"/outer could not be written: File too large$"),
+            storage.replacing_folder(tmp_path / "outer") as folder,
+            storage.replacing_folder(folder / "inner") as inner,
+        ):
+            storage.write_array(inner / "x.npy", large)
+        assert (tmp_path / "a.npz").read_bytes() == before
+        assert files_of(tmp_path) == ["a.npz", "c.npy"]
 
 
 ARRAYS = {
@@ -266,135 +258,128 @@ ARRAYS = {
 }
 
 
-def test_arrays_round_trip(tmp_path):
-    storage.write_arrays(tmp_path / "a.npz", ARRAYS)
-    found = storage.read_arrays(tmp_path / "a.npz")
-    assert found.keys() == ARRAYS.keys()
-    for name, array in ARRAYS.items():
-        assert found[name].dtype == array.dtype
-        np.testing.assert_array_equal(found[name], array)
+class TestJson:
+    def test_round_trip_and_damage(self, tmp_path):
+        path = tmp_path / "a.json"
+        storage.write_json(path, {"b": [1, 2.5, None], "a": "é"})
+        assert storage.read_json(path) == {"a": "é", "b": [1, 2.5, None]}
+        path.write_text('{"a": ')
+        with pytest.raises(ValueError, match=r"a\.json is not readable JSON"):
+            storage.read_json(path)
+        path.write_bytes(b"\xff\xfe")
+        with pytest.raises(ValueError, match=r"a\.json is not readable JSON"):
+            storage.read_json(path)
 
 
-def test_objects_are_refused_and_the_old_file_stays(tmp_path):
-    path = tmp_path / "a.npz"
-    storage.write_arrays(path, ARRAYS)
-    with pytest.raises(ValueError, match="'bad' holds Python objects"):
-        storage.write_arrays(path, {"bad": np.array([{}], dtype=object)})
-    assert storage.read_arrays(path).keys() == ARRAYS.keys()
+class TestArrays:
+    def test_round_trip(self, tmp_path):
+        storage.write_arrays(tmp_path / "a.npz", ARRAYS)
+        found = storage.read_arrays(tmp_path / "a.npz")
+        assert found.keys() == ARRAYS.keys()
+        for name, array in ARRAYS.items():
+            assert found[name].dtype == array.dtype
+            np.testing.assert_array_equal(found[name], array)
 
+    def test_objects_are_refused_and_the_old_file_stays(self, tmp_path):
+        path = tmp_path / "a.npz"
+        storage.write_arrays(path, ARRAYS)
+        with pytest.raises(ValueError, match="'bad' holds Python objects"):
+            storage.write_arrays(path, {"bad": np.array([{}], dtype=object)})
+        assert storage.read_arrays(path).keys() == ARRAYS.keys()
 
-def test_any_truncation_of_an_array_file_is_a_value_error(tmp_path):
-    storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
-    whole = (tmp_path / "whole.npz").read_bytes()
-    path = tmp_path / "cut.npz"
-    for length in range(0, len(whole), 13):
-        path.write_bytes(whole[:length])
-        with pytest.raises(ValueError, match=r"cut\.npz is not a whole array file"):
+    def test_any_truncation_of_an_array_file_is_a_value_error(self, tmp_path):
+        storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
+        whole = (tmp_path / "whole.npz").read_bytes()
+        path = tmp_path / "cut.npz"
+        for length in range(0, len(whole), 13):
+            path.write_bytes(whole[:length])
+            with pytest.raises(ValueError, match=r"cut\.npz is not a whole array file"):
+                storage.read_arrays(path)
+
+    def test_any_changed_byte_is_found_or_harmless(self, tmp_path):
+        """A flipped byte gives ValueError, or lies in what zip does not need and changes nothing."""
+        storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
+        whole = (tmp_path / "whole.npz").read_bytes()
+        path = tmp_path / "changed.npz"
+        refused = 0
+        for position in range(0, len(whole), 3):
+            damaged = bytearray(whole)
+            damaged[position] ^= 0x55
+            path.write_bytes(bytes(damaged))
+            try:
+                found = storage.read_arrays(path)
+            except ValueError:
+                refused += 1
+                continue
+            for name in found.keys() & ARRAYS.keys():
+                np.testing.assert_array_equal(found[name], ARRAYS[name])
+        assert refused > len(whole) / 3 / 2
+
+    def test_no_flipped_bit_of_a_header_ends_in_another_error(self, tmp_path):
+        """Bit 3 of bytes 146 and 179 ended in tokenize.TokenError: NumPy hands a damaged header to Python's parser."""
+        storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
+        whole = (tmp_path / "whole.npz").read_bytes()
+        path = tmp_path / "changed.npz"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for position in (*range(0, 180), *range(len(whole) - 100, len(whole))):
+                for bit in range(8):
+                    damaged = bytearray(whole)
+                    damaged[position] ^= 1 << bit
+                    path.write_bytes(damaged)
+                    try:
+                        found = storage.read_arrays(path)
+                    except ValueError:
+                        continue
+                    assert storage.digest_arrays(found) == storage.digest_arrays(ARRAYS), (position, bit)
+
+    def test_an_exchanged_array_is_found_by_the_digest(self, tmp_path):
+        """The archive's own checksums hold, as after an edit with other tools."""
+        path = tmp_path / "a.npz"
+        storage.write_arrays(path, ARRAYS)
+        stored = dict(np.load(path))
+        np.savez(path, **{**stored, "table": np.ones((3, 3))})
+        with pytest.raises(ValueError, match=r"a\.npz was changed after it was written"):
+            storage.read_arrays(path)
+        np.savez(path, **stored)
+        assert storage.read_arrays(path).keys() == ARRAYS.keys()
+
+    def test_files_without_a_digest_are_still_read(self, tmp_path):
+        np.savez(tmp_path / "old.npz", **ARRAYS)
+        assert storage.digest_arrays(storage.read_arrays(tmp_path / "old.npz")) == storage.digest_arrays(ARRAYS)
+
+    def test_claims_of_size_are_refused_before_they_are_allocated(self, tmp_path):
+        path = tmp_path / "a.npz"
+        header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
+        header = b"\x93NUMPY\x01\x00\x76\x00" + header.ljust(117) + b"\n"
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("x.npy", header)
+        with pytest.raises(ValueError, match="an array of 128 bytes should have 8000000000128"):
+            storage.read_arrays(path)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("x.npy", bytes(10**6))
+        with pytest.raises(ValueError, match="the sizes of its arrays are not those of the file"):
             storage.read_arrays(path)
 
+    def test_a_pickle_is_never_opened(self, tmp_path):
+        np.savez(tmp_path / "objects.npz", bad=np.array([{}], dtype=object))
+        np.save(tmp_path / "plain.npy", np.arange(3))
+        with pytest.raises(ValueError, match=r"objects\.npz is not a whole array file"):
+            storage.read_arrays(tmp_path / "objects.npz")
+        with pytest.raises(ValueError, match=r"plain\.npy is not a whole array file"):
+            storage.read_arrays(tmp_path / "plain.npy")
 
-def test_any_changed_byte_is_found_or_harmless(tmp_path):
-    """A flipped byte gives ValueError, or lies in what zip does not need and changes nothing."""
-    storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
-    whole = (tmp_path / "whole.npz").read_bytes()
-    path = tmp_path / "changed.npz"
-    refused = 0
-    for position in range(0, len(whole), 3):
-        damaged = bytearray(whole)
-        damaged[position] ^= 0x55
-        path.write_bytes(bytes(damaged))
-        try:
-            found = storage.read_arrays(path)
-        except ValueError:
-            refused += 1
-            continue
-        for name in found.keys() & ARRAYS.keys():
-            np.testing.assert_array_equal(found[name], ARRAYS[name])
-    assert refused > len(whole) / 3 / 2
-
-
-def test_no_flipped_bit_of_a_header_ends_in_another_error(tmp_path):
-    """Bit 3 of bytes 146 and 179 ended in tokenize.TokenError: NumPy hands a damaged header to Python's parser."""
-    storage.write_arrays(tmp_path / "whole.npz", ARRAYS)
-    whole = (tmp_path / "whole.npz").read_bytes()
-    path = tmp_path / "changed.npz"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for position in (*range(0, 180), *range(len(whole) - 100, len(whole))):
-            for bit in range(8):
-                damaged = bytearray(whole)
-                damaged[position] ^= 1 << bit
-                path.write_bytes(damaged)
-                try:
-                    found = storage.read_arrays(path)
-                except ValueError:
-                    continue
-                assert storage.digest_arrays(found) == storage.digest_arrays(ARRAYS), (position, bit)
-
-
-def test_an_exchanged_array_is_found_by_the_digest(tmp_path):
-    """The archive's own checksums hold, as after an edit with other tools."""
-    path = tmp_path / "a.npz"
-    storage.write_arrays(path, ARRAYS)
-    stored = dict(np.load(path))
-    np.savez(path, **{**stored, "table": np.ones((3, 3))})
-    with pytest.raises(ValueError, match=r"a\.npz was changed after it was written"):
-        storage.read_arrays(path)
-    np.savez(path, **stored)
-    assert storage.read_arrays(path).keys() == ARRAYS.keys()
-
-
-def test_files_without_a_digest_are_still_read(tmp_path):
-    np.savez(tmp_path / "old.npz", **ARRAYS)
-    assert storage.digest_arrays(storage.read_arrays(tmp_path / "old.npz")) == storage.digest_arrays(ARRAYS)
-
-
-def test_claims_of_size_are_refused_before_they_are_allocated(tmp_path):
-    path = tmp_path / "a.npz"
-    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
-    header = b"\x93NUMPY\x01\x00\x76\x00" + header.ljust(117) + b"\n"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("x.npy", header)
-    with pytest.raises(ValueError, match="an array of 128 bytes should have 8000000000128"):
-        storage.read_arrays(path)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.npy", bytes(10**6))
-    with pytest.raises(ValueError, match="the sizes of its arrays are not those of the file"):
-        storage.read_arrays(path)
-
-
-def test_a_pickle_is_never_opened(tmp_path):
-    np.savez(tmp_path / "objects.npz", bad=np.array([{}], dtype=object))
-    np.save(tmp_path / "plain.npy", np.arange(3))
-    with pytest.raises(ValueError, match=r"objects\.npz is not a whole array file"):
-        storage.read_arrays(tmp_path / "objects.npz")
-    with pytest.raises(ValueError, match=r"plain\.npy is not a whole array file"):
-        storage.read_arrays(tmp_path / "plain.npy")
-
-
-def test_json_round_trip_and_damage(tmp_path):
-    path = tmp_path / "a.json"
-    storage.write_json(path, {"b": [1, 2.5, None], "a": "é"})
-    assert storage.read_json(path) == {"a": "é", "b": [1, 2.5, None]}
-    path.write_text('{"a": ')
-    with pytest.raises(ValueError, match=r"a\.json is not readable JSON"):
-        storage.read_json(path)
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match=r"a\.json is not readable JSON"):
-        storage.read_json(path)
-
-
-def test_digests_tell_names_types_shapes_and_values_apart():
-    base = {"a": np.arange(6), "b": np.zeros(0)}
-    variants = [
-        {"a": np.arange(6)},
-        {"c": np.arange(6), "b": np.zeros(0)},
-        {"a": np.arange(6).reshape(2, 3), "b": np.zeros(0)},
-        {"a": np.arange(6.0), "b": np.zeros(0)},
-        {"a": np.arange(6)[::-1], "b": np.zeros(0)},
-    ]
-    assert len({storage.digest_arrays(one) for one in (base, *variants)}) == 1 + len(variants)
-    assert storage.digest_arrays(dict(reversed(base.items()))) == storage.digest_arrays(base)
-    assert storage.digest_arrays({"a": np.arange(12)[::2]}) == storage.digest_arrays({"a": np.arange(0, 12, 2)})
-    assert storage.digest_value({"a": 1, "b": 2}) == storage.digest_value({"b": 2, "a": 1})
-    assert storage.digest_value({"a": 1}) != storage.digest_value({"a": 1.5})
+    def test_digests_tell_names_types_shapes_and_values_apart(self):
+        base = {"a": np.arange(6), "b": np.zeros(0)}
+        variants = [
+            {"a": np.arange(6)},
+            {"c": np.arange(6), "b": np.zeros(0)},
+            {"a": np.arange(6).reshape(2, 3), "b": np.zeros(0)},
+            {"a": np.arange(6.0), "b": np.zeros(0)},
+            {"a": np.arange(6)[::-1], "b": np.zeros(0)},
+        ]
+        assert len({storage.digest_arrays(one) for one in (base, *variants)}) == 1 + len(variants)
+        assert storage.digest_arrays(dict(reversed(base.items()))) == storage.digest_arrays(base)
+        assert storage.digest_arrays({"a": np.arange(12)[::2]}) == storage.digest_arrays({"a": np.arange(0, 12, 2)})
+        assert storage.digest_value({"a": 1, "b": 2}) == storage.digest_value({"b": 2, "a": 1})
+        assert storage.digest_value({"a": 1}) != storage.digest_value({"a": 1.5})

@@ -32,41 +32,30 @@ def assert_usable(done, corpus):
     assert np.isfinite(model.perplexity(corpus))
 
 
-# -- omega, alike in both models -----------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("value", "rule"),
-    [
-        *((value, "a finite number above 0") for value in (-1, 0, 0.0, np.nan, -np.inf, np.inf)),
-        *((value, "between 1e-10 and 1e+10") for value in (1e-11, 1e11)),
-        *((value, "a number") for value in (True, None, [1.0], "learnt", "1.0", "inf")),
-    ],
-)
-@pytest.mark.parametrize("model", [MC2, HDP])
-def test_a_document_concentration_that_cannot_be_is_refused_in_one_sentence(model, value, rule):
-    verb = "lie" if rule.startswith("between") else "be"
-    sentence = f"document_concentration is {value!r}; it must {verb} {rule}"
-    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
-        model(document_level=True, document_concentration=value)
+class TestDocumentConcentration:
+    @pytest.mark.parametrize(
+        ("value", "rule"),
+        [
+            *((value, "a finite number above 0") for value in (-1, 0, 0.0, np.nan, -np.inf, np.inf)),
+            *((value, "between 1e-10 and 1e+10") for value in (1e-11, 1e11)),
+            *((value, "a number") for value in (True, None, [1.0], "learnt", "1.0", "inf")),
+        ],
+    )
+    @pytest.mark.parametrize("model", [MC2, HDP])
+    def test_one_that_cannot_be_is_refused_in_one_sentence(self, model, value, rule):
+        verb = "lie" if rule.startswith("between") else "be"
+        sentence = f"document_concentration is {value!r}; it must {verb} {rule}"
+        with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+            model(document_level=True, document_concentration=value)
 
-
-@pytest.mark.parametrize("model", [MC2, HDP])
-def test_a_document_concentration_without_its_level_is_refused(model):
-    sentence = "document_concentration is 3, which needs document_level true"
-    with pytest.raises(ValueError, match=f"^{sentence}$"):
-        model(document_level=False, document_concentration=3)
-    assert model(document_level=False, document_concentration="learn").document_level is False
-    with pytest.raises(ValueError, match=r"^document_level is 1; it must be true or false$"):
-        model(document_level=1)
-
-
-# -- the ends of the ranges ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("value", [1e-10, 1e10])
-@pytest.mark.parametrize("setting", CONCENTRATIONS)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_concentrations_at_the_ends_of_their_range(engine, setting, value):
-    corpus = small_corpus(1)
-    engine = ENGINES[engine](contexts=FAMILIES, learn_concentrations=False, **{setting: value})
-    assert_usable(fit(corpus, *engine, iterations=6, progress=False), corpus)
+    @pytest.mark.parametrize("model", [MC2, HDP])
+    def test_without_its_level_is_refused(self, model):
+        sentence = "document_concentration is 3, which needs document_level true"
+        with pytest.raises(ValueError, match=f"^{sentence}$"):
+            model(document_level=False, document_concentration=3)
+        assert model(document_level=False, document_concentration="learn").document_level is False
+        with pytest.raises(ValueError, match=r"^document_level is 1; it must be true or false$"):
+            model(document_level=1)
 
 
 PRIORS = [
@@ -80,109 +69,121 @@ PRIORS = [
 ]
 
 
-@pytest.mark.parametrize("family", PRIORS, ids=repr)
-@pytest.mark.parametrize("engine", ENGINES)
-def test_context_priors_at_the_ends_of_their_range(engine, family):
-    small = small_corpus(1)
-    value = {
-        "dirichlet": small.contexts["tag"],
-        "gamma_poisson": np.array([2.0**31 - 1, 0, np.nan, *range(9)]),
-        "normal_gamma": np.zeros(12) if family.settings().get("b0") == 1e-50 else small.contexts["year"],
-    }
-    corpus = Corpus(small.content, contexts={"x": value[family.name]})
-    assert_usable(fit(corpus, *ENGINES[engine](contexts={"x": family}), iterations=6, progress=False), corpus)
+class TestEndsOfRanges:
+    @pytest.mark.parametrize("value", [1e-10, 1e10])
+    @pytest.mark.parametrize("setting", CONCENTRATIONS)
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_concentrations(self, engine, setting, value):
+        corpus = small_corpus(1)
+        engine = ENGINES[engine](contexts=FAMILIES, learn_concentrations=False, **{setting: value})
+        assert_usable(fit(corpus, *engine, iterations=6, progress=False), corpus)
+
+    @pytest.mark.parametrize("family", PRIORS, ids=repr)
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_context_priors(self, engine, family):
+        small = small_corpus(1)
+        value = {
+            "dirichlet": small.contexts["tag"],
+            "gamma_poisson": np.array([2.0**31 - 1, 0, np.nan, *range(9)]),
+            "normal_gamma": np.zeros(12) if family.settings().get("b0") == 1e-50 else small.contexts["year"],
+        }
+        corpus = Corpus(small.content, contexts={"x": value[family.name]})
+        assert_usable(fit(corpus, *ENGINES[engine](contexts={"x": family}), iterations=6, progress=False), corpus)
+
+    def test_values_whose_squares_swamp_the_prior_are_usable_up_to_the_limit(self):
+        values = np.array([9.4e7, 9.4e7, -9.4e7, np.nan, 0.0, 1.0])
+        corpus = Corpus(sp.csr_matrix(np.eye(6, dtype=int)), contexts={"x": values})
+        for kappa0 in (1.0, 1e-10):
+            natural = NormalGamma(kappa0=kappa0).prior(4) + NormalGamma().statistics(values).toarray()[:2].sum(axis=0)
+            assert np.isfinite(NormalGamma(kappa0=kappa0).log_normaliser(natural))
+        assert_usable(fit(corpus, *gibbs(contexts={"x": NormalGamma()}), iterations=6, progress=False), corpus)
+
+    def test_predictive_of_a_bag_under_a_large_prior(self):
+        # each of 40 draws of one of two categories has probability 1/2, up to 40 / 1e10
+        bag = sp.csr_matrix([[40, 0]])
+        family = DirichletCategorical(1e10)
+        stacked = StackedContexts(Corpus(np.ones((1, 1), int), contexts={"x": bag}), {"x": family})
+        assert stacked.log_predictive(stacked.prior[None])[0, 0] == pytest.approx(40 * np.log(0.5), abs=1e-6)
+
+    @pytest.mark.parametrize("concentration", [1.0, 1e3, 1e4, 1e10])
+    def test_atoms_stay_few_at_any_concentration(self, concentration):
+        # 1 + Poisson(9000) at most: beyond 10,000 with probability 1e-24
+        smallest = blocked.smallest_atom(1e-4, concentration)
+        weights, rest = blocked.split_rest(1.0, concentration, smallest, np.random.default_rng(0))
+        assert len(weights) <= 10_000
+        assert rest < smallest or concentration == 1e10
+        assert weights.sum() + rest == pytest.approx(1.0)
+        assert concentration > 500 or smallest == 1e-4
+
+    def test_more_clusters_and_topics_than_there_is_content_for(self):
+        """The identity corpus: every document has a word of its own, 40 times."""
+        corpus = Corpus(sp.identity(200, dtype=int, format="csr") * 40)
+        engine = gibbs(start_topics=200, start_clusters=200)
+        done = fit(corpus, *engine, iterations=30, progress=False)
+        assert_usable(done, corpus)
+        assert done.trace.table_concentration.iloc[-1] < 0.1  # where rows of Gammas underflow
 
 
-def test_values_whose_squares_swamp_the_prior_are_usable_up_to_the_limit():
-    values = np.array([9.4e7, 9.4e7, -9.4e7, np.nan, 0.0, 1.0])
-    corpus = Corpus(sp.csr_matrix(np.eye(6, dtype=int)), contexts={"x": values})
-    for kappa0 in (1.0, 1e-10):
-        natural = NormalGamma(kappa0=kappa0).prior(4) + NormalGamma().statistics(values).toarray()[:2].sum(axis=0)
-        assert np.isfinite(NormalGamma(kappa0=kappa0).log_normaliser(natural))
-    assert_usable(fit(corpus, *gibbs(contexts={"x": NormalGamma()}), iterations=6, progress=False), corpus)
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("refused", "message"),
+        [
+            (
+                lambda: gibbs(group_concentration=1e12),
+                "is 1000000000000.0; it must lie between 1e-10 and 1e+10",
+            ),
+            (lambda: gibbs(topic_prior=1e-300), "topic_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
+            (lambda: svi(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
+            (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
+            (lambda: DirichletCategorical(1e-300), "concentration is 1e-300; it must lie between 1e-10 and 1e+10"),
+            (lambda: GammaPoisson(b0=1e300), "GammaPoisson b0 is 1e+300; it must lie between 1e-50 and 1e+50"),
+            (lambda: NormalGamma(a0=1e300), "NormalGamma a0 is 1e+300; it must lie between 1e-10 and 1e+10"),
+            (lambda: NormalGamma(mu0=1e300), "NormalGamma mu0 is 1e+300; with kappa0 1 and b0 1 it must lie within"),
+            (
+                lambda: NormalGamma().statistics(np.array([0, -1e300])),
+                "document 1 holds -1e+300; with b0 1 values must",
+            ),
+            (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
+            (
+                lambda: svi(contexts=3),
+                "contexts is 3; it must be a list of names, or map them to families such as",
+            ),
+            (
+                lambda: gibbs(contexts=[NormalGamma()]),
+                "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1); a context's name is a string",
+            ),
+            (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
+            (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
+            (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
+            (lambda: svi(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
+            (
+                lambda: gibbs(concentration_priors=3),
+                "concentration_priors is 3; it must map some of group, table, topic",
+            ),
+            (lambda: gibbs(concentration_priors={"group": (1, 2, 3)}), "is (1, 2, 3); it must be (shape, rate)"),
+            (
+                lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}),
+                "content has no words: it needs a column",
+            ),
+        ],
+    )
+    def test_what_is_beyond(self, refused, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            refused()
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_a_context_without_columns(self, engine):
+        corpus = Corpus(np.eye(3, dtype=int), contexts={"tag": sp.csr_matrix((3, 0), dtype=int)})
+        with pytest.raises(
+            ValueError, match="context 'tag': DirichletCategorical needs a matrix of at least one column"
+        ):
+            fit(corpus, *ENGINES[engine](contexts={"tag": DirichletCategorical()}), iterations=2, progress=False)
 
 
-def test_predictive_of_a_bag_under_a_large_prior():
-    # each of 40 draws of one of two categories has probability 1/2, up to 40 / 1e10
-    bag = sp.csr_matrix([[40, 0]])
-    family = DirichletCategorical(1e10)
-    stacked = StackedContexts(Corpus(np.ones((1, 1), int), contexts={"x": bag}), {"x": family})
-    assert stacked.log_predictive(stacked.prior[None])[0, 0] == pytest.approx(40 * np.log(0.5), abs=1e-6)
-
-
-@pytest.mark.parametrize("concentration", [1.0, 1e3, 1e4, 1e10])
-def test_atoms_stay_few_at_any_concentration(concentration):
-    # 1 + Poisson(9000) at most: beyond 10,000 with probability 1e-24
-    smallest = blocked.smallest_atom(1e-4, concentration)
-    weights, rest = blocked.split_rest(1.0, concentration, smallest, np.random.default_rng(0))
-    assert len(weights) <= 10_000
-    assert rest < smallest or concentration == 1e10
-    assert weights.sum() + rest == pytest.approx(1.0)
-    assert concentration > 500 or smallest == 1e-4
-
-
-def test_more_clusters_and_topics_than_there_is_content_for():
-    """The identity corpus: every document has a word of its own, 40 times."""
-    corpus = Corpus(sp.identity(200, dtype=int, format="csr") * 40)
-    engine = gibbs(start_topics=200, start_clusters=200)
-    done = fit(corpus, *engine, iterations=30, progress=False)
-    assert_usable(done, corpus)
-    assert done.trace.table_concentration.iloc[-1] < 0.1  # where rows of Gammas underflow
-
-
-# -- what is refused -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("refused", "message"),
-    [
-        (
-            lambda: gibbs(group_concentration=1e12),
-            "is 1000000000000.0; it must lie between 1e-10 and 1e+10",
-        ),
-        (lambda: gibbs(topic_prior=1e-300), "topic_prior is 1e-300; it must lie between 1e-10 and 1e+10"),
-        (lambda: svi(table_concentration=1e300), "table_concentration is 1e+300; it must lie between"),
-        (lambda: svi(concentration_priors={"group": (1e300, 1)}), "['group'] shape is 1e+300; it must lie between"),
-        (lambda: DirichletCategorical(1e-300), "concentration is 1e-300; it must lie between 1e-10 and 1e+10"),
-        (lambda: GammaPoisson(b0=1e300), "GammaPoisson b0 is 1e+300; it must lie between 1e-50 and 1e+50"),
-        (lambda: NormalGamma(a0=1e300), "NormalGamma a0 is 1e+300; it must lie between 1e-10 and 1e+10"),
-        (lambda: NormalGamma(mu0=1e300), "NormalGamma mu0 is 1e+300; with kappa0 1 and b0 1 it must lie within"),
-        (
-            lambda: NormalGamma().statistics(np.array([0, -1e300])),
-            "document 1 holds -1e+300; with b0 1 values must",
-        ),
-        (lambda: GammaPoisson().statistics(np.array([1e300])), "document 0 holds 1e+300; counts are whole"),
-        (
-            lambda: svi(contexts=3),
-            "contexts is 3; it must be a list of names, or map them to families such as",
-        ),
-        (
-            lambda: gibbs(contexts=[NormalGamma()]),
-            "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1); a context's name is a string",
-        ),
-        (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
-        (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),
-        (lambda: gibbs(contexts={3: NormalGamma()}), "contexts has the name 3; a context's name is a string"),
-        (lambda: svi(learn_concentrations=3), "learn_concentrations is 3; it must be true, false or a list"),
-        (lambda: gibbs(concentration_priors=3), "concentration_priors is 3; it must map some of group, table, topic"),
-        (lambda: gibbs(concentration_priors={"group": (1, 2, 3)}), "is (1, 2, 3); it must be (shape, rate)"),
-        (lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}), "content has no words: it needs a column"),
-    ],
-)
-def test_what_is_beyond_is_refused(refused, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        refused()
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_context_without_columns_is_refused(engine):
-    corpus = Corpus(np.eye(3, dtype=int), contexts={"tag": sp.csr_matrix((3, 0), dtype=int)})
-    with pytest.raises(ValueError, match="context 'tag': DirichletCategorical needs a matrix of at least one column"):
-        fit(corpus, *ENGINES[engine](contexts={"tag": DirichletCategorical()}), iterations=2, progress=False)
-
-
-# -- scores --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("estimator", ["marginal", "context", "icml14", "importance", "left_to_right"])
-def test_the_hdp_is_scored_without_a_warning(estimator):
-    # no document shares its cluster, so a new one is in a new cluster: one draw of the prior, whatever the clusters
-    corpus = small_corpus(1)
-    done = fit(corpus, *gibbs(model="hdp"), iterations=4, progress=False)
-    assert np.isfinite(done.posterior.log_likelihood(corpus, estimator)).all()
+class TestScores:
+    @pytest.mark.parametrize("estimator", ["marginal", "context", "icml14", "importance", "left_to_right"])
+    def test_the_hdp_is_scored_without_a_warning(self, estimator):
+        # no document shares its cluster, so a new one is in a new cluster: one draw of the prior, whatever the clusters
+        corpus = small_corpus(1)
+        done = fit(corpus, *gibbs(model="hdp"), iterations=4, progress=False)
+        assert np.isfinite(done.posterior.log_likelihood(corpus, estimator)).all()

@@ -85,313 +85,309 @@ def like(request, earlier):
     return Corpus.load(path) if path.is_dir() else Posterior.load(path)
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_new_documents_are_read_in_the_columns_of_the_earlier_ones(tmp_path, like, suffix):
-    corpus, dropped = read_own(write(tmp_path / f"new{suffix}", NEW), {}, like)
-    assert corpus.vocabulary == ["bread", "ferry", "flour", "harbour", "oven", "sail"]
-    assert corpus.content.toarray().tolist() == [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
-    assert corpus.context_names == {"who": ["ann", "bob", "cid", "http://x.org:80"]}
-    assert corpus.contexts["who"].toarray().tolist() == [[0, 0, 0, 1], [1, 0, 0, 0]]
-    # 1990 to 1993: mean 1991.5, variance 1.25
-    assert corpus.units.get("year", (0, 1)) == pytest.approx(
-        (1991.5, 1.25**0.5) if isinstance(like, Posterior) else (0, 1)
-    )
-    mean, sd = corpus.units.get("year", (0.0, 1.0))
-    np.testing.assert_allclose(corpus.contexts["year"] * sd + mean, [1995, np.nan])
-    assert corpus.documents.to_dict("list") == {"key": ["n0", "n1"], "title": ["N0", "N1"]}
-    assert corpus.labels is None
-    what = "the model" if isinstance(like, Posterior) else "the corpus"
-    assert [(one.number, one.what, one.why) for one in dropped] == [
-        (2, "words", f"unknown to {what}"),
-        (3, "tokens", f"of a word unknown to {what}"),
-        (2, "values of who", f"unknown to {what}"),
-        (3, "counts of who", f"of a value unknown to {what}"),
-        (1, "columns", "the labels 'kind', not among those given or not in every document"),
-    ]
+class TestLacking:
+    @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+    def test_columns_that_the_file_lacks(self, tmp_path, like, suffix):
+        path = write(tmp_path / f"new{suffix}", without(NEW, "key", "title", "who", "Year"))
+        corpus, dropped = read_own(path, {}, like)
+        assert corpus.missing("who").all()
+        assert corpus.missing("year").all()
+        assert corpus.contexts["who"].shape == (2, 4)
+        assert len(corpus.documents.columns) == 0
+        assert sorted((one.what, one.why) for one in dropped[2:]) == [
+            ("columns", "'key', not among those given"),
+            ("columns", "'title', not among those given"),
+            ("columns", "the labels 'kind', not among those given or not in every document"),
+            ("contexts", "who, which was not given: missing in every document"),
+            ("contexts", "year, which was not given: missing in every document"),
+        ]
+        with pytest.raises(ValueError, match="title"):
+            read_own(path, {"keep": ["title"]}, like)
+        with pytest.raises(
+            ValueError, match=r"bare\S* has no column 'body', .*--text COLUMN .* \(columns: 'key, Year, who"
+        ):
+            read_own(write(tmp_path / f"bare{suffix}", without(NEW, "body")), {}, like)
 
-
-def test_the_earlier_documents_come_back_as_they_were(tmp_path, earlier):
-    like = Corpus.load(earlier / "corpus")
-    corpus, dropped = read_own(write(tmp_path / "again.jsonl", ROWS), {}, like)
-    assert (corpus.digest, dropped, corpus.imported) == (like.digest, [], like.imported)
-    assert (corpus.labels.tolist(), corpus.label_names) == (like.labels.tolist(), like.label_names)
-
-
-def test_a_model_scores_new_documents_from_the_command_line(tmp_path, capsys):
-    """The model alone is enough, and what came of it serves a third import as well."""
-    options = ["--text", "body", "--context", "year=Year:number", "--context", "who:bag", "--min-letters", "4"]
-    train, new = write(tmp_path / "train.csv", ROWS), write(tmp_path / "new.csv", NEW)
-    model = str(tmp_path / "fit/posterior.npz")
-    assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
-    families = ["--context", "year=normal_gamma", "--context", "who=dirichlet:0.1"]
-    of_mc2 = [*families, "--set", "document_level=false", "--iterations", "4"]
-    assert main(["fit", str(tmp_path / "own"), *of_mc2, "--out", str(tmp_path / "fit")]) == 0
-    assert main(["import", str(new), "--out", str(tmp_path / "free"), *options]) == 0
-    assert main(["evaluate", model, str(tmp_path / "free")]) == 2
-    assert "has 4 words, but the model was fitted on 6: word 2 is 'flour' in the model" in capsys.readouterr().err
-    for like, out in ((model, "like"), (str(tmp_path / "like"), "again")):
-        assert main(["import", str(new), "--like", like, "--out", str(tmp_path / out)]) == 0
-        sheet = capsys.readouterr().out
-        assert f"Source: imported from new.csv, like {like}" in sheet
-        assert "- 3 tokens: of a word unknown to the " in sheet
-        assert "- 2 values of who: unknown to the " in sheet
-        assert main(["evaluate", model, str(tmp_path / out), "--estimator", "context"]) == 0
-        assert json.loads(capsys.readouterr().out)["tokens"] == 3
-        assert main(["clusters", model, str(tmp_path / out)]) == 0
-        assert len(capsys.readouterr().out.splitlines()) == 3
-    assert Corpus.load(tmp_path / "again").digest == Corpus.load(tmp_path / "like").digest
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_columns_that_the_file_lacks(tmp_path, like, suffix):
-    path = write(tmp_path / f"new{suffix}", without(NEW, "key", "title", "who", "Year"))
-    corpus, dropped = read_own(path, {}, like)
-    assert corpus.missing("who").all()
-    assert corpus.missing("year").all()
-    assert corpus.contexts["who"].shape == (2, 4)
-    assert len(corpus.documents.columns) == 0
-    assert sorted((one.what, one.why) for one in dropped[2:]) == [
-        ("columns", "'key', not among those given"),
-        ("columns", "'title', not among those given"),
-        ("columns", "the labels 'kind', not among those given or not in every document"),
-        ("contexts", "who, which was not given: missing in every document"),
-        ("contexts", "year, which was not given: missing in every document"),
-    ]
-    with pytest.raises(ValueError, match="title"):
-        read_own(path, {"keep": ["title"]}, like)
-    with pytest.raises(
-        ValueError, match=r"bare\S* has no column 'body', .*--text COLUMN .* \(columns: 'key, Year, who"
-    ):
-        read_own(write(tmp_path / f"bare{suffix}", without(NEW, "body")), {}, like)
-
-
-def test_a_context_that_is_missing_everywhere_is_told_with_its_option(tmp_path, like, capsys):
-    like.save(tmp_path / "like.npz" if isinstance(like, Posterior) else tmp_path / "like")
-    earlier = str(next(tmp_path.glob("like*")))
-    path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
-    command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
-    assert main(command) == 0
-    told = capsys.readouterr()
-    assert told.err == "mc2: context 'year' is missing in every document; --context year=COLUMN names its column\n"
-    assert "1 context: year, which was not given" in told.out
-    assert main([*command, "--context", "year=when"]) == 0
-    assert "year" not in capsys.readouterr().err
-
-
-def test_labels_and_facts_may_be_other_ones(tmp_path, like):
-    rows = [row | {"kind": kind, "group": "g"} for row, kind in zip(NEW, ("x", ""), strict=True)]
-    path = write(tmp_path / "new.csv", rows)
-    assert read_own(path, {}, like)[0].labels is None
-    corpus, dropped = read_own(path, {"labels": "group", "id": "title", "keep": ["body"]}, like)
-    assert corpus.label_names == ["g"]
-    assert corpus.documents.columns.tolist() == ["title", "body"]
-    assert not [one for one in dropped if one.what == "columns"]
-    with pytest.raises(ValueError, match="document 2 has no value in column 'kind'"):
-        read_own(path, {"labels": "kind"}, like)
-
-
-@pytest.mark.parametrize(
-    ("given_", "message"),
-    [
-        ({"vocabulary": "v.txt"}, "'vocabulary' cannot be given: the {} that is followed has decided it"),
-        ({"max_words": 5}, "'max_words' cannot be given: the {} that is followed has decided it"),
-        ({"min_documents": 2}, "'min_documents' cannot be given: the {} that is followed has decided it"),
-        ({"rare": ["who=2"]}, "'rare' cannot be given: the {} that is followed has decided it"),
-        ({"min_letters": 3}, "'min_letters' is 3, but the {} that is followed has 2"),
-        ({"tokeniser": "a-z"}, "'tokeniser' is 'a-z', but the {} that is followed has 'unicode'"),
-        ({"word_counts": "log"}, "'word_counts' is 'log', but the {} that is followed has 'raw'"),
-        ({"contexts": ["author=who"]}, "context 'author' is none of those of the {}: who, year"),
-        ({"contexts": ["author=who:bag"]}, "context 'author' is none of those of the {}: who, year"),
-        ({"contexts": ["who=Year:number"]}, "context 'who' is read as numbers, but the {} has names there"),
-    ],
-)
-def test_what_contradicts_the_earlier_documents_is_refused(tmp_path, like, given_, message):
-    message = message.format("model" if isinstance(like, Posterior) else "corpus")
-    with pytest.raises(ValueError, match=rf"^{message}$"):
-        read_own(write(tmp_path / "new.csv", NEW), given_, like)
+    def test_a_context_that_is_missing_everywhere_is_told_with_its_option(self, tmp_path, like, capsys):
+        like.save(tmp_path / "like.npz" if isinstance(like, Posterior) else tmp_path / "like")
+        earlier = str(next(tmp_path.glob("like*")))
+        path = write(tmp_path / "new.csv", [{"abstract": "ferry", "when": "1995", "who": "ann"}])
+        command = ["import", str(path), "--like", earlier, "--text", "abstract", "--out", str(tmp_path / "new")]
+        assert main(command) == 0
+        told = capsys.readouterr()
+        assert told.err == "mc2: context 'year' is missing in every document; --context year=COLUMN names its column\n"
+        assert "1 context: year, which was not given" in told.out
+        assert main([*command, "--context", "year=when"]) == 0
+        assert "year" not in capsys.readouterr().err
 
 
 #: columns of NEW as another file calls them
 OTHER = {"key": "number", "body": "abstract", "Year": "when", "who": "writers: all", "title": "title"}
 
 
-@pytest.mark.parametrize(
-    "contexts", [["year=when", "who=writers: all:bag"], ["who=writers: all:bag", "year=when:date"]]
-)
-def test_columns_may_be_named_anew(tmp_path, like, contexts):
-    """What they hold stays: words, kinds and units are the model's."""
-    renamed = [{OTHER[name]: value for name, value in row.items()} for row in NEW]
-    given_ = {"text": "abstract", "contexts": contexts, "id": "number", "min_letters": 2, "word_counts": "raw"}
-    corpus, dropped = read_own(write(tmp_path / "new.csv", renamed), given_, like)
-    same, as_before = read_own(write(tmp_path / "same.csv", NEW), {}, like)
-    assert corpus.digest == same.digest
-    assert dropped == as_before
-    assert corpus.units == same.units
-    assert corpus.documents.to_dict("list") == {"number": ["n0", "n1"], "title": ["N0", "N1"]}
-    # what came of it is followed by its new names
-    assert read_own(tmp_path / "new.csv", {}, corpus)[0].digest == same.digest
+class TestNamedAnew:
+    @pytest.mark.parametrize(
+        "contexts", [["year=when", "who=writers: all:bag"], ["who=writers: all:bag", "year=when:date"]]
+    )
+    def test_columns(self, tmp_path, like, contexts):
+        """What they hold stays: words, kinds and units are the model's."""
+        renamed = [{OTHER[name]: value for name, value in row.items()} for row in NEW]
+        given_ = {"text": "abstract", "contexts": contexts, "id": "number", "min_letters": 2, "word_counts": "raw"}
+        corpus, dropped = read_own(write(tmp_path / "new.csv", renamed), given_, like)
+        same, as_before = read_own(write(tmp_path / "same.csv", NEW), {}, like)
+        assert corpus.digest == same.digest
+        assert dropped == as_before
+        assert corpus.units == same.units
+        assert corpus.documents.to_dict("list") == {"number": ["n0", "n1"], "title": ["N0", "N1"]}
+        # what came of it is followed by its new names
+        assert read_own(tmp_path / "new.csv", {}, corpus)[0].digest == same.digest
+
+    def test_the_column_must_be_there(self, tmp_path, like):
+        with pytest.raises(ValueError, match="writer"):
+            read_own(write(tmp_path / "new.csv", NEW), {"contexts": ["who=writer"]}, like)
 
 
-def test_a_column_that_is_named_anew_must_be_there(tmp_path, like):
-    with pytest.raises(ValueError, match="writer"):
-        read_own(write(tmp_path / "new.csv", NEW), {"contexts": ["who=writer"]}, like)
+class TestValues:
+    def test_words_that_are_cut_already_serve_a_model_of_text(self, tmp_path, like):
+        cut = [row | {"body": row["body"].replace(" ", ";")} for row in NEW]
+        corpus, _ = read_own(write(tmp_path / "new.csv", cut), {"bag": "body"}, like)
+        assert corpus.content.toarray().tolist() == [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+
+    def test_separators_go_with_their_columns(self, tmp_path):
+        """A sign between the names of a column is that of the context's, whatever its column, and of no other."""
+        rows = [{"t": "ferry sail", "who": "ann|bob", "tags": "a,b"}, {"t": "sail", "who": "bob", "tags": "b"}]
+        settings_ = {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=|", "tags=,"]}
+        like, _ = read_own(write(tmp_path / "a.csv", rows), settings_)
+        new = write(tmp_path / "new.csv", [{"t": "ferry", "by": "bob|ann", "tags": "b"}])
+        corpus, _ = read_own(new, {"contexts": ["who=by"]}, like)
+        assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
+        other = write(tmp_path / "other.csv", [{"t": "ferry", "by": "bob/ann", "tags": "b"}])
+        corpus, _ = read_own(other, {"contexts": ["who=by"], "separators": ["by=/"]}, like)
+        assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
+        engine = gibbs(contexts={"tags": DirichletCategorical()}, start_topics=2)
+        model = fit(like, *engine, iterations=2, seed=0, progress=False).posterior
+        assert read_own(new, {}, model)[0].contexts["tags"].toarray().tolist() == [[0, 1]]
+
+    def test_a_text_with_separators_in_it_may_be_one_name(self, tmp_path):
+        path = write(tmp_path / "a.csv", [{"t": "ferry", "who": "ann; bob", "tags": "a;b"}])
+        corpus, _ = read_own(path, {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=none"]})
+        assert corpus.context_names == {"who": ["ann; bob"], "tags": ["a", "b"]}
 
 
-def test_words_that_are_cut_already_serve_a_model_of_text(tmp_path, like):
-    cut = [row | {"body": row["body"].replace(" ", ";")} for row in NEW]
-    corpus, _ = read_own(write(tmp_path / "new.csv", cut), {"bag": "body"}, like)
-    assert corpus.content.toarray().tolist() == [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("given_", "message"),
+        [
+            ({"vocabulary": "v.txt"}, "'vocabulary' cannot be given: the {} that is followed has decided it"),
+            ({"max_words": 5}, "'max_words' cannot be given: the {} that is followed has decided it"),
+            ({"min_documents": 2}, "'min_documents' cannot be given: the {} that is followed has decided it"),
+            ({"rare": ["who=2"]}, "'rare' cannot be given: the {} that is followed has decided it"),
+            ({"min_letters": 3}, "'min_letters' is 3, but the {} that is followed has 2"),
+            ({"tokeniser": "a-z"}, "'tokeniser' is 'a-z', but the {} that is followed has 'unicode'"),
+            ({"word_counts": "log"}, "'word_counts' is 'log', but the {} that is followed has 'raw'"),
+            ({"contexts": ["author=who"]}, "context 'author' is none of those of the {}: who, year"),
+            ({"contexts": ["author=who:bag"]}, "context 'author' is none of those of the {}: who, year"),
+            ({"contexts": ["who=Year:number"]}, "context 'who' is read as numbers, but the {} has names there"),
+        ],
+    )
+    def test_what_contradicts_the_earlier_documents(self, tmp_path, like, given_, message):
+        message = message.format("model" if isinstance(like, Posterior) else "corpus")
+        with pytest.raises(ValueError, match=rf"^{message}$"):
+            read_own(write(tmp_path / "new.csv", NEW), given_, like)
+
+    def test_what_cannot_be_followed(self, tmp_path):
+        path, counts = write(tmp_path / "new.csv", NEW), np.ones((1, 2), int)
+        for like, message in (
+            (
+                Corpus(counts),
+                "the corpus does not name its words, so that documents cannot be read like those behind it",
+            ),
+            (Corpus(counts, ["a", "b"], {"who": counts}), "the corpus does not name its columns of context 'who'"),
+            (Corpus(counts, ["a", "a"]), "the corpus has the name 'a' twice among its words"),
+            (Corpus(counts, ["a", "b"]), "no word of the new documents is among the 2 words of the corpus"),
+            ({"words": ["a"]}, "like is dict; a Corpus or a Posterior is needed"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                read_own(path, {"text": "body"}, like)
+
+    @pytest.mark.parametrize(
+        "stored", [7, {}, {"settings": 3}, {"settings": {"text": 5}}, {"settings": {"contexts": "year"}},
+                   {"settings": {"keep": [1]}}, {"settings": {"min_letters": "3"}}, {"settings": {"path": "/x"}}],
+    )  # fmt: skip
+    def test_a_damaged_account_of_the_import_is_refused(self, tmp_path, stored):
+        like = Corpus(np.ones((1, 2), int), ["ferry", "b"])
+        like.imported = stored
+        like.save(tmp_path / "like")
+        with pytest.raises(ValueError, match="what the corpus stores of its import is damaged: "):
+            read_own(write(tmp_path / "new.csv", NEW), {"text": "body"}, Corpus.load(tmp_path / "like"))
+
+    def test_files_of_earlier_versions_have_no_account_of_the_import(self, earlier, tmp_path):
+        with np.load(earlier / "posterior.npz") as stored:
+            arrays = dict(stored)
+        del arrays["digest"]
+        meta = json.loads(str(arrays["meta"]))
+        del meta["imported"]
+        np.savez(tmp_path / "posterior.npz", **arrays | {"meta": np.array(json.dumps(meta))})
+        assert Posterior.load(tmp_path / "posterior.npz").imported is None
 
 
-def test_separators_go_with_their_columns(tmp_path):
-    """A sign between the names of a column is that of the context's, whatever its column, and of no other."""
-    rows = [{"t": "ferry sail", "who": "ann|bob", "tags": "a,b"}, {"t": "sail", "who": "bob", "tags": "b"}]
-    settings_ = {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=|", "tags=,"]}
-    like, _ = read_own(write(tmp_path / "a.csv", rows), settings_)
-    new = write(tmp_path / "new.csv", [{"t": "ferry", "by": "bob|ann", "tags": "b"}])
-    corpus, _ = read_own(new, {"contexts": ["who=by"]}, like)
-    assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
-    other = write(tmp_path / "other.csv", [{"t": "ferry", "by": "bob/ann", "tags": "b"}])
-    corpus, _ = read_own(other, {"contexts": ["who=by"], "separators": ["by=/"]}, like)
-    assert corpus.contexts["who"].toarray().tolist() == [[1, 1]]
-    engine = gibbs(contexts={"tags": DirichletCategorical()}, start_topics=2)
-    model = fit(like, *engine, iterations=2, seed=0, progress=False).posterior
-    assert read_own(new, {}, model)[0].contexts["tags"].toarray().tolist() == [[0, 1]]
+class TestRead:
+    @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+    def test_new_documents_in_the_columns_of_the_earlier_ones(self, tmp_path, like, suffix):
+        corpus, dropped = read_own(write(tmp_path / f"new{suffix}", NEW), {}, like)
+        assert corpus.vocabulary == ["bread", "ferry", "flour", "harbour", "oven", "sail"]
+        assert corpus.content.toarray().tolist() == [[0, 2, 0, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+        assert corpus.context_names == {"who": ["ann", "bob", "cid", "http://x.org:80"]}
+        assert corpus.contexts["who"].toarray().tolist() == [[0, 0, 0, 1], [1, 0, 0, 0]]
+        # 1990 to 1993: mean 1991.5, variance 1.25
+        assert corpus.units.get("year", (0, 1)) == pytest.approx(
+            (1991.5, 1.25**0.5) if isinstance(like, Posterior) else (0, 1)
+        )
+        mean, sd = corpus.units.get("year", (0.0, 1.0))
+        np.testing.assert_allclose(corpus.contexts["year"] * sd + mean, [1995, np.nan])
+        assert corpus.documents.to_dict("list") == {"key": ["n0", "n1"], "title": ["N0", "N1"]}
+        assert corpus.labels is None
+        what = "the model" if isinstance(like, Posterior) else "the corpus"
+        assert [(one.number, one.what, one.why) for one in dropped] == [
+            (2, "words", f"unknown to {what}"),
+            (3, "tokens", f"of a word unknown to {what}"),
+            (2, "values of who", f"unknown to {what}"),
+            (3, "counts of who", f"of a value unknown to {what}"),
+            (1, "columns", "the labels 'kind', not among those given or not in every document"),
+        ]
 
+    def test_the_earlier_documents_come_back_as_they_were(self, tmp_path, earlier):
+        like = Corpus.load(earlier / "corpus")
+        corpus, dropped = read_own(write(tmp_path / "again.jsonl", ROWS), {}, like)
+        assert (corpus.digest, dropped, corpus.imported) == (like.digest, [], like.imported)
+        assert (corpus.labels.tolist(), corpus.label_names) == (like.labels.tolist(), like.label_names)
 
-def test_a_text_with_separators_in_it_may_be_one_name(tmp_path):
-    path = write(tmp_path / "a.csv", [{"t": "ferry", "who": "ann; bob", "tags": "a;b"}])
-    corpus, _ = read_own(path, {"text": "t", "contexts": ["who:bag", "tags:bag"], "separators": ["who=none"]})
-    assert corpus.context_names == {"who": ["ann; bob"], "tags": ["a", "b"]}
+    def test_a_model_scores_new_documents_from_the_command_line(self, tmp_path, capsys):
+        """The model alone is enough, and what came of it serves a third import as well."""
+        options = ["--text", "body", "--context", "year=Year:number", "--context", "who:bag", "--min-letters", "4"]
+        train, new = write(tmp_path / "train.csv", ROWS), write(tmp_path / "new.csv", NEW)
+        model = str(tmp_path / "fit/posterior.npz")
+        assert main(["import", str(train), *options, "--out", str(tmp_path / "own")]) == 0
+        families = ["--context", "year=normal_gamma", "--context", "who=dirichlet:0.1"]
+        of_mc2 = [*families, "--set", "document_level=false", "--iterations", "4"]
+        assert main(["fit", str(tmp_path / "own"), *of_mc2, "--out", str(tmp_path / "fit")]) == 0
+        assert main(["import", str(new), "--out", str(tmp_path / "free"), *options]) == 0
+        assert main(["evaluate", model, str(tmp_path / "free")]) == 2
+        assert "has 4 words, but the model was fitted on 6: word 2 is 'flour' in the model" in capsys.readouterr().err
+        for like, out in ((model, "like"), (str(tmp_path / "like"), "again")):
+            assert main(["import", str(new), "--like", like, "--out", str(tmp_path / out)]) == 0
+            sheet = capsys.readouterr().out
+            assert f"Source: imported from new.csv, like {like}" in sheet
+            assert "- 3 tokens: of a word unknown to the " in sheet
+            assert "- 2 values of who: unknown to the " in sheet
+            assert main(["evaluate", model, str(tmp_path / out), "--estimator", "context"]) == 0
+            assert json.loads(capsys.readouterr().out)["tokens"] == 3
+            assert main(["clusters", model, str(tmp_path / out)]) == 0
+            assert len(capsys.readouterr().out.splitlines()) == 3
+        assert Corpus.load(tmp_path / "again").digest == Corpus.load(tmp_path / "like").digest
 
+    def test_labels_and_facts_may_be_other_ones(self, tmp_path, like):
+        rows = [row | {"kind": kind, "group": "g"} for row, kind in zip(NEW, ("x", ""), strict=True)]
+        path = write(tmp_path / "new.csv", rows)
+        assert read_own(path, {}, like)[0].labels is None
+        corpus, dropped = read_own(path, {"labels": "group", "id": "title", "keep": ["body"]}, like)
+        assert corpus.label_names == ["g"]
+        assert corpus.documents.columns.tolist() == ["title", "body"]
+        assert not [one for one in dropped if one.what == "columns"]
+        with pytest.raises(ValueError, match="document 2 has no value in column 'kind'"):
+            read_own(path, {"labels": "kind"}, like)
 
-def test_of_a_model_the_contexts_are_those_it_was_fitted_with(tmp_path, earlier):
-    corpus = Corpus.load(earlier / "corpus")
-    engine = gibbs(contexts={"who": DirichletCategorical(0.1)}, start_topics=3)
-    model = fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
-    new, dropped = read_own(write(tmp_path / "new.csv", without(NEW, "Year")), {}, model)
-    assert list(new.contexts) == ["who"]
-    assert not [one for one in dropped if one.what == "contexts"]
-    assert model.predict(new).shape[0] == 2
+    def test_of_a_model_the_contexts_are_those_it_was_fitted_with(self, tmp_path, earlier):
+        corpus = Corpus.load(earlier / "corpus")
+        engine = gibbs(contexts={"who": DirichletCategorical(0.1)}, start_topics=3)
+        model = fit(corpus, *engine, iterations=2, seed=0, progress=False).posterior
+        new, dropped = read_own(write(tmp_path / "new.csv", without(NEW, "Year")), {}, model)
+        assert list(new.contexts) == ["who"]
+        assert not [one for one in dropped if one.what == "contexts"]
+        assert model.predict(new).shape[0] == 2
 
+    def test_files_of_the_uci_format(self, tmp_path, like):
+        (tmp_path / "docword.x.txt").write_text("2\n3\n3\n1 1 4\n1 2 5\n2 3 1\n")
+        (tmp_path / "vocab.x.txt").write_text("sail\nkite\nferry\n")
+        corpus, dropped = read_own(tmp_path / "docword.x.txt", {}, like)
+        assert corpus.content.toarray().tolist() == [[0, 0, 0, 0, 0, 4], [0, 1, 0, 0, 0, 0]]
+        assert [(one.number, one.what) for one in dropped][:2] == [(1, "words"), (5, "tokens")]
+        assert {one.why.split(",")[0] for one in dropped if one.what == "contexts"} == {"year", "who"}
+        again, dropped = read_own(tmp_path / "docword.x.txt", {}, read_own(tmp_path / "docword.x.txt", {})[0])
+        assert (again.vocabulary, dropped) == (["sail", "kite", "ferry"], [])
+        columns = {"text": "body", "contexts": ["year=Year:number"]}
+        with pytest.raises(ValueError, match="context 'year' is none of those of the corpus: none"):
+            read_own(write(tmp_path / "new.csv", NEW), columns, again)
+        assert read_own(write(tmp_path / "new.csv", NEW), {"text": "body"}, again)[0].n_tokens == 3
 
-def test_files_of_the_uci_format(tmp_path, like):
-    (tmp_path / "docword.x.txt").write_text("2\n3\n3\n1 1 4\n1 2 5\n2 3 1\n")
-    (tmp_path / "vocab.x.txt").write_text("sail\nkite\nferry\n")
-    corpus, dropped = read_own(tmp_path / "docword.x.txt", {}, like)
-    assert corpus.content.toarray().tolist() == [[0, 0, 0, 0, 0, 4], [0, 1, 0, 0, 0, 0]]
-    assert [(one.number, one.what) for one in dropped][:2] == [(1, "words"), (5, "tokens")]
-    assert {one.why.split(",")[0] for one in dropped if one.what == "contexts"} == {"year", "who"}
-    again, dropped = read_own(tmp_path / "docword.x.txt", {}, read_own(tmp_path / "docword.x.txt", {})[0])
-    assert (again.vocabulary, dropped) == (["sail", "kite", "ferry"], [])
-    columns = {"text": "body", "contexts": ["year=Year:number"]}
-    with pytest.raises(ValueError, match="context 'year' is none of those of the corpus: none"):
-        read_own(write(tmp_path / "new.csv", NEW), columns, again)
-    assert read_own(write(tmp_path / "new.csv", NEW), {"text": "body"}, again)[0].n_tokens == 3
+    def test_annotated_data(self, tmp_path):
+        h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
+        from helpers import h5ad_files as made
 
+        path = made.write(tmp_path / "a.h5ad", np.array([[1, 0, 2], [0, 3, 0]]))
+        contexts = {"contexts": ["age:number", "donor:bag"], "labels": "donor", "layer": "counts"}
+        like, _ = read_own(path, contexts)
+        other = made.write(tmp_path / "b.h5ad", np.array([[0, 7, 0, 5], [1, 0, 0, 0], [0, 0, 9, 0]]))
+        with h5py.File(other, "a") as file:
+            del file["obs/age"], file["obs/donor"], file["var/names"]
+            file["var"].create_dataset("names", data=["var2", "new", "var0", "var1"], dtype=made.TEXT)
+        corpus, dropped = read_own(other, {}, like)
+        assert corpus.content.toarray().tolist() == [[0, 5, 0], [0, 0, 1], [9, 0, 0]]
+        assert corpus.missing("age").all()
+        assert corpus.missing("donor").all()
+        assert [(one.number, one.what) for one in dropped] == [
+            (1, "words"), (7, "tokens"), (1, "contexts"), (1, "contexts"), (1, "columns")
+        ]  # fmt: skip
+        with pytest.raises(ValueError, match="no 'count'; did you mean 'counts'"):
+            read_own(other, {"layer": "count"}, like)
 
-def test_annotated_data(tmp_path):
-    h5py = pytest.importorskip("h5py", reason="AnnData files need the extra 'anndata'")
-    from helpers import h5ad_files as made
+    def test_what_was_not_imported_is_followed_where_columns_are_given(self, tmp_path):
+        """A corpus made in Python, or by an earlier version: words, values and units are known, the file's columns
+        not."""
+        made = Corpus(
+            np.eye(2, 3, dtype=int),
+            ["ferry", "bread", "oven"],
+            {"who": np.eye(2, dtype=int), "year": [1990.0, 1994.0]},
+            context_names={"who": ["ann", "dan"]},
+        ).standardised("year")
+        path = write(tmp_path / "new.csv", NEW)
+        with pytest.raises(ValueError, match="give the column of the words"):
+            read_own(path, {}, made)
+        columns = {"text": "body", "contexts": ["year=Year:number", "who:bag"], "min_letters": 5}
+        corpus, _ = read_own(path, columns, made)
+        assert corpus.content.toarray().tolist() == [[2, 0, 0], [0, 1, 0]]
+        assert corpus.contexts["who"].toarray().tolist() == [[0, 1], [1, 1]]
+        assert corpus.contexts["year"][0] == (1995 - 1992) / 2
+        for text, message in (
+            ("who=Year:number", "context 'who' is read as numbers, but the corpus has names there"),
+            ("year=who:bag", "context 'year' is read as names, but the corpus has numbers there"),
+            ("x=who:bag", "context 'x' is none of those of the corpus: who, year"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                read_own(path, columns | {"contexts": [text]}, made)
+        with pytest.raises(ValueError, match="'vocabulary' cannot be given"):
+            read_own(path, columns | {"vocabulary": "words.txt"}, made)
 
-    path = made.write(tmp_path / "a.h5ad", np.array([[1, 0, 2], [0, 3, 0]]))
-    contexts = {"contexts": ["age:number", "donor:bag"], "labels": "donor", "layer": "counts"}
-    like, _ = read_own(path, contexts)
-    other = made.write(tmp_path / "b.h5ad", np.array([[0, 7, 0, 5], [1, 0, 0, 0], [0, 0, 9, 0]]))
-    with h5py.File(other, "a") as file:
-        del file["obs/age"], file["obs/donor"], file["var/names"]
-        file["var"].create_dataset("names", data=["var2", "new", "var0", "var1"], dtype=made.TEXT)
-    corpus, dropped = read_own(other, {}, like)
-    assert corpus.content.toarray().tolist() == [[0, 5, 0], [0, 0, 1], [9, 0, 0]]
-    assert corpus.missing("age").all()
-    assert corpus.missing("donor").all()
-    assert [(one.number, one.what) for one in dropped] == [
-        (1, "words"), (7, "tokens"), (1, "contexts"), (1, "contexts"), (1, "columns")
-    ]  # fmt: skip
-    with pytest.raises(ValueError, match="no 'count'; did you mean 'counts'"):
-        read_own(other, {"layer": "count"}, like)
-
-
-def test_what_was_not_imported_is_followed_where_columns_are_given(tmp_path):
-    """A corpus made in Python, or by an earlier version: words, values and units are known, the file's columns not."""
-    made = Corpus(
-        np.eye(2, 3, dtype=int),
-        ["ferry", "bread", "oven"],
-        {"who": np.eye(2, dtype=int), "year": [1990.0, 1994.0]},
-        context_names={"who": ["ann", "dan"]},
-    ).standardised("year")
-    path = write(tmp_path / "new.csv", NEW)
-    with pytest.raises(ValueError, match="give the column of the words"):
-        read_own(path, {}, made)
-    columns = {"text": "body", "contexts": ["year=Year:number", "who:bag"], "min_letters": 5}
-    corpus, _ = read_own(path, columns, made)
-    assert corpus.content.toarray().tolist() == [[2, 0, 0], [0, 1, 0]]
-    assert corpus.contexts["who"].toarray().tolist() == [[0, 1], [1, 1]]
-    assert corpus.contexts["year"][0] == (1995 - 1992) / 2
-    for text, message in (
-        ("who=Year:number", "context 'who' is read as numbers, but the corpus has names there"),
-        ("year=who:bag", "context 'year' is read as names, but the corpus has numbers there"),
-        ("x=who:bag", "context 'x' is none of those of the corpus: who, year"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_own(path, columns | {"contexts": [text]}, made)
-    with pytest.raises(ValueError, match="'vocabulary' cannot be given"):
-        read_own(path, columns | {"vocabulary": "words.txt"}, made)
-
-
-def test_what_cannot_be_followed(tmp_path):
-    path, counts = write(tmp_path / "new.csv", NEW), np.ones((1, 2), int)
-    for like, message in (
-        (Corpus(counts), "the corpus does not name its words, so that documents cannot be read like those behind it"),
-        (Corpus(counts, ["a", "b"], {"who": counts}), "the corpus does not name its columns of context 'who'"),
-        (Corpus(counts, ["a", "a"]), "the corpus has the name 'a' twice among its words"),
-        (Corpus(counts, ["a", "b"]), "no word of the new documents is among the 2 words of the corpus"),
-        ({"words": ["a"]}, "like is dict; a Corpus or a Posterior is needed"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            read_own(path, {"text": "body"}, like)
-
-
-@pytest.mark.parametrize(
-    "stored", [7, {}, {"settings": 3}, {"settings": {"text": 5}}, {"settings": {"contexts": "year"}},
-               {"settings": {"keep": [1]}}, {"settings": {"min_letters": "3"}}, {"settings": {"path": "/x"}}],
-)  # fmt: skip
-def test_a_damaged_account_of_the_import_is_refused(tmp_path, stored):
-    like = Corpus(np.ones((1, 2), int), ["ferry", "b"])
-    like.imported = stored
-    like.save(tmp_path / "like")
-    with pytest.raises(ValueError, match="what the corpus stores of its import is damaged: "):
-        read_own(write(tmp_path / "new.csv", NEW), {"text": "body"}, Corpus.load(tmp_path / "like"))
-
-
-def test_files_of_earlier_versions_have_no_account_of_the_import(earlier, tmp_path):
-    with np.load(earlier / "posterior.npz") as stored:
-        arrays = dict(stored)
-    del arrays["digest"]
-    meta = json.loads(str(arrays["meta"]))
-    del meta["imported"]
-    np.savez(tmp_path / "posterior.npz", **arrays | {"meta": np.array(json.dumps(meta))})
-    assert Posterior.load(tmp_path / "posterior.npz").imported is None
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.lists(st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), max_size=4), min_size=1, max_size=5),
-    wanted=st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True),
-)
-def test_columns_are_rearranged_as_by_hand(rows, wanted):
-    names = sorted({name for row in rows for name in row} | {"a"})
-    table = [[row.get(name, 0) for name in names] for row in rows]
-    like = Corpus(np.ones((1, len(wanted)), int), wanted, {"n": [1.0]})
-    corpus = Corpus(sp.csr_matrix(np.array(table)), names, {"n": np.zeros(len(rows))})
-    known = {name for row in rows for name in row if name in wanted}
-    if not known and corpus.n_tokens:
-        with pytest.raises(ValueError, match=re.escape(f"among the {len(wanted)} words")):
-            conform(Corpus, corpus, pattern_of(like))
-        return
-    found, dropped = conform(Corpus, corpus, pattern_of(like))
-    assert found.content.toarray().tolist() == [[row.get(name, 0) for name in wanted] for row in rows]
-    lost = [(name, count) for row in rows for name, count in row.items() if name not in wanted]
-    numbers = {one.what: one.number for one in dropped}
-    assert numbers.get("words", 0) == len({name for name, _ in lost})
-    assert numbers.get("tokens", 0) == sum(count for _, count in lost)
+    @settings(max_examples=60, deadline=None)
+    @given(
+        rows=st.lists(
+            st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 9), max_size=4), min_size=1, max_size=5
+        ),
+        wanted=st.lists(st.sampled_from("abcdefgh"), min_size=1, unique=True),
+    )
+    def test_columns_are_rearranged_as_by_hand(self, rows, wanted):
+        names = sorted({name for row in rows for name in row} | {"a"})
+        table = [[row.get(name, 0) for name in names] for row in rows]
+        like = Corpus(np.ones((1, len(wanted)), int), wanted, {"n": [1.0]})
+        corpus = Corpus(sp.csr_matrix(np.array(table)), names, {"n": np.zeros(len(rows))})
+        known = {name for row in rows for name in row if name in wanted}
+        if not known and corpus.n_tokens:
+            with pytest.raises(ValueError, match=re.escape(f"among the {len(wanted)} words")):
+                conform(Corpus, corpus, pattern_of(like))
+            return
+        found, dropped = conform(Corpus, corpus, pattern_of(like))
+        assert found.content.toarray().tolist() == [[row.get(name, 0) for name in wanted] for row in rows]
+        lost = [(name, count) for row in rows for name, count in row.items() if name not in wanted]
+        numbers = {one.what: one.number for one in dropped}
+        assert numbers.get("words", 0) == len({name for name, _ in lost})
+        assert numbers.get("tokens", 0) == sum(count for _, count in lost)

@@ -18,226 +18,230 @@ from mc2core.corpus.readers.table import read_table
 CSV = "text,year,tags\nred lake,1990,a\nblue sea,soon,b\ngreen hill\nred hill,1992,c\nred sea,never,d\n"
 
 
-def test_all_bad_rows_are_told_in_one_run(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(CSV.encode() + b"\xe9,1,z\n")
-    layout = Layout("text", contexts={"year": ContextColumn("year", "number")})
-    with pytest.raises(ValueError, match="cannot be read") as caught:
-        read_table(path, layout)
-    assert str(caught.value).splitlines() == [
-        f"{path}: 4 of 6 rows cannot be read:",
-        "  line 3, column 'year': found 'soon'; a finite number, or nothing where it is missing, is needed",
-        "  line 4 has 1 fields, but the header has 3",
-        "  line 6, column 'year': found 'never'; a finite number, or nothing where it is missing, is needed",
-        "  line 7 is not UTF-8 text: byte 0xe9 at place 1",
-    ]
-    for allowed in (3, 0):
-        with pytest.raises(ValueError, match="4 of 6 rows"):
-            read_table(path, layout, bad=BadRows(allowed))
-    corpus, dropped = read_table(path, layout, bad=(bad := BadRows(4)))
-    assert corpus.contexts["year"].tolist() == [1990, 1992]
-    assert [(one.what, one.number) for one in dropped] == [("documents", 4)]
-    assert [row.place for row in bad.first] == [3, 4, 6, 7]
+class TestBadRows:
+    def test_all_are_told_in_one_run(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_bytes(CSV.encode() + b"\xe9,1,z\n")
+        layout = Layout("text", contexts={"year": ContextColumn("year", "number")})
+        with pytest.raises(ValueError, match="cannot be read") as caught:
+            read_table(path, layout)
+        assert str(caught.value).splitlines() == [
+            f"{path}: 4 of 6 rows cannot be read:",
+            "  line 3, column 'year': found 'soon'; a finite number, or nothing where it is missing, is needed",
+            "  line 4 has 1 fields, but the header has 3",
+            "  line 6, column 'year': found 'never'; a finite number, or nothing where it is missing, is needed",
+            "  line 7 is not UTF-8 text: byte 0xe9 at place 1",
+        ]
+        for allowed in (3, 0):
+            with pytest.raises(ValueError, match="4 of 6 rows"):
+                read_table(path, layout, bad=BadRows(allowed))
+        corpus, dropped = read_table(path, layout, bad=(bad := BadRows(4)))
+        assert corpus.contexts["year"].tolist() == [1990, 1992]
+        assert [(one.what, one.number) for one in dropped] == [("documents", 4)]
+        assert [row.place for row in bad.first] == [3, 4, 6, 7]
+
+    def test_the_option_that_leaves_them_out_is_named_where_there_is_one(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text(CSV)
+        with pytest.raises(
+            ValueError, match=r"3 of 5 rows cannot be read \(--skip-bad 3, 'skip_bad' in a plan, leaves"
+        ):
+            read_own(path, {"text": "text", "contexts": ["year:number"]})
+        assert read_own(path, {"text": "text", "contexts": ["year:number"], "skip_bad": 3})[0].n_documents == 2
+
+    def test_no_more_than_twenty_are_shown(self, tmp_path):
+        path = tmp_path / "a.jsonl"
+        path.write_text("{\n" * 50 + '{"t": "lake"}\n')
+        with pytest.raises(ValueError, match=r"50 of 51 rows .*; the first:") as caught:
+            read_table(path, Layout("t"))
+        assert len(str(caught.value).splitlines()) == 21
+        path.write_text("{\n{\n")
+        with pytest.raises(ValueError, match="2 of 2 rows"):
+            read_table(path, Layout("t"), bad=BadRows(5))
+
+    def test_left_out_into_a_file(self, tmp_path, capsys):
+        (tmp_path / "a.csv").write_text(CSV)
+        command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "year:number"]
+        assert main([*command, "--out", str(tmp_path / "own")]) == 2
+        assert capsys.readouterr().err.count("\n  line ") == 3
+        assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0
+        assert "- 3 documents: bad rows" in capsys.readouterr().out
+        rows = [line.split("\t") for line in (tmp_path / "own/bad_rows.tsv").read_text().splitlines()]
+        assert [row[:2] for row in rows] == [["row", "column"], ["line 3", "year"], ["line 4", ""], ["line 6", "year"]]
+        assert Corpus.load(tmp_path / "own", verify=True).n_documents == 2
+        assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0  # replaced as a whole
+
+    def test_the_id_of_one_is_free(self, tmp_path):
+        (tmp_path / "a.csv").write_text("t,n,id\nlake,x,k\nsea,1,k\n")
+        layout = Layout("t", contexts={"n": ContextColumn("n", "number")}, id="id")
+        assert read_table(tmp_path / "a.csv", layout, bad=BadRows(1))[0].documents["id"].tolist() == ["k"]
 
 
-def test_the_option_that_leaves_out_bad_rows_is_named_where_there_is_one(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text(CSV)
-    with pytest.raises(ValueError, match=r"3 of 5 rows cannot be read \(--skip-bad 3, 'skip_bad' in a plan, leaves"):
-        read_own(path, {"text": "text", "contexts": ["year:number"]})
-    assert read_own(path, {"text": "text", "contexts": ["year:number"], "skip_bad": 3})[0].n_documents == 2
+class TestFiles:
+    @pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz"])
+    def test_compressed_tables_are_read(self, tmp_path, name):
+        text = "t,n\nlake,1\n" if "csv" in name else json.dumps({"t": "lake", "n": 1}) + "\n"
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()))
+        corpus, _ = read_own(path, {"text": "t", "contexts": ["n:number"]})
+        assert (corpus.vocabulary, corpus.contexts["n"].tolist()) == (["lake"], [1.0])
+        for damaged in (gzip.compress(text.encode() * 100)[:-9], b"not gzip"):
+            path.write_bytes(damaged)
+            with pytest.raises(ValueError, match=rf"{name} is damaged or cut off"):
+                read_own(path, {"text": "t"})
+
+    def test_a_csv_of_semicolons_has_decimal_commas(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text('text;n;tags\nlake, sea;3,5;"a;b"\nhill;4;c\n')
+        corpus, _ = read_own(path, {"text": "text", "contexts": ["n:number", "tags:bag"]})
+        assert corpus.contexts["n"].tolist() == [3.5, 4.0]
+        assert corpus.context_names["tags"] == ["a", "b", "c"]
+        path.write_text("text,tags\nlake,a;b\n")
+        assert read_own(path, {"text": "text", "contexts": ["tags:bag"]})[0].context_names["tags"] == ["a", "b"]
+
+    def test_a_folder_of_text_files(self, tmp_path):
+        folder = tmp_path / "texts"
+        for name, text in (("x/1.txt", "lake sea"), ("x/2.txt", "hill"), ("y/1.txt", "sea"), ("y/notes.md", "no")):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text)
+        corpus, _ = read_own(folder, {"id": "file", "labels": "folder"})
+        assert corpus.vocabulary == ["hill", "lake", "sea"]
+        assert corpus.content.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 1]]
+        assert corpus.documents["file"].tolist() == ["x/1.txt", "x/2.txt", "y/1.txt"]
+        assert (corpus.labels.tolist(), corpus.label_names) == ([0, 0, 1], ["x", "y"])
+        corpus.save(tmp_path / "earlier")
+        like = Corpus.load(tmp_path / "earlier")
+        assert read_own(folder, {}, like)[0].content.toarray().tolist() == corpus.content.toarray().tolist()
+        (folder / "y/1.txt").write_bytes(b"a\xff")
+        with pytest.raises(ValueError, match=r"texts, file 'y/1\.txt' is not UTF-8 text: byte 0xff at place 2"):
+            read_own(folder, {})
+        (folder / "x/2.txt").write_bytes("halb \u00bd".encode("latin-1"))
+        with pytest.raises(ValueError, match="2 of 3 rows cannot be read") as caught:
+            read_own(folder, {})
+        assert str(caught.value).count("iconv -f latin1 -t utf-8 OLD > NEW") == 1  # for all of them
+        command = ["iconv", "-f", "latin1", "-t", "utf-8", str(folder / "x/2.txt")]
+        (folder / "x/2.txt").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
+        (folder / "y/1.txt").write_text("sea")
+        assert read_own(folder, {"min_letters": 1})[0].vocabulary == ["halb", "lake", "sea", "\u00bd"]
+        Corpus([[1]], ["lake"]).save(tmp_path / "saved")
+        with pytest.raises(ValueError, match="saved is a saved corpus already"):
+            read_own(tmp_path / "saved", {})
+        (tmp_path / "none").mkdir()
+        with pytest.raises(ValueError, match="has no document"):
+            read_own(tmp_path / "none", {})
+
+    def test_the_first_sheet_of_an_excel_file(self, tmp_path):
+        import datetime
+
+        book = openpyxl.Workbook()
+        for row in (
+            ["text", "year", "when"],
+            ["lake sea", 1990, datetime.date(2019, 7, 2)],
+            [None] * 3,
+            ["hill", None, None],
+        ):
+            book.active.append(row)
+        book.save(tmp_path / "a.xlsx")
+        corpus, _ = read_own(tmp_path / "a.xlsx", {"text": "text", "contexts": ["year:number", "when:date"]})
+        assert corpus.vocabulary == ["hill", "lake", "sea"]
+        assert np.array_equal(corpus.contexts["year"], [1990, np.nan], equal_nan=True)
+        assert corpus.contexts["when"][0] == pytest.approx(2019 + 182 / 365)
+        (tmp_path / "a.xlsx").write_bytes((tmp_path / "a.xlsx").read_bytes()[:-40])
+        with pytest.raises(ValueError, match=r"a\.xlsx is not a whole Excel file"):
+            read_own(tmp_path / "a.xlsx", {"text": "text"})
 
 
-def test_no_more_than_twenty_bad_rows_are_shown(tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text("{\n" * 50 + '{"t": "lake"}\n')
-    with pytest.raises(ValueError, match=r"50 of 51 rows .*; the first:") as caught:
-        read_table(path, Layout("t"))
-    assert len(str(caught.value).splitlines()) == 21
-    path.write_text("{\n{\n")
-    with pytest.raises(ValueError, match="2 of 2 rows"):
-        read_table(path, Layout("t"), bad=BadRows(5))
+class TestCleaning:
+    def test_names_read_as_numbers_are_told_their_kind_once(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text("text,president\n" + "red lake,Lincoln\n" * 30)
+        with pytest.raises(ValueError, match="30 of 30 rows") as caught:
+            read_own(path, {"text": "text", "contexts": ["president:number"]})
+        said = str(caught.value)
+        assert said.count("a context of names is of kind bag: president:bag") == 1
+        assert "--skip-bad" not in said  # would leave no document
+        assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
 
+    def test_russian_dates_separators_and_rare_values_on_the_command_line(self, tmp_path, capsys):
+        (tmp_path / "a.csv").write_text(
+            'text,when,tags,who\n"Дом у реки, дом",02.07.2019,"a,b;c",ann\nРека,03.07.2019,"a",bob\nДом,,"d",ann\n'
+        )
+        command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--stop-words", "russian"]
+        command += [
+            "--context",
+            "when:date",
+            "--date-format",
+            "%d.%m.%Y",
+            "--context",
+            "tags:bag",
+            "--separator",
+            "tags=,",
+        ]
+        command += [
+            "--context",
+            "who:bag",
+            "--rare",
+            "who=2:pool",
+            "--word-counts",
+            "presence",
+            "--out",
+            str(tmp_path / "own"),
+        ]
+        assert main(command) == 0
+        sheet = capsys.readouterr().out
+        corpus = Corpus.load(tmp_path / "own")
+        assert corpus.vocabulary == ["дом", "река", "реки"]
+        assert corpus.content.toarray().tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
+        assert corpus.context_names == {"tags": ["a", "b;c", "d"], "who": ["ann", "(rare)"]}
+        assert corpus.contexts["when"][0] == pytest.approx(2019 + 182 / 365)
+        assert "2019.5 to 2019.5" in sheet
+        assert "stop words: russian" in sheet
+        assert "each word of a document is counted once" in sheet
+        assert "- 1 value of who: in fewer than 2 documents, counted as '(rare)'" in sheet
+        # like it: an author never seen is as rare as those that were pooled
+        (tmp_path / "new.csv").write_text('text,when,tags,who\nдом дом,04.07.2019,"a,x",zoe\n')
+        assert (
+            main(["import", str(tmp_path / "new.csv"), "--like", str(tmp_path / "own"), "--out", str(tmp_path / "n")])
+            == 0
+        )
+        new = Corpus.load(tmp_path / "n")
+        assert new.contexts["who"].toarray().tolist() == [[0, 1]]
+        assert new.content.toarray().tolist() == [[1, 0, 0]]
+        (tmp_path / "new.csv").write_text("text,when,tags,who\nдом,04.07.2019,a,zoe\nдом\n")
+        bad, like = ["--skip-bad", "1"], ["--like", str(tmp_path / "own")]
+        assert main(["import", str(tmp_path / "new.csv"), *like, *bad, "--out", str(tmp_path / "n")]) == 0
+        assert Corpus.load(tmp_path / "n").n_documents == 1
 
-def test_bad_rows_are_left_out_into_a_file(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text(CSV)
-    command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "year:number"]
-    assert main([*command, "--out", str(tmp_path / "own")]) == 2
-    assert capsys.readouterr().err.count("\n  line ") == 3
-    assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0
-    assert "- 3 documents: bad rows" in capsys.readouterr().out
-    rows = [line.split("\t") for line in (tmp_path / "own/bad_rows.tsv").read_text().splitlines()]
-    assert [row[:2] for row in rows] == [["row", "column"], ["line 3", "year"], ["line 4", ""], ["line 6", "year"]]
-    assert Corpus.load(tmp_path / "own", verify=True).n_documents == 2
-    assert main([*command, "--skip-bad", "3", "--out", str(tmp_path / "own")]) == 0  # replaced as a whole
+    def test_a_corpus_of_the_letters_a_to_z_is_followed_with_them(self, tmp_path):
+        (tmp_path / "old.jsonl").write_text(json.dumps({"t": "eric stra tree"}) + "\n")
+        old, _ = read_own(tmp_path / "old.jsonl", {"text": "t", "tokeniser": "a-z"})
+        (tmp_path / "new.jsonl").write_text(json.dumps({"t": "Éric, Straße, TREE's tree of"}) + "\n")
+        corpus, _ = read_own(tmp_path / "new.jsonl", {}, old)
+        assert corpus.content.toarray().tolist() == [[1, 1, 2]]
 
+    def test_pairs_of_characters_are_told_as_such(self, tmp_path, capsys):
+        (tmp_path / "a.jsonl").write_text(json.dumps({"t": "日本語"}) + "\n")
+        assert main(["import", str(tmp_path / "a.jsonl"), "--text", "t", "--out", str(tmp_path / "own")]) == 0
+        assert "are counted as overlapping pairs of characters, not as words" in capsys.readouterr().out
 
-def test_an_id_of_a_bad_row_is_free(tmp_path):
-    (tmp_path / "a.csv").write_text("t,n,id\nlake,x,k\nsea,1,k\n")
-    layout = Layout("t", contexts={"n": ContextColumn("n", "number")}, id="id")
-    assert read_table(tmp_path / "a.csv", layout, bad=BadRows(1))[0].documents["id"].tolist() == ["k"]
-
-
-@pytest.mark.parametrize("name", ["a.csv.gz", "a.jsonl.gz"])
-def test_compressed_tables_are_read(tmp_path, name):
-    text = "t,n\nlake,1\n" if "csv" in name else json.dumps({"t": "lake", "n": 1}) + "\n"
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(text.encode()))
-    corpus, _ = read_own(path, {"text": "t", "contexts": ["n:number"]})
-    assert (corpus.vocabulary, corpus.contexts["n"].tolist()) == (["lake"], [1.0])
-    for damaged in (gzip.compress(text.encode() * 100)[:-9], b"not gzip"):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=rf"{name} is damaged or cut off"):
-            read_own(path, {"text": "t"})
-
-
-def test_a_csv_of_semicolons_has_decimal_commas(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text('text;n;tags\nlake, sea;3,5;"a;b"\nhill;4;c\n')
-    corpus, _ = read_own(path, {"text": "text", "contexts": ["n:number", "tags:bag"]})
-    assert corpus.contexts["n"].tolist() == [3.5, 4.0]
-    assert corpus.context_names["tags"] == ["a", "b", "c"]
-    path.write_text("text,tags\nlake,a;b\n")
-    assert read_own(path, {"text": "text", "contexts": ["tags:bag"]})[0].context_names["tags"] == ["a", "b"]
-
-
-def test_names_read_as_numbers_are_told_their_kind_once(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("text,president\n" + "red lake,Lincoln\n" * 30)
-    with pytest.raises(ValueError, match="30 of 30 rows") as caught:
-        read_own(path, {"text": "text", "contexts": ["president:number"]})
-    said = str(caught.value)
-    assert said.count("a context of names is of kind bag: president:bag") == 1
-    assert "--skip-bad" not in said  # would leave no document
-    assert read_own(path, {"text": "text", "contexts": ["president:bag"]})[0].contexts["president"].sum() == 30
-
-
-def test_a_folder_of_text_files(tmp_path):
-    folder = tmp_path / "texts"
-    for name, text in (("x/1.txt", "lake sea"), ("x/2.txt", "hill"), ("y/1.txt", "sea"), ("y/notes.md", "no")):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_text(text)
-    corpus, _ = read_own(folder, {"id": "file", "labels": "folder"})
-    assert corpus.vocabulary == ["hill", "lake", "sea"]
-    assert corpus.content.toarray().tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 1]]
-    assert corpus.documents["file"].tolist() == ["x/1.txt", "x/2.txt", "y/1.txt"]
-    assert (corpus.labels.tolist(), corpus.label_names) == ([0, 0, 1], ["x", "y"])
-    corpus.save(tmp_path / "earlier")
-    like = Corpus.load(tmp_path / "earlier")
-    assert read_own(folder, {}, like)[0].content.toarray().tolist() == corpus.content.toarray().tolist()
-    (folder / "y/1.txt").write_bytes(b"a\xff")
-    with pytest.raises(ValueError, match=r"texts, file 'y/1\.txt' is not UTF-8 text: byte 0xff at place 2"):
-        read_own(folder, {})
-    (folder / "x/2.txt").write_bytes("halb \u00bd".encode("latin-1"))
-    with pytest.raises(ValueError, match="2 of 3 rows cannot be read") as caught:
-        read_own(folder, {})
-    assert str(caught.value).count("iconv -f latin1 -t utf-8 OLD > NEW") == 1  # for all of them
-    command = ["iconv", "-f", "latin1", "-t", "utf-8", str(folder / "x/2.txt")]
-    (folder / "x/2.txt").write_bytes(subprocess.run(command, capture_output=True, check=True).stdout)
-    (folder / "y/1.txt").write_text("sea")
-    assert read_own(folder, {"min_letters": 1})[0].vocabulary == ["halb", "lake", "sea", "\u00bd"]
-    Corpus([[1]], ["lake"]).save(tmp_path / "saved")
-    with pytest.raises(ValueError, match="saved is a saved corpus already"):
-        read_own(tmp_path / "saved", {})
-    (tmp_path / "none").mkdir()
-    with pytest.raises(ValueError, match="has no document"):
-        read_own(tmp_path / "none", {})
-
-
-def test_the_first_sheet_of_an_excel_file(tmp_path):
-    import datetime
-
-    book = openpyxl.Workbook()
-    for row in (
-        ["text", "year", "when"],
-        ["lake sea", 1990, datetime.date(2019, 7, 2)],
-        [None] * 3,
-        ["hill", None, None],
-    ):
-        book.active.append(row)
-    book.save(tmp_path / "a.xlsx")
-    corpus, _ = read_own(tmp_path / "a.xlsx", {"text": "text", "contexts": ["year:number", "when:date"]})
-    assert corpus.vocabulary == ["hill", "lake", "sea"]
-    assert np.array_equal(corpus.contexts["year"], [1990, np.nan], equal_nan=True)
-    assert corpus.contexts["when"][0] == pytest.approx(2019 + 182 / 365)
-    (tmp_path / "a.xlsx").write_bytes((tmp_path / "a.xlsx").read_bytes()[:-40])
-    with pytest.raises(ValueError, match=r"a\.xlsx is not a whole Excel file"):
-        read_own(tmp_path / "a.xlsx", {"text": "text"})
-
-
-def test_russian_dates_separators_and_rare_values_on_the_command_line(tmp_path, capsys):
-    (tmp_path / "a.csv").write_text(
-        'text,when,tags,who\n"Дом у реки, дом",02.07.2019,"a,b;c",ann\nРека,03.07.2019,"a",bob\nДом,,"d",ann\n'
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (["--stop-words", "klingon"], "language of stop words is 'klingon'"),
+            (["--stop-words", "/none.txt"], "/none.txt is missing"),
+            (["--rare", "tags"], "rare 'tags' must have the form CONTEXT=N or CONTEXT=N:pool"),
+            (["--rare", "year=2"], "rare values of 'year' cannot be left out"),
+            (["--separator", "x"], "the separator 'x' is none"),
+            (["--separator", "z=,"], "the separator ',' is for the column 'z', which is not used"),
+            (["--max-share", "0"], "max_share is 0.0; it must lie above 0"),
+            (["--ngrams", "9"], "ngrams is 9; it must be a whole number of at least 1 and at most 5"),
+            (["--skip-bad", "-1"], "skip_bad is -1; it must be a whole number of at least 0"),
+        ],
     )
-    command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--stop-words", "russian"]
-    command += ["--context", "when:date", "--date-format", "%d.%m.%Y", "--context", "tags:bag", "--separator", "tags=,"]
-    command += [
-        "--context",
-        "who:bag",
-        "--rare",
-        "who=2:pool",
-        "--word-counts",
-        "presence",
-        "--out",
-        str(tmp_path / "own"),
-    ]
-    assert main(command) == 0
-    sheet = capsys.readouterr().out
-    corpus = Corpus.load(tmp_path / "own")
-    assert corpus.vocabulary == ["дом", "река", "реки"]
-    assert corpus.content.toarray().tolist() == [[1, 0, 1], [0, 1, 0], [1, 0, 0]]
-    assert corpus.context_names == {"tags": ["a", "b;c", "d"], "who": ["ann", "(rare)"]}
-    assert corpus.contexts["when"][0] == pytest.approx(2019 + 182 / 365)
-    assert "2019.5 to 2019.5" in sheet
-    assert "stop words: russian" in sheet
-    assert "each word of a document is counted once" in sheet
-    assert "- 1 value of who: in fewer than 2 documents, counted as '(rare)'" in sheet
-    # like it: an author never seen is as rare as those that were pooled
-    (tmp_path / "new.csv").write_text('text,when,tags,who\nдом дом,04.07.2019,"a,x",zoe\n')
-    assert (
-        main(["import", str(tmp_path / "new.csv"), "--like", str(tmp_path / "own"), "--out", str(tmp_path / "n")]) == 0
-    )
-    new = Corpus.load(tmp_path / "n")
-    assert new.contexts["who"].toarray().tolist() == [[0, 1]]
-    assert new.content.toarray().tolist() == [[1, 0, 0]]
-    (tmp_path / "new.csv").write_text("text,when,tags,who\nдом,04.07.2019,a,zoe\nдом\n")
-    bad, like = ["--skip-bad", "1"], ["--like", str(tmp_path / "own")]
-    assert main(["import", str(tmp_path / "new.csv"), *like, *bad, "--out", str(tmp_path / "n")]) == 0
-    assert Corpus.load(tmp_path / "n").n_documents == 1
-
-
-def test_a_corpus_of_the_letters_a_to_z_is_followed_with_them(tmp_path):
-    (tmp_path / "old.jsonl").write_text(json.dumps({"t": "eric stra tree"}) + "\n")
-    old, _ = read_own(tmp_path / "old.jsonl", {"text": "t", "tokeniser": "a-z"})
-    (tmp_path / "new.jsonl").write_text(json.dumps({"t": "Éric, Straße, TREE's tree of"}) + "\n")
-    corpus, _ = read_own(tmp_path / "new.jsonl", {}, old)
-    assert corpus.content.toarray().tolist() == [[1, 1, 2]]
-
-
-def test_pairs_of_characters_are_told_as_such(tmp_path, capsys):
-    (tmp_path / "a.jsonl").write_text(json.dumps({"t": "日本語"}) + "\n")
-    assert main(["import", str(tmp_path / "a.jsonl"), "--text", "t", "--out", str(tmp_path / "own")]) == 0
-    assert "are counted as overlapping pairs of characters, not as words" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--stop-words", "klingon"], "language of stop words is 'klingon'"),
-        (["--stop-words", "/none.txt"], "/none.txt is missing"),
-        (["--rare", "tags"], "rare 'tags' must have the form CONTEXT=N or CONTEXT=N:pool"),
-        (["--rare", "year=2"], "rare values of 'year' cannot be left out"),
-        (["--separator", "x"], "the separator 'x' is none"),
-        (["--separator", "z=,"], "the separator ',' is for the column 'z', which is not used"),
-        (["--max-share", "0"], "max_share is 0.0; it must lie above 0"),
-        (["--ngrams", "9"], "ngrams is 9; it must be a whole number of at least 1 and at most 5"),
-        (["--skip-bad", "-1"], "skip_bad is -1; it must be a whole number of at least 0"),
-    ],
-)
-def test_bad_options_are_one_sentence(tmp_path, capsys, options, message):
-    (tmp_path / "a.csv").write_text("text,year,tags\nlake,1990,a\n")
-    command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "tags:bag", *options]
-    assert main([*command, "--out", str(tmp_path / "own")]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    def test_bad_options_are_one_sentence(self, tmp_path, capsys, options, message):
+        (tmp_path / "a.csv").write_text("text,year,tags\nlake,1990,a\n")
+        command = ["import", str(tmp_path / "a.csv"), "--text", "text", "--context", "tags:bag", *options]
+        assert main([*command, "--out", str(tmp_path / "own")]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1

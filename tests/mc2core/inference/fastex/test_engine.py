@@ -55,55 +55,58 @@ def count_states_exact(n, seed, model, log_gamma, cells, tables, clusters, clust
         visits[(cluster * place).sum()] += 1
 
 
-@pytest.mark.parametrize(
-    ("bits", "is_balanced", "failure", "component", "tries"),
-    [(bits, is_balanced, None, MULTINOMIAL, 1 + is_balanced) for bits in BITS for is_balanced in (True, False)]
-    + [(16, True, 0.1, MULTINOMIAL, 1), (64, False, 0.1, POISSON, 1), (64, True, None, POISSON, 2)]
-    + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
-)
-def test_hashed_chain_has_the_enumerated_posterior(bits, is_balanced, failure, component, tries):
-    settings = settings_of(component, bits, is_balanced, failure, tries=tries)
-    state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
-    batches = np.zeros((40, len(STATES)), np.int64)
-    for batch, visits in enumerate(batches):
-        count_states(1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits)
-    assert_stationary(batches, posterior(component))
+class TestPosterior:
+    @pytest.mark.parametrize(
+        ("bits", "is_balanced", "failure", "component", "tries"),
+        [(bits, is_balanced, None, MULTINOMIAL, 1 + is_balanced) for bits in BITS for is_balanced in (True, False)]
+        + [(16, True, 0.1, MULTINOMIAL, 1), (64, False, 0.1, POISSON, 1), (64, True, None, POISSON, 2)]
+        + [(64, False, None, GAUSSIAN, 1), (64, True, None, GAUSSIAN, 2)],
+    )
+    def test_hashed_chain_has_the_enumerated_posterior(self, bits, is_balanced, failure, component, tries):
+        settings = settings_of(component, bits, is_balanced, failure, tries=tries)
+        state = HashedState(TINY, settings, np.array([0, 1, 2, 0]))
+        batches = np.zeros((40, len(STATES)), np.int64)
+        for batch, visits in enumerate(batches):
+            count_states(
+                1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits
+            )
+        assert_stationary(batches, posterior(component))
 
+    @pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
+    @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+    def test_exact_chain_has_the_enumerated_posterior(self, component, clusters_per_document, monkeypatch):
+        monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
+        state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
+        assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
+        batches = np.zeros((40, len(STATES)), np.int64)
+        for batch, visits in enumerate(batches):
+            data = state.constants, state.log_gamma, state.cells, state.tables, state.clusters
+            count_states_exact(1000, streams.key(1, "test", batch), *data, state.cluster, visits)
+        assert_stationary(batches, posterior(component))
 
-@pytest.mark.parametrize("clusters_per_document", [4, 2, 0])  # all words frequent, two of three, none
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-def test_exact_chain_has_the_enumerated_posterior(component, clusters_per_document, monkeypatch):
-    monkeypatch.setattr(exact, "CLUSTERS_PER_DOCUMENT", clusters_per_document)
-    state = ExactState(TINY, settings_of(component), np.array([0, 1, 2, 0]))
-    assert len(state.tables.counts) == {4: 3, 2: 2, 0: 0}[clusters_per_document]
-    batches = np.zeros((40, len(STATES)), np.int64)
-    for batch, visits in enumerate(batches):
-        data = state.constants, state.log_gamma, state.cells, state.tables, state.clusters
-        count_states_exact(1000, streams.key(1, "test", batch), *data, state.cluster, visits)
-    assert_stationary(batches, posterior(component))
-
-
-@pytest.mark.parametrize("is_balanced", [True, False])
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-def test_proposal_does_not_know_where_the_document_is(is_balanced, component):
-    """The weights of the proposal, bit for bit, for every cluster the document may be in; empty ones included."""
-    corpus, _ = small_corpus()
-    projection_fit = None
-    for j in (0, 7, 19):
-        found = []
-        for k in range(5):
-            cluster = np.arange(corpus.n_documents) % 4
-            cluster[j] = k
-            state = HashedState(corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit)
-            projection_fit = state.centre, state.scale, state.flatness
-            work = workspace(state.clusters)
-            stream = np.zeros(2, np.uint64)
-            args = state.documents, state.clusters, state.projection, state.constants, state.slots
-            choose(*args, j, k, stream, work)
-            found.append(work.weights[:6].copy())
-        # the first state fitted the projection; all others share it
-        assert all(np.array_equal(weights, found[1]) for weights in found[1:])
-        assert found[1].min() > 0
+    @pytest.mark.parametrize("is_balanced", [True, False])
+    @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+    def test_proposal_does_not_know_where_the_document_is(self, is_balanced, component):
+        """The weights of the proposal, bit for bit, for every cluster the document may be in; empty ones included."""
+        corpus, _ = small_corpus()
+        projection_fit = None
+        for j in (0, 7, 19):
+            found = []
+            for k in range(5):
+                cluster = np.arange(corpus.n_documents) % 4
+                cluster[j] = k
+                state = HashedState(
+                    corpus, settings_of(component, 64, is_balanced, n_clusters=6), cluster, projection_fit
+                )
+                projection_fit = state.centre, state.scale, state.flatness
+                work = workspace(state.clusters)
+                stream = np.zeros(2, np.uint64)
+                args = state.documents, state.clusters, state.projection, state.constants, state.slots
+                choose(*args, j, k, stream, work)
+                found.append(work.weights[:6].copy())
+            # the first state fitted the projection; all others share it
+            assert all(np.array_equal(weights, found[1]) for weights in found[1:])
+            assert found[1].min() > 0
 
 
 class TestTable:
@@ -160,205 +163,203 @@ class TestTable:
             count_bits(2**32, 2**31, 5)
 
 
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-@pytest.mark.parametrize("is_balanced", [True, False])
-def test_caches_equal_recomputed_ones_after_thousands_of_moves(is_balanced, component):
-    noise = np.random.default_rng(0).poisson(0.1, size=(40, 30))  # no clusters to settle in
-    corpus = Corpus(noise)
-    state = HashedState(corpus, settings_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
-    moves = np.zeros(2, np.int64)
-    for t in range(1500):
-        state.sweep(streams.key(0, "test", t), moves)
-    assert moves[1] > 1000
-    fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
-    for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
-        for name in set(kind._fields) - {"columns"}:
-            assert np.array_equal(getattr(kind, name), getattr(again, name)), name
-    assert state.log_joint == fresh.log_joint
-
-
-@pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
-def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(component):
-    corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(40, 30)))  # no clusters to settle in
-    state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(40) % 16)
-    moves = np.zeros(2, np.int64)
-    for t in range(800):
-        state.sweep(streams.key(0, "test", t), moves)
-    assert moves[1] > 1000
-    assert len(state.tables.counts) > 0
-    assert len(state.tables.starts) > 0
-    fresh = ExactState(corpus, state.settings, state.cluster)
-    for name in state.clusters._fields:
-        assert np.array_equal(getattr(state.clusters, name), getattr(fresh.clusters, name)), name
-    assert np.array_equal(state.tables.counts, fresh.tables.counts)
-    assert np.array_equal(state.tables.terms, fresh.tables.terms)
-    for start in state.tables.starts:
-        found = []
-        for lists in (state.tables.lists, fresh.tables.lists):
-            assert lists[start, 0] > 0
-            found.append({tuple(entry) for entry in lists[start + 1 : start + 1 + lists[start, 0]]})
-        assert found[0] == found[1]
-    assert state.log_joint == fresh.log_joint
-
-
-@pytest.mark.parametrize("component", [MULTINOMIAL, GAUSSIAN])
-def test_exact_sweeps_do_not_depend_on_threads(component, monkeypatch):
-    """Draws made ahead are kept, and made anew after a document has moved; both happen to dozens of 101 documents."""
-    monkeypatch.setattr(exact, "MIN_SHARED_CLUSTERS", 16)
-    corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(101, 30)))
-    found = []
-    for threads in (1, 2, 3):
-        state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(101) % 16)
+class TestCaches:
+    @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+    @pytest.mark.parametrize("is_balanced", [True, False])
+    def test_caches_equal_recomputed_ones_after_thousands_of_moves(self, is_balanced, component):
+        noise = np.random.default_rng(0).poisson(0.1, size=(40, 30))  # no clusters to settle in
+        corpus = Corpus(noise)
+        state = HashedState(corpus, settings_of(component, 128, is_balanced, n_clusters=6), np.arange(40) % 6)
         moves = np.zeros(2, np.int64)
-        with thread_budget(threads) as pool:
-            for t in range(5):
-                state.sweep(streams.key(0, "test", t), moves, pool)
-        found.append((state.cluster.tolist(), moves.tolist(), state.log_joint))
-    assert found[0] == found[1] == found[2]
-    assert 100 < moves[1] < 400
+        for t in range(1500):
+            state.sweep(streams.key(0, "test", t), moves)
+        assert moves[1] > 1000
+        fresh = HashedState(corpus, state.settings, state.cluster, (state.centre, state.scale, state.flatness))
+        for kind, again in ((state.clusters, fresh.clusters), (state.clusters.columns, fresh.clusters.columns)):
+            for name in set(kind._fields) - {"columns"}:
+                assert np.array_equal(getattr(kind, name), getattr(again, name)), name
+        assert state.log_joint == fresh.log_joint
+
+    @pytest.mark.parametrize("component", [MULTINOMIAL, POISSON, GAUSSIAN])
+    def test_exact_tables_equal_recomputed_ones_after_thousands_of_moves(self, component):
+        corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(40, 30)))  # no clusters to settle in
+        state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(40) % 16)
+        moves = np.zeros(2, np.int64)
+        for t in range(800):
+            state.sweep(streams.key(0, "test", t), moves)
+        assert moves[1] > 1000
+        assert len(state.tables.counts) > 0
+        assert len(state.tables.starts) > 0
+        fresh = ExactState(corpus, state.settings, state.cluster)
+        for name in state.clusters._fields:
+            assert np.array_equal(getattr(state.clusters, name), getattr(fresh.clusters, name)), name
+        assert np.array_equal(state.tables.counts, fresh.tables.counts)
+        assert np.array_equal(state.tables.terms, fresh.tables.terms)
+        for start in state.tables.starts:
+            found = []
+            for lists in (state.tables.lists, fresh.tables.lists):
+                assert lists[start, 0] > 0
+                found.append({tuple(entry) for entry in lists[start + 1 : start + 1 + lists[start, 0]]})
+            assert found[0] == found[1]
+        assert state.log_joint == fresh.log_joint
 
 
-@pytest.mark.parametrize("is_balanced", [True, False])
-def test_signatures_and_norms_against_their_twin(is_balanced):
-    """Rounding to the grid aside, so signs of sums that are nearly 0 may differ: at most one in a hundred."""
-    corpus, truth = small_corpus()
-    bits = 128
-    state = HashedState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
-    hashed, parameters = hashed_vectors(corpus, truth, state)
-    sign = np.array([signs(word, bits) for word in range(corpus.n_words)])
-    for vectors, words, norms in (
-        (hashed, state.documents.signature, state.documents.norm),
-        (parameters, state.clusters.columns.signature.T[:4], state.clusters.columns.norm[:4]),
-    ):
-        found = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")[:, :bits]
-        assert np.mean(found != (vectors @ sign > 0)) < 0.01
-        assert np.allclose(norms, np.linalg.norm(vectors, axis=1), rtol=1e-4)
-    if is_balanced:
-        x = corpus.content.toarray()
-        theta = np.log1p(np.array([x[truth == k].sum(axis=0) for k in range(4)]) / A)
-        frequency = np.where(state.scale > 0, x.sum(axis=0) / x.sum(), 0.0)
-        assert np.allclose(state.clusters.overlap / OVERLAP_UNIT, theta @ frequency, rtol=1e-6)
+class TestSignatures:
+    @pytest.mark.parametrize("is_balanced", [True, False])
+    def test_with_norms_against_their_twin(self, is_balanced):
+        """Rounding to the grid aside, so signs of sums that are nearly 0 may differ: at most one in a hundred."""
+        corpus, truth = small_corpus()
+        bits = 128
+        state = HashedState(corpus, settings_of(bits=bits, is_balanced=is_balanced, n_clusters=4), truth)
+        hashed, parameters = hashed_vectors(corpus, truth, state)
+        sign = np.array([signs(word, bits) for word in range(corpus.n_words)])
+        for vectors, words, norms in (
+            (hashed, state.documents.signature, state.documents.norm),
+            (parameters, state.clusters.columns.signature.T[:4], state.clusters.columns.norm[:4]),
+        ):
+            found = np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=1, bitorder="little")[:, :bits]
+            assert np.mean(found != (vectors @ sign > 0)) < 0.01
+            assert np.allclose(norms, np.linalg.norm(vectors, axis=1), rtol=1e-4)
+        if is_balanced:
+            x = corpus.content.toarray()
+            theta = np.log1p(np.array([x[truth == k].sum(axis=0) for k in range(4)]) / A)
+            frequency = np.where(state.scale > 0, x.sum(axis=0) / x.sum(), 0.0)
+            assert np.allclose(state.clusters.overlap / OVERLAP_UNIT, theta @ frequency, rtol=1e-6)
 
-
-def test_upper_bound_fails_no_more_often_than_it_says():
-    """Eq. 15 holds for all clusters of a document at once but with probability 0.2; 6,000 documents share hashes, so
-    the share is compared with 0.2 itself, from which the bound (Hoeffding) keeps well away."""
-    corpus, truth = small_corpus(300, 60, seed=5)
-    failure, bits = 0.2, 64
-    slack = np.sqrt(np.log(4 / failure) / (2 * bits))
-    state = HashedState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
-    assert state.constants.slack == pytest.approx(slack)
-    hashed, parameters = hashed_vectors(corpus, truth, state)
-    apart = (
-        np.bitwise_count(state.documents.signature[:, None, :] ^ state.clusters.columns.signature.T[:4]).sum(axis=2)
-        / bits
-    )
-    norms = state.documents.norm[:, None] * state.clusters.columns.norm[:4]
-    bound = norms * np.cos(np.pi * np.maximum(apart - slack, 0.0))
-    assert np.mean(np.any(bound < hashed @ parameters.T - 1e-3, axis=1)) < failure
-    plain = norms * np.cos(np.pi * apart)
-    assert np.mean(np.any(plain < hashed @ parameters.T - 1e-3, axis=1)) > failure  # the plain estimate is no bound
-
-
-def test_correction_of_remark_5():
-    """128 bits, failure probability 1e-4, 10,000 clusters. The printed 0.38 lacks the 2 below ln(k / d)."""
-    corpus, truth = small_corpus(40, 20, seed=5)
-    state = HashedState(corpus, settings_of(bits=128, failure=1e-4, n_clusters=10_000), truth)
-    assert state.constants.slack == pytest.approx(0.2682, abs=1e-4)
-    assert state.constants.slack * np.sqrt(2) == pytest.approx(0.379, abs=1e-3)
-
-
-@pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
-@pytest.mark.parametrize("proposal", ["hash", "exact"])
-def test_log_joint_is_that_of_the_model(component, proposal):
-    engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, rate_prior=B, component=component, proposal=proposal)
-    state = engine.init(TINY, 0)
-    for iteration in range(1, 4):
-        row = engine.step(TINY, state, 0, iteration)
-        code = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}[component]
-        assert row["log_joint"] == pytest.approx(log_joint(state.cluster, code), abs=1e-4)
-
-
-@pytest.mark.parametrize("settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"projection": "paper"}])
-def test_finds_planted_clusters(settings):
-    corpus, truth = small_corpus()
-    result = fit(corpus, *fastex(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
-    pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
-    assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
-    assert result.posterior.predict(corpus).shape == (40, len(result.posterior.cluster_weights))
-
-
-@pytest.mark.parametrize("proposal", ["hash", "exact"])
-def test_resumes_with_the_same_bits(tmp_path, proposal):
-    corpus, _ = small_corpus()
-    engine = fastex(n_clusters=50, proposal=proposal, word_prior=0.1)  # more clusters than documents
-    whole = fit(corpus, *engine, iterations=12, seed=1)
-    path = tmp_path / "run.npz"
-    fit(corpus, *engine, iterations=5, seed=1, checkpoint=path)
-    rest = fit(corpus, *engine, iterations=12, seed=1, checkpoint=path)
-    assert np.array_equal(whole.state.cluster, rest.state.cluster)
-    assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
-
-
-def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters():
-    corpus, truth = small_corpus(200)
-    found = []
-    for threads in (1, 2, 3):
-        engine = fastex(
-            n_clusters=4, word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
+    def test_upper_bound_fails_no_more_often_than_it_says(self):
+        """Eq. 15 holds for all clusters of a document at once but with probability 0.2; 6,000 documents share
+        hashes, so the share is compared with 0.2 itself, from which the bound (Hoeffding) keeps well away."""
+        corpus, truth = small_corpus(300, 60, seed=5)
+        failure, bits = 0.2, 64
+        slack = np.sqrt(np.log(4 / failure) / (2 * bits))
+        state = HashedState(corpus, settings_of(bits=bits, failure=failure, n_clusters=4), truth)
+        assert state.constants.slack == pytest.approx(slack)
+        hashed, parameters = hashed_vectors(corpus, truth, state)
+        apart = (
+            np.bitwise_count(state.documents.signature[:, None, :] ^ state.clusters.columns.signature.T[:4]).sum(axis=2)
+            / bits
         )
-        result = fit(corpus, *engine, iterations=40, seed=3)
-        found.append((result.state.cluster, result.trace["log_joint"].tolist()))
-    assert all(np.array_equal(found[0][0], cluster) and found[0][1] == trace for cluster, trace in found[1:])
-    pairs = {(int(a), int(b)) for a, b in zip(found[0][0], truth, strict=True)}
-    assert len(pairs) == len({a for a, _ in pairs})
+        norms = state.documents.norm[:, None] * state.clusters.columns.norm[:4]
+        bound = norms * np.cos(np.pi * np.maximum(apart - slack, 0.0))
+        assert np.mean(np.any(bound < hashed @ parameters.T - 1e-3, axis=1)) < failure
+        plain = norms * np.cos(np.pi * apart)
+        assert np.mean(np.any(plain < hashed @ parameters.T - 1e-3, axis=1)) > failure  # the plain estimate is no bound
+
+    def test_correction_of_remark_5(self):
+        """128 bits, failure probability 1e-4, 10,000 clusters. The printed 0.38 lacks the 2 below ln(k / d)."""
+        corpus, truth = small_corpus(40, 20, seed=5)
+        state = HashedState(corpus, settings_of(bits=128, failure=1e-4, n_clusters=10_000), truth)
+        assert state.constants.slack == pytest.approx(0.2682, abs=1e-4)
+        assert state.constants.slack * np.sqrt(2) == pytest.approx(0.379, abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"bits": 12}, "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
-        ({"n_clusters": 0}, "n_clusters is 0"),
-        ({"word_prior": 0.0}, "word_prior"),
-        ({"weight_prior": -1.0}, "weight_prior"),
-        ({"rate_prior": 0.0}, "rate_prior"),
-        ({"projection": "balance"}, "did you mean 'balanced'"),
-        ({"proposal": "hashed"}, "did you mean 'hash'"),
-        ({"component": "gauss"}, "component is 'gauss'"),
-        ({"failure_probability": 1.0}, "failure_probability"),
-        ({"flatness": 1.5}, "flatness is 1.5; it must lie between 0 and 1"),
-        ({"threads": 0}, "threads is 0"),
-        ({"documents_per_round": 0}, "documents_per_round is 0"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        fastex(**settings)
+class TestRuns:
+    @pytest.mark.parametrize("component", [MULTINOMIAL, GAUSSIAN])
+    def test_exact_sweeps_do_not_depend_on_threads(self, component, monkeypatch):
+        """Draws made ahead are kept, and made anew after a document has moved; both happen to dozens of 101
+        documents."""
+        monkeypatch.setattr(exact, "MIN_SHARED_CLUSTERS", 16)
+        corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(101, 30)))
+        found = []
+        for threads in (1, 2, 3):
+            state = ExactState(corpus, settings_of(component, n_clusters=16), np.arange(101) % 16)
+            moves = np.zeros(2, np.int64)
+            with thread_budget(threads) as pool:
+                for t in range(5):
+                    state.sweep(streams.key(0, "test", t), moves, pool)
+            found.append((state.cluster.tolist(), moves.tolist(), state.log_joint))
+        assert found[0] == found[1] == found[2]
+        assert 100 < moves[1] < 400
+
+    @pytest.mark.parametrize("component", ["multinomial", "poisson", "gaussian"])
+    @pytest.mark.parametrize("proposal", ["hash", "exact"])
+    def test_log_joint_is_that_of_the_model(self, component, proposal):
+        engine = fastex(
+            n_clusters=K, word_prior=A, weight_prior=G, rate_prior=B, component=component, proposal=proposal
+        )
+        state = engine.init(TINY, 0)
+        for iteration in range(1, 4):
+            row = engine.step(TINY, state, 0, iteration)
+            code = {"multinomial": MULTINOMIAL, "poisson": POISSON, "gaussian": GAUSSIAN}[component]
+            assert row["log_joint"] == pytest.approx(log_joint(state.cluster, code), abs=1e-4)
+
+    @pytest.mark.parametrize("settings", [{"proposal": "exact"}, {"proposal": "hash"}, {"projection": "paper"}])
+    def test_finds_planted_clusters(self, settings):
+        corpus, truth = small_corpus()
+        result = fit(corpus, *fastex(n_clusters=4, bits=128, word_prior=0.1, **settings), iterations=60, seed=3)
+        pairs = {(int(a), int(b)) for a, b in zip(result.state.cluster, truth, strict=True)}
+        assert len(pairs) == len({a for a, _ in pairs})  # no found cluster mixes true ones
+        assert result.posterior.predict(corpus).shape == (40, len(result.posterior.cluster_weights))
+
+    @pytest.mark.parametrize("proposal", ["hash", "exact"])
+    def test_resumes_with_the_same_bits(self, tmp_path, proposal):
+        corpus, _ = small_corpus()
+        engine = fastex(n_clusters=50, proposal=proposal, word_prior=0.1)  # more clusters than documents
+        whole = fit(corpus, *engine, iterations=12, seed=1)
+        path = tmp_path / "run.npz"
+        fit(corpus, *engine, iterations=5, seed=1, checkpoint=path)
+        rest = fit(corpus, *engine, iterations=12, seed=1, checkpoint=path)
+        assert np.array_equal(whole.state.cluster, rest.state.cluster)
+        assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
+
+    def test_rounds_do_not_depend_on_threads_and_find_the_same_clusters(self):
+        corpus, truth = small_corpus(200)
+        found = []
+        for threads in (1, 2, 3):
+            engine = fastex(
+                n_clusters=4, word_prior=0.1, bits=128, proposal="hash", documents_per_round=16, threads=threads
+            )
+            result = fit(corpus, *engine, iterations=40, seed=3)
+            found.append((result.state.cluster, result.trace["log_joint"].tolist()))
+        assert all(np.array_equal(found[0][0], cluster) and found[0][1] == trace for cluster, trace in found[1:])
+        pairs = {(int(a), int(b)) for a, b in zip(found[0][0], truth, strict=True)}
+        assert len(pairs) == len({a for a, _ in pairs})
 
 
-def test_auto_is_exact_while_its_counts_take_2_gib(monkeypatch):
-    once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
-    for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
-        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes)
-        engine = fastex(n_clusters=n_clusters)
-        assert engine.chosen_proposal(once) == "exact"
-        assert fastex(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
-        assert isinstance(engine.init(once, 0), ExactState)
-        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes - 1)
-        assert engine.chosen_proposal(once) == "hash"
-        assert fastex(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
-        state = engine.init(once, 0)
-        assert isinstance(state, HashedState)
-        assert isinstance(engine.restore(once, state.arrays()), HashedState)
-    # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
-    monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 3 * 4 * 3)
-    assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
-    assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
+class TestSettings:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"bits": 12}, "bits is 12; allowed: 8, 16, 32, 64, 128, 256"),
+            ({"n_clusters": 0}, "n_clusters is 0"),
+            ({"word_prior": 0.0}, "word_prior"),
+            ({"weight_prior": -1.0}, "weight_prior"),
+            ({"rate_prior": 0.0}, "rate_prior"),
+            ({"projection": "balance"}, "did you mean 'balanced'"),
+            ({"proposal": "hashed"}, "did you mean 'hash'"),
+            ({"component": "gauss"}, "component is 'gauss'"),
+            ({"failure_probability": 1.0}, "failure_probability"),
+            ({"flatness": 1.5}, "flatness is 1.5; it must lie between 0 and 1"),
+            ({"threads": 0}, "threads is 0"),
+            ({"documents_per_round": 0}, "documents_per_round is 0"),
+        ],
+    )
+    def test_bad_ones_are_named(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            fastex(**settings)
 
+    def test_auto_is_exact_while_its_counts_take_2_gib(self, monkeypatch):
+        once = Corpus(np.ones((1, 4), int))  # of 3 clusters: rows; of more than 3: lists of one document each
+        for n_clusters, n_bytes in ((3, 8 * 3 * 4), (1000, 8 * 2 * 4)):
+            monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes)
+            engine = fastex(n_clusters=n_clusters)
+            assert engine.chosen_proposal(once) == "exact"
+            assert fastex(n_clusters=n_clusters, proposal="hash").chosen_proposal(once) == "hash"
+            assert isinstance(engine.init(once, 0), ExactState)
+            monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", n_bytes - 1)
+            assert engine.chosen_proposal(once) == "hash"
+            assert fastex(n_clusters=n_clusters, proposal="exact").chosen_proposal(once) == "exact"
+            state = engine.init(once, 0)
+            assert isinstance(state, HashedState)
+            assert isinstance(engine.restore(once, state.arrays()), HashedState)
+        # a row for each count that a frequent word has: K int32 counts and two rows of K float32 terms
+        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 3 * 4 * 3)
+        assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2]]))) == "exact"
+        assert fastex(n_clusters=3).chosen_proposal(Corpus(np.array([[1], [2], [3]]))) == "hash"
 
-def test_corpora_and_checkpoints_that_do_not_fit():
-    engine = fastex(n_clusters=3, proposal="hash")
-    with pytest.raises(ValueError, match="the corpus has none"):
-        engine.init(Corpus(np.zeros((2, 3), int), contexts={"year": np.array([1.0, 2.0])}), 0)
-    with pytest.raises(ValueError, match="'cluster' holds 3; it must be at least 0 and below 3"):
-        engine.restore(TINY, {"cluster": np.array([0, 1, 2, 3])})
+    def test_corpora_and_checkpoints_that_do_not_fit(self):
+        engine = fastex(n_clusters=3, proposal="hash")
+        with pytest.raises(ValueError, match="the corpus has none"):
+            engine.init(Corpus(np.zeros((2, 3), int), contexts={"year": np.array([1.0, 2.0])}), 0)
+        with pytest.raises(ValueError, match="'cluster' holds 3; it must be at least 0 and below 3"):
+            engine.restore(TINY, {"cluster": np.array([0, 1, 2, 3])})

@@ -41,7 +41,6 @@ def state_of(cluster, tries=4, graph=GRAPH, corpus=TINY, n_clusters=K, eps=EPS):
     return NeighbourState(corpus, settings_of(n_clusters=n_clusters, visits=visits), np.array(cluster), graph)
 
 
-# -- the definition, in plain Python -------------------------------------------------------------------------------
 def scores_without(cluster, j):
     """(K,) ln p(y_j = k, x) but for a constant, from the joint density of the model."""
     moved = np.tile(cluster, (K, 1))
@@ -127,40 +126,6 @@ def visit(key, cluster, j, graph, eps, tries):
     return now, n_proposed
 
 
-# -- exactness -----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("tries", [1, 4])
-def test_visits_are_those_of_the_definition(tries):
-    """Each document in each of the 81 states, with three sets of random numbers."""
-    scratch = np.empty(tries, np.int64), np.empty(tries + 1, np.int64), np.empty(tries + 1)
-    stream = np.zeros(2, np.uint64)
-    moved = 0
-    for cluster in STATES:
-        state = state_of(cluster, tries)
-        for j in range(TINY.n_documents):
-            for t in range(3):
-                key = streams.key(t, "test", tries)
-                streams.seek(stream, key, j)
-                found = choose(state.chain, state.slots, state.cluster, j, stream, *scratch)
-                assert found == visit(key, cluster, j, GRAPH, EPS, tries)
-                moved += found[0] != cluster[j]
-    assert moved > 100
-
-
-@pytest.mark.parametrize("tries", [1, 2, 4])
-def test_visits_leave_the_posterior_as_it_is(tries):
-    kernels = matrices(lambda cluster: [visit_row(cluster, j, GRAPH, EPS, tries) for j in range(TINY.n_documents)])
-    assert_invariant(posterior(MULTINOMIAL), kernels)
-
-
-@pytest.mark.parametrize("defect", DEFECTS)
-def test_conditions_of_exactness_are_needed(defect):
-    """Where one is broken, a document's visit changes the posterior, by more than 0.001 in some state."""
-    kernels = matrices(lambda cluster: [visit_row(cluster, j, GRAPH, EPS, 4, defect) for j in range(TINY.n_documents)])
-    p = posterior(MULTINOMIAL)
-    np.testing.assert_allclose([kernel.sum(axis=1) for kernel in kernels], 1.0)
-    assert max(np.abs(p @ kernel - p).max() for kernel in kernels) > 1e-3
-
-
 @numba.njit
 def count_states(n, seed, chain, slots, used, cluster, visits):
     moves = np.zeros(2, np.int64)
@@ -170,19 +135,53 @@ def count_states(n, seed, chain, slots, used, cluster, visits):
         visits[(cluster * place).sum()] += 1
 
 
-@pytest.mark.parametrize("tries", [1, 4])
-@pytest.mark.parametrize("graph", ["made up", "found"])
-def test_chain_has_the_enumerated_posterior(tries, graph):
-    graph = GRAPH if graph == "made up" else find_neighbours(TINY.content, 3, 100, 0)
-    assert (graph[:3] >= 0).any(axis=1).all()
-    state = state_of([0, 1, 2, 0], tries, graph)
-    batches = np.zeros((40, len(STATES)), np.int64)
-    for batch, visits in enumerate(batches):
-        count_states(1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits)
-    assert_stationary(batches, posterior(MULTINOMIAL))
+class TestExactness:
+    @pytest.mark.parametrize("tries", [1, 4])
+    def test_visits_are_those_of_the_definition(self, tries):
+        """Each document in each of the 81 states, with three sets of random numbers."""
+        scratch = np.empty(tries, np.int64), np.empty(tries + 1, np.int64), np.empty(tries + 1)
+        stream = np.zeros(2, np.uint64)
+        moved = 0
+        for cluster in STATES:
+            state = state_of(cluster, tries)
+            for j in range(TINY.n_documents):
+                for t in range(3):
+                    key = streams.key(t, "test", tries)
+                    streams.seek(stream, key, j)
+                    found = choose(state.chain, state.slots, state.cluster, j, stream, *scratch)
+                    assert found == visit(key, cluster, j, GRAPH, EPS, tries)
+                    moved += found[0] != cluster[j]
+        assert moved > 100
+
+    @pytest.mark.parametrize("tries", [1, 2, 4])
+    def test_visits_leave_the_posterior_as_it_is(self, tries):
+        kernels = matrices(lambda cluster: [visit_row(cluster, j, GRAPH, EPS, tries) for j in range(TINY.n_documents)])
+        assert_invariant(posterior(MULTINOMIAL), kernels)
+
+    @pytest.mark.parametrize("defect", DEFECTS)
+    def test_conditions_of_exactness_are_needed(self, defect):
+        """Where one is broken, a document's visit changes the posterior, by more than 0.001 in some state."""
+        kernels = matrices(
+            lambda cluster: [visit_row(cluster, j, GRAPH, EPS, 4, defect) for j in range(TINY.n_documents)]
+        )
+        p = posterior(MULTINOMIAL)
+        np.testing.assert_allclose([kernel.sum(axis=1) for kernel in kernels], 1.0)
+        assert max(np.abs(p @ kernel - p).max() for kernel in kernels) > 1e-3
+
+    @pytest.mark.parametrize("tries", [1, 4])
+    @pytest.mark.parametrize("graph", ["made up", "found"])
+    def test_chain_has_the_enumerated_posterior(self, tries, graph):
+        graph = GRAPH if graph == "made up" else find_neighbours(TINY.content, 3, 100, 0)
+        assert (graph[:3] >= 0).any(axis=1).all()
+        state = state_of([0, 1, 2, 0], tries, graph)
+        batches = np.zeros((40, len(STATES)), np.int64)
+        for batch, visits in enumerate(batches):
+            count_states(
+                1000, streams.key(1, "test", batch), state.chain, state.slots, state.used, state.cluster, visits
+            )
+        assert_stationary(batches, posterior(MULTINOMIAL))
 
 
-# -- the graph -----------------------------------------------------------------------------------------------------
 def plain_neighbours(content, n_neighbours, budget, seed):
     """The twin of :func:`find_neighbours`; (J, N), and the entries read for each document."""
     x = content.toarray() > 0
@@ -213,212 +212,204 @@ def plain_neighbours(content, n_neighbours, budget, seed):
     return found, n_read
 
 
-@pytest.mark.parametrize("budget", [1, 12, 60, 10_000])
-@pytest.mark.parametrize("n_neighbours", [1, 5])
-def test_graph_is_that_of_its_twin(n_neighbours, budget):
-    corpus = Corpus(np.random.default_rng(3).poisson(0.08, (60, 50)))
-    twin, n_read = plain_neighbours(corpus.content, n_neighbours, budget, 5)
-    assert n_read.max() <= budget
-    assert np.array_equal(find_neighbours(corpus.content, n_neighbours, budget, 5), twin)
-
-
-def test_documents_are_never_their_own_neighbours_nor_named_twice():
-    corpus, _ = small_corpus(300, 40)
-    for budget in (1, 30, 10_000):
-        found = find_neighbours(corpus.content, 6, budget, 0)
-        assert not (found == np.arange(300)[:, None]).any()
-        for row in found:
-            named = row[row >= 0]
-            assert len(set(named)) == len(named)
-            assert (row[len(named) :] == -1).all()
-
-
-def test_neighbours_share_the_clusters_of_planted_ones():
-    corpus, truth = small_corpus(400, 200)
-    found = find_neighbours(corpus.content, 4, 200, 0)
-    assert (found >= 0).mean() > 0.9
-    assert np.mean(truth[found] == truth[:, None]) > 0.6  # 0.25 by chance
-
-
-# -- sweeps --------------------------------------------------------------------------------------------------------
 def noise_state():
     corpus = Corpus(np.random.default_rng(0).poisson(0.1, size=(1300, 30)))  # no clusters to settle in
     graph = find_neighbours(corpus.content, 4, 200, 0)
     return corpus, state_of(np.arange(1300), 3, graph, corpus, 20_000)
 
 
-def test_sweeps_do_not_depend_on_threads():
-    """Moves, proposals and counts; and choices made ahead are both kept and made anew."""
-    found = []
-    for threads in (1, 2, 3):
-        _, state = noise_state()
+class TestGraph:
+    @pytest.mark.parametrize("budget", [1, 12, 60, 10_000])
+    @pytest.mark.parametrize("n_neighbours", [1, 5])
+    def test_graph_is_that_of_its_twin(self, n_neighbours, budget):
+        corpus = Corpus(np.random.default_rng(3).poisson(0.08, (60, 50)))
+        twin, n_read = plain_neighbours(corpus.content, n_neighbours, budget, 5)
+        assert n_read.max() <= budget
+        assert np.array_equal(find_neighbours(corpus.content, n_neighbours, budget, 5), twin)
+
+    def test_documents_are_never_their_own_neighbours_nor_named_twice(self):
+        corpus, _ = small_corpus(300, 40)
+        for budget in (1, 30, 10_000):
+            found = find_neighbours(corpus.content, 6, budget, 0)
+            assert not (found == np.arange(300)[:, None]).any()
+            for row in found:
+                named = row[row >= 0]
+                assert len(set(named)) == len(named)
+                assert (row[len(named) :] == -1).all()
+
+    def test_neighbours_share_the_clusters_of_planted_ones(self):
+        corpus, truth = small_corpus(400, 200)
+        found = find_neighbours(corpus.content, 4, 200, 0)
+        assert (found >= 0).mean() > 0.9
+        assert np.mean(truth[found] == truth[:, None]) > 0.6  # 0.25 by chance
+
+    def test_does_not_depend_on_threads(self):
+        corpus = Corpus(np.random.default_rng(1).poisson(0.05, size=(5000, 60)))
+        found = []
+        for threads in (1, 2):
+            with thread_budget(threads) as pool:
+                found.append(find_neighbours(corpus.content, 5, 100, 0, pool))
+        assert np.array_equal(*found)
+
+    def test_index_does_not_depend_on_threads(self):
+        """Half a million documents of the same few words: parts that wrote to one place would lose much to each
+        other."""
+        counts = np.ones((500_000, 7), np.int64)
+        counts[0, :6] = counts[1:, 6] = 0  # a word of all documents would not be read
+        content = Corpus(counts).content
+        alone = _build_index(content, 0, None)
+        with thread_budget(2) as pool:
+            for _ in range(3):
+                for ours, theirs in zip(alone, _build_index(content, 0, pool), strict=True):
+                    assert np.array_equal(ours, theirs)
+
+
+class TestSweeps:
+    def test_sweeps_do_not_depend_on_threads(self):
+        """Moves, proposals and counts; and choices made ahead are both kept and made anew."""
+        found = []
+        for threads in (1, 2, 3):
+            _, state = noise_state()
+            moves = np.zeros(2, np.int64)
+            with thread_budget(threads) as pool:
+                for t in range(4):
+                    state.sweep(streams.key(0, "test", t), moves, pool)
+            found.append((state.cluster.tolist(), moves.tolist(), state.log_joint))
+            assert (0.05 < state.redone[0] / (4 * 1300) < 0.95) == (threads > 1)
+        assert found[0] == found[1] == found[2]
+        assert found[0][1][1] > 1000
+
+    def test_counts_equal_recomputed_ones_after_thousands_of_moves(self):
+        corpus, state = noise_state()
         moves = np.zeros(2, np.int64)
-        with thread_budget(threads) as pool:
-            for t in range(4):
-                state.sweep(streams.key(0, "test", t), moves, pool)
-        found.append((state.cluster.tolist(), moves.tolist(), state.log_joint))
-        assert (0.05 < state.redone[0] / (4 * 1300) < 0.95) == (threads > 1)
-    assert found[0] == found[1] == found[2]
-    assert found[0][1][1] > 1000
+        for t in range(5):
+            state.sweep(streams.key(0, "test", t), moves)
+        assert moves[1] > 1000
+        fresh = state_of(state.cluster, 3, state.chain.documents.neighbours, corpus, 20_000)
+        for name in state.chain.clusters._fields:
+            assert np.array_equal(getattr(state.chain.clusters, name), getattr(fresh.chain.clusters, name)), name
+        assert state.used[0] == fresh.used[0]
+        assert state.log_joint == fresh.log_joint
+
+    def test_exact_ones_are_those_of_exact_proposals(self):
+        corpus, _ = small_corpus()
+        engine = fastex(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
+        state = engine.init(corpus, 3)
+        for iteration in (1, 2):
+            exact = ExactState(corpus, engine._settings(engine.model), state.cluster.copy())
+            exact.sweep(streams.key(3, "fastex sweep", iteration), np.zeros(2, np.int64))
+            row = engine.step(corpus, state, 3, iteration)
+            assert np.array_equal(state.cluster, exact.cluster) == (iteration == 2)
+        assert row["log_joint"] == pytest.approx(exact.log_joint, abs=1e-6)
+
+    @pytest.mark.parametrize("stop", [2, 3])
+    def test_resumes_with_the_same_bits(self, tmp_path, stop):
+        corpus, _ = small_corpus()
+        engine = fastex(n_clusters=50, proposal="neighbours", word_prior=0.1, exact_sweeps=[3])
+        whole = fit(corpus, *engine, iterations=6, seed=1)
+        path = tmp_path / "run.npz"
+        fit(corpus, *engine, iterations=stop, seed=1, checkpoint=path)
+        rest = fit(corpus, *engine, iterations=6, seed=1, checkpoint=path)
+        assert np.array_equal(whole.state.cluster, rest.state.cluster)
+        assert np.array_equal(whole.state.chain.documents.neighbours, rest.state.chain.documents.neighbours)
+        assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
+        assert len(set(whole.trace["log_joint"])) > 3
+
+    def test_log_joint_is_that_of_the_model(self):
+        engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
+        state = engine.init(TINY, 0)
+        for iteration in range(1, 5):
+            row = engine.step(TINY, state, 0, iteration)
+            assert row["log_joint"] == pytest.approx(log_joint(state.cluster, MULTINOMIAL), abs=1e-4)
+
+    def test_finds_planted_clusters(self):
+        corpus, truth = small_corpus(200, 60)
+        done = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
+        pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
+        assert len(pairs) == len({a for a, _ in pairs})
 
 
-def test_graph_does_not_depend_on_threads():
-    corpus = Corpus(np.random.default_rng(1).poisson(0.05, size=(5000, 60)))
-    found = []
-    for threads in (1, 2):
-        with thread_budget(threads) as pool:
-            found.append(find_neighbours(corpus.content, 5, 100, 0, pool))
-    assert np.array_equal(*found)
+class TestAuto:
+    def test_reads_neighbours_of_multinomial_clusters_that_are_many(self, monkeypatch):
+        """Half of these documents have a word in three documents; no document's words are all common."""
+        corpus = Corpus(
+            np.repeat(np.eye(4, 3, dtype=int), 3, axis=0) + np.array([0, 0, 1])
+        )  # word frequencies 3, 3, 12
+        many = fastex_engine.MAX_EXACT_CLUSTERS + 1
+        for settings, expected in (
+            ({"n_clusters": many - 1}, "exact"),
+            ({"n_clusters": many}, "neighbours"),
+            ({"n_clusters": many, "list_budget": 2}, "exact"),
+            ({"n_clusters": many, "component": "poisson"}, "exact"),
+            ({"n_clusters": many, "proposal": "hash"}, "hash"),
+        ):
+            assert fastex(**settings).chosen_proposal(corpus) == expected, settings
+        monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
+        assert fastex(n_clusters=3).chosen_proposal(corpus) == "neighbours"
+        assert fastex(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
+        monkeypatch.setattr(fastex_engine, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
+        assert fastex(n_clusters=3).chosen_proposal(corpus) == "hash"
+
+    def test_goes_on_as_a_stored_chain_began(self, monkeypatch):
+        """Checkpoints of before, whose rule was another."""
+        corpus, _ = small_corpus()
+        monkeypatch.setattr(fastex_engine, "MAX_EXACT_CLUSTERS", 1)
+        engine = fastex(n_clusters=5)
+        for proposal, kind in (("exact", ExactState), ("hash", HashedState), ("neighbours", NeighbourState)):
+            arrays = fastex(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
+            assert isinstance(engine.restore(corpus, arrays), kind)
+        assert isinstance(engine.init(corpus, 0), NeighbourState)
+
+    def test_a_fit_compiles_exact_sweeps_before_it_begins(self):
+        engine, iterations = fastex(n_clusters=3000, exact_sweeps=[7, 9]).to_warm(small_corpus(400, 200)[0])
+        assert (engine.proposal, iterations) == ("neighbours", (1, 2, 7))
 
 
-def test_index_does_not_depend_on_threads():
-    """Half a million documents of the same few words: parts that wrote to one place would lose much to each other."""
-    counts = np.ones((500_000, 7), np.int64)
-    counts[0, :6] = counts[1:, 6] = 0  # a word of all documents would not be read
-    content = Corpus(counts).content
-    alone = _build_index(content, 0, None)
-    with thread_budget(2) as pool:
-        for _ in range(3):
-            for ours, theirs in zip(alone, _build_index(content, 0, pool), strict=True):
-                assert np.array_equal(ours, theirs)
-
-
-def test_counts_equal_recomputed_ones_after_thousands_of_moves():
-    corpus, state = noise_state()
-    moves = np.zeros(2, np.int64)
-    for t in range(5):
-        state.sweep(streams.key(0, "test", t), moves)
-    assert moves[1] > 1000
-    fresh = state_of(state.cluster, 3, state.chain.documents.neighbours, corpus, 20_000)
-    for name in state.chain.clusters._fields:
-        assert np.array_equal(getattr(state.chain.clusters, name), getattr(fresh.chain.clusters, name)), name
-    assert state.used[0] == fresh.used[0]
-    assert state.log_joint == fresh.log_joint
-
-
-def test_exact_sweeps_are_those_of_exact_proposals():
-    corpus, _ = small_corpus()
-    engine = fastex(n_clusters=4, proposal="neighbours", word_prior=A, weight_prior=G, exact_sweeps=[2])
-    state = engine.init(corpus, 3)
-    for iteration in (1, 2):
-        exact = ExactState(corpus, engine._settings(engine.model), state.cluster.copy())
-        exact.sweep(streams.key(3, "fastex sweep", iteration), np.zeros(2, np.int64))
-        row = engine.step(corpus, state, 3, iteration)
-        assert np.array_equal(state.cluster, exact.cluster) == (iteration == 2)
-    assert row["log_joint"] == pytest.approx(exact.log_joint, abs=1e-6)
-
-
-@pytest.mark.parametrize("stop", [2, 3])
-def test_resumes_with_the_same_bits(tmp_path, stop):
-    corpus, _ = small_corpus()
-    engine = fastex(n_clusters=50, proposal="neighbours", word_prior=0.1, exact_sweeps=[3])
-    whole = fit(corpus, *engine, iterations=6, seed=1)
-    path = tmp_path / "run.npz"
-    fit(corpus, *engine, iterations=stop, seed=1, checkpoint=path)
-    rest = fit(corpus, *engine, iterations=6, seed=1, checkpoint=path)
-    assert np.array_equal(whole.state.cluster, rest.state.cluster)
-    assert np.array_equal(whole.state.chain.documents.neighbours, rest.state.chain.documents.neighbours)
-    assert whole.trace["log_joint"].tolist() == rest.trace["log_joint"].tolist()
-    assert len(set(whole.trace["log_joint"])) > 3
-
-
-def test_log_joint_is_that_of_the_model():
-    engine = fastex(n_clusters=K, word_prior=A, weight_prior=G, proposal="neighbours", exact_sweeps=[2])
-    state = engine.init(TINY, 0)
-    for iteration in range(1, 5):
-        row = engine.step(TINY, state, 0, iteration)
-        assert row["log_joint"] == pytest.approx(log_joint(state.cluster, MULTINOMIAL), abs=1e-4)
-
-
-def test_finds_planted_clusters():
-    corpus, truth = small_corpus(200, 60)
-    done = fit(corpus, *fastex(n_clusters=4, word_prior=0.1, proposal="neighbours"), iterations=10, seed=3)
-    pairs = {(int(a), int(b)) for a, b in zip(done.state.cluster, truth, strict=True)}
-    assert len(pairs) == len({a for a, _ in pairs})
-
-
-# -- what "auto" stands for ----------------------------------------------------------------------------------------
-def test_auto_reads_neighbours_of_multinomial_clusters_that_are_many(monkeypatch):
-    """Half of these documents have a word in three documents; no document's words are all common."""
-    corpus = Corpus(np.repeat(np.eye(4, 3, dtype=int), 3, axis=0) + np.array([0, 0, 1]))  # word frequencies 3, 3, 12
-    many = fastex_engine.MAX_EXACT_CLUSTERS + 1
-    for settings, expected in (
-        ({"n_clusters": many - 1}, "exact"),
-        ({"n_clusters": many}, "neighbours"),
-        ({"n_clusters": many, "list_budget": 2}, "exact"),
-        ({"n_clusters": many, "component": "poisson"}, "exact"),
-        ({"n_clusters": many, "proposal": "hash"}, "hash"),
-    ):
-        assert fastex(**settings).chosen_proposal(corpus) == expected, settings
-    monkeypatch.setattr(fastex_engine, "MAX_EXACT_BYTES", 0)  # as if exact tables were larger than that
-    assert fastex(n_clusters=3).chosen_proposal(corpus) == "neighbours"
-    assert fastex(n_clusters=3, component="poisson").chosen_proposal(corpus) == "hash"
-    monkeypatch.setattr(fastex_engine, "MAX_NEIGHBOUR_BYTES", 12 * 4 * 8)  # of the graph alone
-    assert fastex(n_clusters=3).chosen_proposal(corpus) == "hash"
-
-
-def test_auto_goes_on_as_a_stored_chain_began(monkeypatch):
-    """Checkpoints of before, whose rule was another."""
-    corpus, _ = small_corpus()
-    monkeypatch.setattr(fastex_engine, "MAX_EXACT_CLUSTERS", 1)
-    engine = fastex(n_clusters=5)
-    for proposal, kind in (("exact", ExactState), ("hash", HashedState), ("neighbours", NeighbourState)):
-        arrays = fastex(n_clusters=5, proposal=proposal).init(corpus, 0).arrays()
-        assert isinstance(engine.restore(corpus, arrays), kind)
-    assert isinstance(engine.init(corpus, 0), NeighbourState)
-
-
-def test_a_fit_compiles_exact_sweeps_before_it_begins():
-    engine, iterations = fastex(n_clusters=3000, exact_sweeps=[7, 9]).to_warm(small_corpus(400, 200)[0])
-    assert (engine.proposal, iterations) == ("neighbours", (1, 2, 7))
-
-
-# -- what is refused -----------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("component", ["poisson", "gaussian"])
-def test_other_components_are_refused(component):
-    message = f"^proposal='neighbours' needs component='multinomial', not '{component}'$"
-    with pytest.raises(ValueError, match=message):
-        fastex(n_clusters=3, component=component, proposal="neighbours")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"n_neighbours": 0}, "n_neighbours is 0"),
-        ({"list_budget": 0}, "list_budget is 0"),
-        ({"tries": 0}, "tries is 0"),
-        ({"tries": 10**12}, "tries is 1000000000000; it must be a whole number of at least 1 and at most 1000"),
-        ({"uniform_share": 0.0}, "uniform_share is 0.0; it must lie between 0 and 1"),
-        ({"exact_sweeps": 5}, "exact_sweeps is 5; it must be a list of numbers of sweeps, from 1"),
-        ({"exact_sweeps": [0]}, "an entry of exact_sweeps is 0; it must be a whole number of at least 1"),
-    ],
-)
-def test_bad_settings_are_named(settings, message):
-    with pytest.raises(ValueError, match=message):
-        fastex(**settings)
-
-
-def test_graphs_that_do_not_fit_are_refused():
-    engine = fastex(n_clusters=3, proposal="neighbours", n_neighbours=2)
-    cluster = np.zeros(4, np.int32)
-    for graph, message in (
-        (np.array([[1, 2], [1, 2], [0, -1], [-1, -1]]), "'neighbours' names document 1 as its own neighbour"),
-        (np.array([[1, 4], [0, 2], [0, -1], [-1, -1]]), "'neighbours' holds 4; it must be at least -1 and below 4"),
-        (np.array([[-1, 2], [0, 2], [0, -1], [-1, -1]]), "'neighbours' has gaps in the row of document 0"),
-        (GRAPH[:, :1], r"'neighbours' has the shape \(4, 1\); \(4, 2\) is needed"),
-    ):
+class TestRefused:
+    @pytest.mark.parametrize("component", ["poisson", "gaussian"])
+    def test_other_components(self, component):
+        message = f"^proposal='neighbours' needs component='multinomial', not '{component}'$"
         with pytest.raises(ValueError, match=message):
-            engine.restore(TINY, {"cluster": cluster, "neighbours": graph})
-    with pytest.raises(ValueError, match="'neighbours' is missing"):
-        engine.restore(TINY, {"cluster": cluster})
-    assert isinstance(engine.restore(TINY, {"cluster": cluster, "neighbours": GRAPH}), NeighbourState)
+            fastex(n_clusters=3, component=component, proposal="neighbours")
 
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"n_neighbours": 0}, "n_neighbours is 0"),
+            ({"list_budget": 0}, "list_budget is 0"),
+            ({"tries": 0}, "tries is 0"),
+            ({"tries": 10**12}, "tries is 1000000000000; it must be a whole number of at least 1 and at most 1000"),
+            ({"uniform_share": 0.0}, "uniform_share is 0.0; it must lie between 0 and 1"),
+            ({"exact_sweeps": 5}, "exact_sweeps is 5; it must be a list of numbers of sweeps, from 1"),
+            ({"exact_sweeps": [0]}, "an entry of exact_sweeps is 0; it must be a whole number of at least 1"),
+        ],
+    )
+    def test_bad_settings(self, settings, message):
+        with pytest.raises(ValueError, match=message):
+            fastex(**settings)
 
-def test_memory_is_asked_for_beforehand(monkeypatch):
-    """Of 1,000 documents the graph alone takes 4 N of them in bytes; the message names what to change."""
-    corpus = Corpus(np.ones((1000, 2), int))
-    monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 1000 * 1000)
-    fastex(n_clusters=3, proposal="neighbours", n_neighbours=900).init(corpus, 0)
-    message = r"^proposal='neighbours' with 1000 documents and 3 clusters would take .*; use a smaller n_neighbours$"
-    with pytest.raises(ValueError, match=message):
-        fastex(n_clusters=3, proposal="neighbours", n_neighbours=1000).init(corpus, 0)
+    def test_graphs_that_do_not_fit(self):
+        engine = fastex(n_clusters=3, proposal="neighbours", n_neighbours=2)
+        cluster = np.zeros(4, np.int32)
+        for graph, message in (
+            (np.array([[1, 2], [1, 2], [0, -1], [-1, -1]]), "'neighbours' names document 1 as its own neighbour"),
+            (np.array([[1, 4], [0, 2], [0, -1], [-1, -1]]), "'neighbours' holds 4; it must be at least -1 and below 4"),
+            (np.array([[-1, 2], [0, 2], [0, -1], [-1, -1]]), "'neighbours' has gaps in the row of document 0"),
+            (GRAPH[:, :1], r"'neighbours' has the shape \(4, 1\); \(4, 2\) is needed"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                engine.restore(TINY, {"cluster": cluster, "neighbours": graph})
+        with pytest.raises(ValueError, match="'neighbours' is missing"):
+            engine.restore(TINY, {"cluster": cluster})
+        assert isinstance(engine.restore(TINY, {"cluster": cluster, "neighbours": GRAPH}), NeighbourState)
+
+    def test_memory_is_asked_for_beforehand(self, monkeypatch):
+        """Of 1,000 documents the graph alone takes 4 N of them in bytes; the message names what to change."""
+        corpus = Corpus(np.ones((1000, 2), int))
+        monkeypatch.setattr(memory, "available_bytes", lambda: 4 * 1000 * 1000)
+        fastex(n_clusters=3, proposal="neighbours", n_neighbours=900).init(corpus, 0)
+        message = (
+            r"^proposal='neighbours' with 1000 documents and 3 clusters would take .*; use a smaller n_neighbours$"
+        )
+        with pytest.raises(ValueError, match=message):
+            fastex(n_clusters=3, proposal="neighbours", n_neighbours=1000).init(corpus, 0)
