@@ -144,7 +144,8 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert said not in output
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
-    # MC2 and SVI, each with a document level too, FastEx, HDP: three seeds, three corpora; K-means twice, NMF, AP
-    for rule, jobs in (("fit", 54), ("baseline", 15), ("baseline_model", 3), ("score", 36), ("labelled_table1", 1)):
+    # MC2 and SVI, each with a document level too, FastEx twice, HDP: three seeds, three corpora; K-means twice, LSA
+    # twice, NMF, AP
+    for rule, jobs in (("fit", 63), ("baseline", 21), ("baseline_model", 3), ("score", 45), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)

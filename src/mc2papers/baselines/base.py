@@ -123,7 +123,13 @@ def random_state(seed: int, purpose: str, start: int = 0) -> int:
 
 def load_libraries() -> None:
     """Load what methods import when they fit: it takes a second or two, which are not of the fit."""
-    for name in ("sklearn.cluster", "sklearn.decomposition", "sklearn.feature_extraction.text", "sklearn.metrics"):
+    for name in (
+        "sklearn.cluster",
+        "sklearn.decomposition",
+        "sklearn.feature_extraction.text",
+        "sklearn.metrics",
+        "sklearn.mixture",
+    ):
         importlib.import_module(name)
 
 

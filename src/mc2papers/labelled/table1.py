@@ -202,10 +202,10 @@ def _caption(options: Options) -> str:
     return (
         f"Agreement of clusters with the classes of real corpora ({names}), over "
         f"{counted(options['n_seeds'], 'seed')}: our "
-        "engines (Gibbs and SVI for MC2, Gibbs also with a document level, FastEx scoring each of 100 clusters) "
+        "engines (Gibbs and SVI for MC2, also with a document level, FastEx scoring every cluster) "
         "and the methods that the papers compare with, the clusters they found and the CPU seconds they took. K-means, "
-        "NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts; K-means, NMF "
-        "and LDA are told the number of classes where the row says so. Of no paper: the verdicts answer questions of "
+        "LSA, NMF and affinity propagation (AP) see tf-idf of the words, which suits them better than counts; methods "
+        "are told the number of classes where the row says so. Of no paper: the verdicts answer questions of "
         "ours."
     )
 

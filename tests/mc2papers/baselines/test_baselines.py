@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from helpers.fits import gibbs
 from scipy.special import rel_entr
-from sklearn import cluster, decomposition
+from sklearn import cluster, decomposition, mixture
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from mc2core import Corpus, clustering, fit
@@ -19,6 +19,7 @@ from mc2papers.baselines.base import random_state
 from mc2papers.baselines.files import fit_baseline
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
+from mc2papers.baselines.lsa import LSAKMeans, LSAMixture
 from mc2papers.baselines.nmf import NMF
 from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.plan import LEAVE_MODELS, ON_SPARK
@@ -71,6 +72,18 @@ class TestOtherLibraries:
         lengths = [np.sqrt((row**2).sum()) for row in direct.components_]
         expected = [int(np.argmax([w * length for w, length in zip(row, lengths, strict=True)])) for row in weights]
         np.testing.assert_array_equal(solve(NMF(n_clusters=4, weighting="counts"), seed=2).solutions["k4"], expected)
+
+    def test_clusters_in_the_space_of_lsa_are_those_of_its_singular_vectors(self):
+        corpus, seed = clear(), 5
+        left, scale, _ = np.linalg.svd(TfidfTransformer().fit_transform(corpus.content).toarray())
+        points = left[:, :4] * scale[:4]
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        for baseline, method in (
+            (LSAKMeans(n_clusters=4, dimension=4), cluster.KMeans(4, n_init=10, random_state=0)),
+            (LSAMixture(n_clusters=4, dimension=4), mixture.GaussianMixture(4, covariance_type="diag", n_init=10)),
+        ):
+            found = solve(baseline, corpus, seed).solutions["k4"]
+            assert clustering.nmi(method.fit_predict(points), found) == pytest.approx(1.0)
 
     def test_affinity_propagation_is_scikit_learns(self):
         corpus = clear()
@@ -138,7 +151,8 @@ class TestSettings:
             (
                 "kmens",
                 {},
-                "allowed: lda, mllib_lda, kmeans, nmf, affinity, hdp_affinity; did you mean 'kmeans'?",
+                "allowed: lda, mllib_lda, kmeans, lsa_kmeans, lsa_mixture, nmf, affinity, hdp_affinity; "
+                "did you mean 'kmeans'?",
             ),
         ],
     )
@@ -159,6 +173,8 @@ class TestClusters:
             KMeans(n_clusters=3, weighting="counts"),
             NMF(n_clusters=3),
             NMF(n_clusters=3, weighting="counts"),
+            LSAKMeans(n_clusters=3),
+            LSAMixture(n_clusters=3),
             Affinity(),
             Affinity(weighting="counts"),
             HDPAffinity(),
@@ -178,9 +194,8 @@ class TestClusters:
         "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
     )
     def test_the_same_seed_gives_the_same_bits(self, name, hdp):
-        settings = {"kmeans": {"n_clusters": [3, 7]}, "nmf": {"n_clusters": [3, 7]}, "lda": {"n_topics": 5}}.get(
-            name, {}
-        )
+        several = {one: {"n_clusters": [3, 7]} for one in ("kmeans", "lsa_kmeans", "lsa_mixture", "nmf")}
+        settings = (several | {"lda": {"n_topics": 5}}).get(name, {})
         one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
         if isinstance(one, Posterior):
             np.testing.assert_array_equal(one.last.topic_words, other.last.topic_words)
@@ -197,6 +212,8 @@ class TestClusters:
                 solve(baseline, few)
         with pytest.raises(ValueError, match="n_clusters is 13, but the corpus has 12 words and context columns; NMF"):
             solve(NMF(n_clusters=13))
+        with pytest.raises(ValueError, match=r"the corpus has 1 words and context columns; LSA \+ K-means needs two"):
+            solve(LSAKMeans(n_clusters=2), Corpus(np.ones((3, 1), int)))
         empty = Corpus(np.vstack([clear().content.toarray(), np.zeros((1, WORDS), int)]))
         for baseline in (KMeans(n_clusters=2), NMF(n_clusters=2), Affinity()):
             with pytest.raises(ValueError, match="document 36 has nothing to cluster it by"):
