@@ -7,9 +7,10 @@ import re
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from benchmarks import __main__ as command
-from benchmarks import cases, suite
+from benchmarks import cases, recovery, suite
 from helpers.paths import MIRROR
 
 PAGE = (
@@ -100,3 +101,31 @@ def test_what_needs_a_mirror_is_left_out_without_one(tmp_path, monkeypatch, caps
 def test_the_page_is_made_from_the_history():
     text = suite.PAGE.read_text(encoding="utf-8")
     assert suite.page(text, suite.read_history(suite.HISTORY)) == text
+
+
+def test_a_corpus_to_recover_has_the_words_of_its_truth():
+    drawn = recovery.draw(recovery.Cell(3, 40, 15, 10.0), 0)
+    assert (drawn.corpus.document_lengths == 15).all()
+    assert len(drawn.topic) == drawn.corpus.n_tokens == 600
+    # topics of a few words each: given its topic, a token's word is one of few
+    content = drawn.corpus.content
+    word = np.repeat(content.indices, content.data)
+    words_of = [len(np.unique(word[drawn.topic == m])) for m in range(drawn.topic.max() + 1)]
+    at_random = np.random.default_rng(0).permutation(drawn.topic)
+    words_at_random = [len(np.unique(word[at_random == m])) for m in range(drawn.topic.max() + 1)]
+    assert sum(words_of) < 0.5 * sum(words_at_random)
+
+
+def test_a_chain_from_the_truth_is_held_against_the_default(tmp_path, monkeypatch, capsys):
+    command = ["recovery", "--cells", "3:60:60:100", "--iterations", "5", "--out", str(tmp_path / "table")]
+    monkeypatch.setattr(sys, "argv", command)
+    recovery.main()
+    printed = capsys.readouterr().out
+    header, row = (tmp_path / "table.csv").read_text().splitlines()
+    found = dict(zip(header.split(","), row.split(","), strict=True))
+    assert float(found["truth_ARI"]) > 0.9
+    assert float(found["truth_joint"]) < 0.0
+    assert "| 3 | 60 | 60 | 100 | 0 |" in printed
+    assert (tmp_path / "table.md").read_text() == printed
+    assert len(recovery.ROUTINE) == 9
+    assert len(recovery.GRID) == 54
