@@ -92,6 +92,8 @@ class TopicModel(Model):
 
     #: whether documents are clustered; else each is a cluster of its own
     has_clusters: ClassVar[bool] = True
+    #: whether documents may have topic proportions of their own, drawn around others
+    has_document_level: ClassVar[bool] = True
     #: whether topics emit a context with each token
     has_token_context: ClassVar[bool] = False
     #: concentrations that there are
@@ -118,7 +120,8 @@ class TopicModel(Model):
         self.table_concentration = prior_count("table_concentration", table_concentration)
         self.topic_concentration = prior_count("topic_concentration", topic_concentration)
         self.learn_concentrations = _learnt_roles(learn_concentrations, self.roles)
-        self.concentration_priors = _priors(concentration_priors, self.roles)
+        further = (WORDS, DOCUMENT) if self.has_document_level else (WORDS,)
+        self.concentration_priors = _priors(concentration_priors, self.roles, further)
         self.topic_prior = prior_count("topic_prior", topic_prior)
 
     def _set_document_level(self, document_level: bool, document_concentration: float | str) -> None:
@@ -147,9 +150,12 @@ def _learnt_roles(learn: Any, roles: tuple[str, ...]) -> list[str]:
     return [choice("learn_concentrations", role, (*roles, WORDS)) for role in learn]
 
 
-def _priors(priors: Any, roles: tuple[str, ...]) -> dict[str, list[float]]:
-    """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out."""
-    allowed = (*roles, WORDS, DOCUMENT)
+def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> dict[str, list[float]]:
+    """Checked copy of a ``concentration_priors`` argument: [shape, rate] by role; (1, 1) for ``roles`` left out.
+
+    ``further`` may be named beside ``roles``.
+    """
+    allowed = (*roles, *further)
     if priors is not None and not isinstance(priors, Mapping):
         raise ValueError(
             f"concentration_priors is {priors!r}; it must map some of {', '.join(allowed)} to (shape, rate)"

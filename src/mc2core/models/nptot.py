@@ -23,7 +23,7 @@ class NPTOT(TopicModel):
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"table", "topic", "words"}, default True
         Which concentrations are learnt; True is the first two. Words is topic_prior.
-    concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
+    concentration_priors : dict of {"table", "topic", "words"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
@@ -32,12 +32,13 @@ class NPTOT(TopicModel):
     ------
     ValueError
         An argument outside its range, or other contexts than one.
-    """  # noqa: E501
+    """
 
     name = "nptot"
     finds = ("topics",)
     has_clusters = False
     has_token_context = True
+    has_document_level = False
     roles = ("table", "topic")
 
     def __init__(

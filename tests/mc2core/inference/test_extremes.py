@@ -15,7 +15,7 @@ from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
-from mc2core.models import HDP, MC2
+from mc2core.models import HDP, MC2, NPTOT
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -161,6 +161,10 @@ class TestRefused:
                 "concentration_priors is 3; it must map some of group, table, topic",
             ),
             (lambda: gibbs(concentration_priors={"group": (1, 2, 3)}), "is (1, 2, 3); it must be (shape, rate)"),
+            (
+                lambda: NPTOT(contexts=["year"], concentration_priors={"document": (1, 1)}),
+                "concentration_priors is 'document'; allowed: table, topic, words",
+            ),
             (
                 lambda: Corpus(np.zeros((2, 0), int), contexts={"x": [0.0, 1.0]}),
                 "content has no words: it needs a column",
