@@ -60,6 +60,11 @@ class Engine(Settings, ABC):
             able = ", ".join(kind.name for kind in self.models)
             raise ValueError(f"{type(self).__name__} cannot fit {model.name}; it fits {able}")
 
+    @classmethod
+    def defaults_for(cls, model: type[Model]) -> dict[str, Any]:
+        """Settings that a kind of model needs, of a fit that names none: other ones than :meth:`defaults` has."""
+        return {}
+
     @abstractmethod
     def init(self, model: Any, corpus: Corpus, seed: int) -> State:
         """Starting state. ValueError where the corpus does not fit the settings."""

@@ -65,6 +65,7 @@ def specify(
         of_model["contexts"] = contexts
     elif contexts:
         raise ValueError(f"model {model!r} is of words only; it cannot use context {next(iter(contexts))!r}")
+    of_engine = kinds[1].defaults_for(kinds[0]) | of_engine
     made = kinds[0](**of_model), kinds[1](**of_engine, threads=threads)
     made[1].supports(made[0])
     return made

@@ -485,7 +485,7 @@ class TestCommands:
                 "model 'mixture' is of words only; it cannot use context",
             ),
             (
-                [*FIT, "--model", "nptot", "--set", "kernel=collapsed"],
+                [*FIT, "--model", "nptot"],
                 "npTOT takes exactly one context, of the family normal_gamma, but contexts holds none",
             ),
             (

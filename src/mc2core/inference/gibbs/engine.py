@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Gibbs(Engine):
     Parameters
     ----------
     kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
-        Collapsed sweeps, blocked moves, or both in turn.
+        Collapsed sweeps, blocked moves, or both in turn. For npTOT it must be collapsed, and is where a fit names none.
     start_topics : int in [1, 2147483647] or None, default None
         Topics of the starting state, at most; None: 50, with a document_concentration 100.
     start_clusters : int in [1, 2147483647], default 20
@@ -68,6 +68,10 @@ class Gibbs(Engine):
         self.threads = whole("threads", threads)
 
     # -- the contract --------------------------------------------------------------------------------------
+    @classmethod
+    def defaults_for(cls, model: type[Model]) -> dict[str, Any]:
+        return {"kernel": "collapsed"} if issubclass(model, NPTOT) else {}
+
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, TopicModel)

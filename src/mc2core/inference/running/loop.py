@@ -319,7 +319,10 @@ def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engin
         raise ValueError(f"model is {shown(model)}; one is needed, such as mc2core.models.MC2()")
     if not (engine is None or isinstance(engine, Engine)):
         raise ValueError(f"engine is {shown(engine)}; one is needed, such as mc2core.inference.Gibbs()")
-    engine = engine or engine_class(engine_for(type(model) if model else model_class(DEFAULT_MODEL)))()
+    if engine is None:
+        fitted = type(model) if model else model_class(DEFAULT_MODEL)
+        kind = engine_class(engine_for(fitted))
+        engine = kind(**kind.defaults_for(fitted))
     return model or engine.models[0](), engine
 
 
