@@ -86,6 +86,16 @@ def test_oldest_constraints_are_the_lower_bounds():
             assert Version(bound.version) == Version(pinned[canonicalize_name(one.name)]), one
 
 
+def test_documents_can_be_read_as_they_are():
+    """Rows of tables are the longest lines, since they cannot be broken; commands are left in one piece."""
+    for path in (
+        *ROOT.glob("*.md"),
+        *(path for part in ("docs", "config", "benchmarks") for path in (ROOT / part).rglob("*.md")),
+    ):
+        text = re.sub(r"^```sh$.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        assert [line for line in text.splitlines() if len(line) > 200] == [], path
+
+
 def test_no_pickles_and_no_hidden_errors():
     for path in (ROOT / "src").rglob("*.py"):
         text = path.read_text()

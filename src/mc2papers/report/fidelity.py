@@ -13,6 +13,7 @@ import csv
 import functools
 import re
 import sys
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,12 +88,25 @@ def page() -> str:
         *(f"- **{status}** ({counts[status]}): {meaning}." for status, meaning in STATUSES.items()),
     ]
     for paper in dict.fromkeys(one.paper for one in entries()):
-        lines += ["", f"## {paper}", "", "| place | element | status | departure | where | held by |", "|" + "---|" * 6]
-        for one in entries():
-            if one.paper == paper:
-                where, held = _code(one.module + one.target), _code(one.test)
-                lines.append(f"| {' | '.join((one.place, one.element, one.status, one.departure, where, held))} |")
+        lines += ["", f"## {paper}", "", *(_listed(_said(one)) for one in entries() if one.paper == paper)]
     return "\n".join(lines) + "\n"
+
+
+def _said(one: Entry) -> str:
+    """An entry of the page."""
+    said = f"{one.place}, {one.element}: **{one.status}**. {one.departure}".rstrip()
+    where, held = _code(one.module + one.target), _code(one.test)
+    return said + (f" In {where}." if where else "") + (f" Held by {held}." if held else "")
+
+
+def _listed(text: str) -> str:
+    """An entry of a list in Markdown, in lines that can be read as they are."""
+    # no line may begin with what would be an entry of its own, such as "1."
+    together = re.sub(r" (?=(\d+[.)]|[-+*#]+) )", "\0", text)
+    filled = textwrap.fill(
+        together, 120, initial_indent="- ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return filled.replace("\0", " ")
 
 
 def _code(names: tuple[str, ...]) -> str:
@@ -102,7 +116,7 @@ def _code(names: tuple[str, ...]) -> str:
 def section() -> str:
     """The list of docs/model.md: departures of models and methods, which are of no single table or figure."""
     return "".join(
-        f"- {one.paper}, {one.place}, {one.element}: {one.departure}\n"
+        f"{_listed(f'{one.paper}, {one.place}, {one.element}: {one.departure}')}\n"
         for one in entries()
         if one.status in (DEPARTS, LEFT_OUT) and not one.target
     )
