@@ -57,3 +57,8 @@ def svi(**settings):
 
 def fastex(**settings):
     return pair_of("mixture", "fastex", settings)
+
+
+def at_strength(families, strength):
+    """The same families by name, at another strength."""
+    return {name: type(one)(**(one.settings() | {"strength": strength})) for name, one in families.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from helpers.fits import gibbs
+from helpers.fits import at_strength, gibbs
 from helpers.gibbs_enumeration import canonical, posterior
 
 from mc2core.corpus import Corpus
@@ -25,14 +25,15 @@ def corpus_of(documents, n_words, contexts=None):
 
 
 def log_context_of(engine, corpus):
-    """Log marginal of the contexts of a set of documents, by the families' closed forms."""
+    """Log marginal of the contexts of a set of documents, to their strengths, by the families' closed forms."""
 
     def log_context(members):
         result = 0.0
         for name, family in engine.model.contexts.items():
             context = corpus.contexts[name]
             statistics = np.asarray(family.statistics(context)[members].sum(axis=0)).ravel()
-            result += float(family.log_marginal(family.prior(family.dimension(context)) + statistics))
+            prior = family.prior(family.dimension(context))
+            result += float(family.log_marginal(prior + family.strength * statistics))
         return result
 
     return log_context
@@ -102,14 +103,15 @@ def exact_of(engine, documents, n_words, corpus):
     )  # fmt: skip
 
 
+CONTEXTS = {
+    "visits": np.array([3.0, 0.0, np.nan]),
+    "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1]])),
+    "year": np.array([0.3, np.nan, -1.0]),
+}
+ALL = {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
 FAMILIES = {
     "none": ({}, {}),
-    "all, some missing": (
-        {
-            "visits": np.array([3.0, 0.0, np.nan]),
-            "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1]])),
-            "year": np.array([0.3, np.nan, -1.0]),
-        },
-        {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)},
-    ),
+    "all, some missing": (CONTEXTS, ALL),
+    "of strength 1/4": (CONTEXTS, at_strength(ALL, 0.25)),
+    "of strength 0": (CONTEXTS, at_strength(ALL, 0.0)),
 }

@@ -119,8 +119,8 @@ def draw_case(seed: int, number: int) -> Case:
                 "kernel": pick("collapsed", "interleaved"),
             }
         elif "year" in corpus.contexts and rng.random() < 0.3:  # npTOT
-            model = "nptot"
-            settings |= {"kernel": "collapsed", "contexts": {"year": _family("year", positive, rng)}}
+            model, year = "nptot", _family("year", positive, rng) | {"strength": 1.0}
+            settings |= {"kernel": "collapsed", "contexts": {"year": year}}
         if model != "mc2":  # no clusters
             del settings["group_concentration"]
             settings["concentration_priors"].pop("group", None)
@@ -149,12 +149,13 @@ def draw_case(seed: int, number: int) -> Case:
 
 def _family(context: str, positive: Any, rng: np.random.Generator) -> dict[str, Any]:
     """As a plan holds it: a value that no family takes is refused when the engine is built, not here."""
+    strength = float(rng.choice([0.0, rng.random(), 1.0]))
     if context == "tag":
-        return {"family": "dirichlet", "concentration": positive()}
+        return {"family": "dirichlet", "concentration": positive(), "strength": strength}
     if context == "hits" and rng.random() < 0.7:
-        return {"family": "gamma_poisson", "a0": positive(), "b0": positive()}
+        return {"family": "gamma_poisson", "a0": positive(), "b0": positive(), "strength": strength}
     values = ("mu0", float(rng.normal())), ("kappa0", positive()), ("a0", positive()), ("b0", positive())
-    return {"family": "normal_gamma", **dict(values)}
+    return {"family": "normal_gamma", **dict(values), "strength": strength}
 
 
 def run(seconds: float, seed: int, scratch: Path) -> Report:

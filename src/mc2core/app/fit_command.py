@@ -24,9 +24,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--context",
         action="append",
         default=[],
-        metavar="NAME[=FAMILY]",
+        metavar="NAME[=FAMILY[:SETTING=VALUE,...]]",
         help="use a context, with the family of its kind or another: normal_gamma (numbers, dates), dirichlet (names; "
-        "dirichlet:0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts); may be given again",
+        "dirichlet:concentration=0.1 has a prior count of 0.1 of each in place of 1), gamma_poisson (counts); "
+        "normal_gamma:strength=0.1 lets the context count a tenth beside the words; may be given again",
     )
     parser.add_argument(
         "--set",
@@ -160,17 +161,13 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
 
 
 def _family(text: str) -> tuple[str, dict[str, Any] | None]:
-    """``"author=dirichlet:0.1"`` as (name, family settings), ``"year"`` with None; the number is the concentration."""
+    """``"author=dirichlet:concentration=0.1,strength=0.5"`` as (name, family settings), ``"year"`` with None."""
+    from mc2core.base.settings import parse_settings
+
     name, sign, family = text.partition("=")
     if name and not sign:
         return name, None
-    family, colon, number = family.partition(":")
-    if not (name and family) or (colon and family != "dirichlet"):
-        raise ValueError(f"--context {text!r} must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION")
-    settings: dict[str, Any] = {"family": family}
-    if colon:
-        try:
-            settings["concentration"] = float(number)
-        except ValueError:
-            raise ValueError(f"--context {text!r}: {number!r} is not a number") from None
-    return name, settings
+    family, colon, settings = family.partition(":")
+    if not (name and family) or bool(colon) != bool(settings):
+        raise ValueError(f"--context {text!r} must have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE,...")
+    return name, {"family": family, **parse_settings(settings.replace(",", " "), f"--context {text!r}")}

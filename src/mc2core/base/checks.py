@@ -35,6 +35,14 @@ def _within(name: str, value: Any, least: float, most: float) -> float:
     return number
 
 
+def share(name: str, value: Any) -> float:
+    """``value`` as a float; ValueError unless it is a number from 0 to 1."""
+    number = finite(name, value)
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"{name} is {value!r}; it must lie between 0 and 1")
+    return number
+
+
 def positive(name: str, value: Any) -> float:
     """``value`` as a float; ValueError unless it is a finite number above 0."""
     return finite(name, value, above=0.0)

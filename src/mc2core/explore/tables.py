@@ -53,7 +53,11 @@ def _summary(description: Description) -> pd.DataFrame:
             (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
         ),
         "topics": posterior.last.n_topics,
-        "contexts of the model": ", ".join(sorted(posterior.families)) or "none",
+        "contexts of the model": ", ".join(
+            name if family.strength == 1.0 else f"{name} (strength {family.strength:g})"
+            for name, family in sorted(posterior.families.items())
+        )
+        or "none",
     }
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}

@@ -17,6 +17,10 @@ parameters eta of the prior, its log normaliser A and the gradient of A:
 
 Statistics come as the rows of one CSR matrix (J, D). A missing observation is an empty row: it then adds nothing
 to any of the sums above, which is what "missing" means in the model.
+
+A family of strength c raises each document's likelihood to the power c, before phi is integrated out: c T(x) and
+c ln h(x) take the place of T(x) and ln h(x) in all of these. :class:`mc2core.families.stacked.StackedContexts` weighs
+what ``statistics`` and ``log_base`` give.
 """
 
 from __future__ import annotations
@@ -27,9 +31,17 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import share
+
 
 class Family(ABC):
-    """One likelihood with its conjugate prior; immutable, holds hyper-parameters only."""
+    """One likelihood with its conjugate prior; immutable, holds hyper-parameters only.
+
+    Attributes
+    ----------
+    strength : float in [0, 1]
+        Power of each document's likelihood: 1 is the model, and of strength 0 a context says nothing of clusters.
+    """
 
     #: number by which compiled kernels know the family (families/kernels.py)
     code: ClassVar[int]
@@ -37,6 +49,9 @@ class Family(ABC):
     name: ClassVar[str]
     #: natural parameters of a distribution are above 0 from this column on; those before it may be any number
     first_positive: ClassVar[int] = 0
+
+    def __init__(self, strength: float = 1.0) -> None:
+        self.strength = share(f"{type(self).__name__} strength", strength)
 
     @abstractmethod
     def settings(self) -> dict[str, float]:
@@ -52,14 +67,14 @@ class Family(ABC):
 
     @abstractmethod
     def statistics(self, context: Any) -> sp.csr_matrix:
-        """(J, D) float64 CSR: T(x_j); the row of a missing observation is empty.
+        """(J, D) float64 CSR: T(x_j), whatever the strength; the row of a missing observation is empty.
 
         ValueError, naming the document, for a value outside the family's domain.
         """
 
     @abstractmethod
     def log_base(self, context: Any) -> np.ndarray:
-        """(J,) float64: ln h(x_j); 0 where missing."""
+        """(J,) float64: ln h(x_j), whatever the strength; 0 where missing."""
 
     @abstractmethod
     def log_normaliser(self, natural: np.ndarray) -> np.ndarray:

@@ -23,11 +23,12 @@ class DirichletCategorical(Family):
     code = 0
     name: ClassVar[str] = "dirichlet"
 
-    def __init__(self, concentration: float = 1.0) -> None:
+    def __init__(self, concentration: float = 1.0, *, strength: float = 1.0) -> None:
+        super().__init__(strength)
         self.concentration = prior_count("DirichletCategorical concentration", concentration)
 
     def settings(self) -> dict[str, float]:
-        return {"concentration": self.concentration}
+        return {"concentration": self.concentration, "strength": self.strength}
 
     def dimension(self, context: Any) -> int:
         if np.ndim(context) != 2 and not sp.issparse(context):

@@ -31,7 +31,10 @@ class NormalGamma(ScalarFamily):
     first_positive: ClassVar[int] = 1
     _dimension = 4
 
-    def __init__(self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0) -> None:
+    def __init__(
+        self, mu0: float = 0.0, kappa0: float = 1.0, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0
+    ) -> None:
+        super().__init__(strength)
         self.mu0 = finite("NormalGamma mu0", mu0)
         self.kappa0 = prior_count("NormalGamma kappa0", kappa0)
         self.a0 = prior_count("NormalGamma a0", a0)
@@ -43,7 +46,13 @@ class NormalGamma(ScalarFamily):
             )
 
     def settings(self) -> dict[str, float]:
-        return {"mu0": self.mu0, "kappa0": self.kappa0, "a0": self.a0, "b0": self.b0}
+        return {
+            "mu0": self.mu0,
+            "kappa0": self.kappa0,
+            "a0": self.a0,
+            "b0": self.b0,
+            "strength": self.strength,
+        }
 
     @property
     def mean_sd(self) -> float:

@@ -18,8 +18,8 @@ LAST_DIGIT = 2.0**-53
 
 @numba.njit(inline="always")
 def log_rising(a, n):
-    """ln G(a + n) - ln G(a) for a > 0 and a whole number n >= 0 in float64."""
-    if n <= _SMALL_COUNT:
+    """ln G(a + n) - ln G(a) for a > 0 and n >= 0 in float64."""
+    if n <= _SMALL_COUNT and n == math.floor(n):
         # a product of few factors is cheaper than two lgamma and loses no digits to their difference
         product = 1.0
         for i in range(int(n)):
@@ -73,7 +73,8 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
 
     Parameters
     ----------
-    indptr, indices, values : CSR of the stacked statistics (J, D); int64, int64, float64; indices sorted
+    indptr, indices, values : CSR of the stacked statistics (J, D), weighted by the strengths; int64, int64, float64;
+        indices sorted
     natural : (D,) float64, the cluster's natural parameters without document j
     totals : (C,) float64, their sums over each context's columns
     offsets : (C + 1,) int64; codes : (C,) int64

@@ -24,12 +24,13 @@ class GammaPoisson(ScalarFamily):
     name: ClassVar[str] = "gamma_poisson"
     _dimension = 2
 
-    def __init__(self, a0: float = 1.0, b0: float = 1.0) -> None:
+    def __init__(self, a0: float = 1.0, b0: float = 1.0, *, strength: float = 1.0) -> None:
+        super().__init__(strength)
         self.a0 = prior_count("GammaPoisson a0", a0)
         self.b0 = prior_scale("GammaPoisson b0", b0)
 
     def settings(self) -> dict[str, float]:
-        return {"a0": self.a0, "b0": self.b0}
+        return {"a0": self.a0, "b0": self.b0, "strength": self.strength}
 
     def prior(self, dimension: int) -> np.ndarray:
         return np.array([self.a0, self.b0])

@@ -30,8 +30,9 @@ class StackedContexts:
     codes : (C,) int64
         ``Family.code`` of each context, for compiled kernels.
     statistics : (J, D) float64 CSR
+        Of each context times the strength of its family.
     log_base : (J,) float64
-        Sum of ln h over the contexts.
+        Sum of ln h over the contexts, each times the strength.
     prior : (D,) float64
 
     Raises
@@ -52,8 +53,8 @@ class StackedContexts:
             if not isinstance(family, Family):
                 raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
             try:
-                parts.append(family.statistics(corpus.contexts[name]))
-                log_base += family.log_base(corpus.contexts[name])
+                parts.append(family.strength * family.statistics(corpus.contexts[name]))
+                log_base += family.strength * family.log_base(corpus.contexts[name])
             except ValueError as error:
                 raise ValueError(f"context {name!r}: {error}") from error
             priors.append(family.prior(family.dimension(corpus.contexts[name])))
@@ -155,11 +156,11 @@ class StackedContexts:
         return drawn
 
     def log_likelihood(self, parameters: np.ndarray) -> np.ndarray:
-        """(J, K): ln p(x_j | phi_k) given (K, D) t(phi_k); expected log likelihood given E[t(phi_k)]."""
+        """(J, K): ln p(x_j | phi_k), to the strengths, given (K, D) t(phi_k); its expectation given E[t(phi_k)]."""
         return np.asarray(self.statistics @ parameters.T) + self.log_base[:, None]
 
     def log_predictive(self, natural: np.ndarray) -> np.ndarray:
-        """(J, K): log posterior predictive of x_j under each cluster's (K, D) natural parameters."""
+        """(J, K): log posterior predictive of x_j, to the strengths, under each cluster's (K, D) natural parameters."""
         out = np.empty((self.n_documents, len(natural)))
         kernels.log_predictive_all(
             self.statistics.indptr.astype(np.int64),

@@ -16,7 +16,7 @@ class NPTOT(TopicModel):
     Parameters
     ----------
     contexts : list of names, or mapping of names to families or None
-        Exactly one context of numbers, of the family NormalGamma. A missing time says nothing.
+        Exactly one context of numbers, of the family NormalGamma and of strength 1. A missing time says nothing.
     table_concentration : float in [1e-10, 1e10], default 1.0
         v, within a document; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
@@ -79,3 +79,5 @@ def _check_one_number(contexts: Mapping[str, Family | None]) -> None:
         raise ValueError(
             f"npTOT takes exactly one context, of the family normal_gamma, but contexts holds {given or 'none'}"
         )
+    if families[0] is not None and families[0].strength < 1.0:
+        raise ValueError(f"npTOT takes a context of strength 1, but {next(iter(contexts))!r} has {families[0]!r}")

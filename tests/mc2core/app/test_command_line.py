@@ -33,7 +33,8 @@ from mc2papers.cli import main as prepare
 def fitted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     assert prepare(["corpus", "nips", "--scale", "0.02", "--seed", "1", "--out", str(folder / "data")]) == 0
-    command = ["fit", str(folder / "data/train"), "--context", "year=normal_gamma", "--context", "author=dirichlet:0.2"]
+    command = ["fit", str(folder / "data/train"), "--context", "year=normal_gamma"]
+    command += ["--context", "author=dirichlet:concentration=0.2,strength=0.5"]
     command += ["--set", "document_level=false", "--set", "kernel=collapsed", "--iterations", "3", "--burn-in", "1"]
     command += ["--out", str(folder / "fit")]
     assert main(command) == 0
@@ -254,7 +255,8 @@ class TestFit:
         assert sorted(path.name for path in (fitted / "fit").iterdir()) == names
         provenance = json.loads((fitted / "fit/provenance.json").read_text())
         assert (provenance["iterations"], provenance["engine"]["kernel"]) == (3, "collapsed")
-        assert provenance["model"]["contexts"]["author"] == {"family": "dirichlet", "concentration": 0.2}
+        author = {"family": "dirichlet", "concentration": 0.2, "strength": 0.5}
+        assert provenance["model"]["contexts"]["author"] == author
         assert len((fitted / "fit/trace.tsv").read_text().splitlines()) == 4
 
     def test_says_what_it_found_and_what_to_do_next(self, fitted, tmp_path, capsys):
@@ -470,9 +472,12 @@ class TestCommands:
             ),
             (
                 [*FIT, "--context", "=normal_gamma"],
-                "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONCENTRATION",
+                "must have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE,...",
             ),
-            ([*FIT, "--context", "year=normal_gamma:2"], "must have the form NAME, NAME=FAMILY or NAME=dirichlet:CONC"),
+            ([*FIT, "--context", "year=normal_gamma:"], "have the form NAME, NAME=FAMILY or NAME=FAMILY:SETTING=VALUE"),
+            ([*FIT, "--context", "year=normal_gamma:2"], "'year=normal_gamma:2': '2' must have the form name=value"),
+            ([*FIT, "--context", "year=normal_gamma:strenght=1"], "no setting 'strenght'; did you mean 'strength'?"),
+            ([*FIT, "--context", "year=normal_gamma:strength=2"], "NormalGamma strength is 2; it must lie between 0"),
             ([*FIT, "--context", "yaer"], "the corpus has no context 'yaer'; it has: author, title, year"),
             ([*FIT, "--model", "mc3"], "model is 'mc3'; allowed: hdp, mc2, mixture, nptot; did you mean 'mc2'?"),
             ([*FIT, "--model", "hdp", "--engine", "svi"], "SVI cannot fit hdp; it fits mc2"),
@@ -492,7 +497,10 @@ class TestCommands:
                 [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
                 "document_concentration is 3, which needs document_level true",
             ),
-            ([*FIT, "--context", "author=dirichlet:a"], "'a' is not a number"),
+            (
+                [*FIT, "--context", "author=dirichlet:concentration=a"],
+                "DirichletCategorical concentration is 'a'; it must be a number",
+            ),
             (
                 [*FIT, "--iterations", "0"],
                 "iterations is 0; it must be a whole number of at least 1",

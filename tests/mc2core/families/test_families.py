@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import svi
+from helpers.fits import at_strength, gibbs, svi
 from scipy import integrate, special, stats
 from scipy.special import logsumexp
 
@@ -136,6 +136,79 @@ class TestEveryFamily:
         assert np.all(np.abs(fitted - expected) < 5 * spread / np.sqrt(n) + 1e-3)
 
 
+def averages_over_parameters(family, observations):
+    """E[prod p(x | phi)**strength] over the prior of phi, by quadrature of scipy's densities."""
+    power = family.strength
+    if isinstance(family, DirichletCategorical):  # of two categories
+        first, second = np.array(observations).sum(axis=0)
+        prior = stats.beta(family.concentration, family.concentration)
+        return integrate.quad(lambda p: p ** (power * first) * (1 - p) ** (power * second) * prior.pdf(p), 0, 1)[0]
+    if isinstance(family, GammaPoisson):
+        prior = stats.gamma(family.a0, scale=1 / family.b0)
+        log_all = stats.poisson.logpmf
+        return integrate.quad(
+            lambda rate: np.exp(power * log_all(observations, rate).sum()) * prior.pdf(rate), 0, 60, limit=200
+        )[0]
+    # lambda = node / b0 by generalised Laguerre, the mean given it by Hermite
+    node, weight = special.roots_genlaguerre(120, family.a0 - 1)
+    t, w = special.roots_hermitenorm(120)
+    precision = node[:, None] / family.b0
+    mean = family.mu0 + t / np.sqrt(family.kappa0 * precision)
+    of_each = sum(stats.norm.logpdf(x, mean, 1 / np.sqrt(precision)) for x in observations)
+    return weight @ np.exp(power * of_each) @ w / (weight.sum() * w.sum())
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+class TestStrength:
+    """Likelihoods to a power, the parameter integrated out."""
+
+    @pytest.mark.parametrize(
+        ("family", "context"),
+        [
+            pytest.param(DirichletCategorical(1.3), np.array([[2, 1], [0, 5], [1, 0]]), id="dirichlet"),
+            pytest.param(NormalGamma(0.4, 2.0, 2.5, 0.7), np.array([0.3, -0.5, 1.1]), id="normal_gamma"),
+            pytest.param(GammaPoisson(1.7, 0.6), np.array([0.0, 3.0, 7.0]), id="gamma_poisson"),
+        ],
+    )
+    def test_predictive_is_a_ratio_of_averages_over_parameters(self, family, context, strength):
+        """Of a third document given two, and the marginal of all three, as engines and scores take them."""
+        [family] = at_strength({"x": family}, strength).values()
+        bags = sp.csr_matrix(context) if context.ndim == 2 else context
+        stacked = StackedContexts(Corpus(np.ones((3, 1), int), contexts={"x": bags}), {"x": family})
+        of_two, of_all = (averages_over_parameters(family, context[:n]) for n in (2, 3))
+        natural = stacked.natural(np.array([0, 0, -1]), 1)
+        assert stacked.log_predictive(natural)[2, 0] == pytest.approx(np.log(of_all / of_two), abs=1e-6)
+        joint = stacked.log_marginal(stacked.natural(np.zeros(3, int), 1)).sum() + stacked.log_base.sum()
+        assert joint == pytest.approx(np.log(of_all), abs=1e-6)
+
+    @pytest.mark.parametrize(("family", "context"), CASES)
+    def test_compiled_predictive_equals_its_twin(self, family, context, strength):
+        """Weighted counts are not whole, of bags and of numbers alike."""
+        stacked = StackedContexts(
+            Corpus(np.ones((5, 1), int), contexts={"x": context}), at_strength({"x": family}, strength)
+        )
+        statistics, base = family.statistics(context).toarray() * strength, family.log_base(context) * strength
+        for given in ([], [0], [0, 3, 4]):
+            natural = family.prior(statistics.shape[1]) + statistics[given].sum(axis=0)
+            found = stacked.log_predictive(natural[None])[:, 0]
+            expected = family.log_normaliser(natural + statistics) - family.log_normaliser(natural) + base
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-10)
+
+
+@pytest.mark.parametrize("document_level", [False, True])
+def test_a_context_of_strength_0_leaves_a_chain_as_it_is_without(document_level):
+    """Bit for bit, where the parameters of contexts are not drawn; at a strength above 0 the chain is another."""
+    corpus, _ = shapes.simulate(replace(shapes.NUSWIDE, n_documents=60), 1)
+    found = {}
+    for strength in (None, 0.0, 0.5):
+        contexts = {} if strength is None else {"tag": DirichletCategorical(strength=strength)}
+        engine = gibbs(kernel="collapsed", contexts=contexts, document_level=document_level, start_topics=5)
+        found[strength] = fit(corpus, *engine, iterations=3, progress=False)
+    assert np.array_equal(found[0.0].posterior.last.cluster, found[None].posterior.last.cluster)
+    assert np.array_equal(found[0.0].trace.log_joint, found[None].trace.log_joint)
+    assert not np.array_equal(found[0.5].trace.log_joint, found[None].trace.log_joint)
+
+
 def test_bag_predictive_sums_to_one():
     family, given = DirichletCategorical(0.3), np.array([[1, 2, 0]])
     pairs = [np.bincount([a, b], minlength=3) for a in range(3) for b in range(3)]
@@ -243,13 +316,19 @@ class TestStackedContexts:
         (lambda: DirichletCategorical("a"), "concentration is 'a'; it must be a number"),
         (lambda: NormalGamma(kappa0=-1), "kappa0 is -1; it must be a finite number above 0"),
         (lambda: NormalGamma(mu0=np.nan), "mu0 is nan; it must be a finite number"),
+        (lambda: NormalGamma(strength=1.5), "NormalGamma strength is 1.5; it must lie between 0 and 1"),
+        (lambda: GammaPoisson(strength=-0.1), "GammaPoisson strength is -0.1; it must lie between 0 and 1"),
+        (lambda: DirichletCategorical(strength="all"), "DirichletCategorical strength is 'all'; it must be a number"),
         (lambda: GammaPoisson(b0=np.inf), "b0 is inf; it must be a finite number above 0"),
         (lambda: GammaPoisson().statistics(np.array([1.0, 0.5])), "document 1 holds 0.5; counts are whole numbers"),
         (lambda: GammaPoisson().statistics(np.array([-1.0])), "document 0 holds -1.0; counts are whole numbers"),
         (lambda: NormalGamma().statistics(BAGS), "needs one number for each document, not a matrix"),
         (lambda: DirichletCategorical().statistics(REALS), "needs a matrix of counts"),
         (lambda: family_from_settings({"family": "dirichlett"}), "'dirichlett' is not known; did you mean 'dirichlet'"),
-        (lambda: family_from_settings({"family": "dirichlet", "a": 1}), "has no setting 'a'; known: concentration"),
+        (
+            lambda: family_from_settings({"family": "dirichlet", "a": 1}),
+            "has no setting 'a'; known: concentration, strength",
+        ),
     ],
 )
 def test_bad_settings_and_values_are_named(make, message):
@@ -269,6 +348,7 @@ def test_the_default_concentration_of_a_bag_is_the_one_that_agrees_with_classes(
 
 
 def test_a_stored_concentration_is_kept():
-    stored = DirichletCategorical(0.1).settings()
-    assert stored == {"concentration": 0.1}
-    assert family_from_settings({"family": "dirichlet", **stored}).concentration == 0.1
+    stored = DirichletCategorical(0.1, strength=0.5).settings()
+    assert stored == {"concentration": 0.1, "strength": 0.5}
+    family = family_from_settings({"family": "dirichlet", **stored})
+    assert (family.concentration, family.strength) == (0.1, 0.5)

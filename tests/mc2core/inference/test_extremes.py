@@ -66,6 +66,10 @@ PRIORS = [
     *(NormalGamma(a0=value) for value in (1e-10, 1e10)),
     *(NormalGamma(b0=value) for value in (1e-50, 1e50)),
     NormalGamma(mu0=9e37, kappa0=1e-10, b0=1e50),
+    *(family(strength=0.0) for family in (DirichletCategorical, GammaPoisson, NormalGamma)),
+    # weighted counts are not whole, and to add and to take them out again leaves a last digit
+    DirichletCategorical(1e-10, strength=0.1),
+    NormalGamma(kappa0=1e-10, strength=0.1),
 ]
 
 
@@ -150,7 +154,7 @@ class TestRefused:
             ),
             (
                 lambda: gibbs(contexts=[NormalGamma()]),
-                "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1); a context's name is a string",
+                "contexts has the name NormalGamma(mu0=0, kappa0=1, a0=1, b0=1, strength=1); a context",
             ),
             (lambda: gibbs(contexts="year"), "contexts is 'year'; it must be a list of names, or map them to families"),
             (lambda: gibbs(contexts={"year": 3}), "contexts['year'] is 3; a family such as NormalGamma() is needed"),

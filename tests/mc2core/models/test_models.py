@@ -71,10 +71,10 @@ def test_an_engine_is_made_again_from_what_it_was_told(engine):
 
 
 def test_settings_hold_what_was_told():
-    contexts = {"year": NormalGamma(b0=2.0), "tag": None}
+    contexts = {"year": NormalGamma(b0=2.0, strength=0.5), "tag": None}
     priors = {"group": (2, 3)}
     told = MC2(document_level=False, contexts=contexts, learn_concentrations=["table"], concentration_priors=priors)
-    year = {"family": "normal_gamma", "mu0": 0.0, "kappa0": 1.0, "a0": 1.0, "b0": 2.0}
+    year = {"family": "normal_gamma", "mu0": 0.0, "kappa0": 1.0, "a0": 1.0, "b0": 2.0, "strength": 0.5}
     assert told.settings() == MC2().settings() | {
         "document_level": False,
         "contexts": {"year": year, "tag": None},
@@ -281,6 +281,11 @@ def test_nptot_wants_exactly_one_number(contexts, holds):
         NPTOT(contexts=contexts)
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         specify("nptot", "gibbs", {"kernel": "collapsed"}, contexts)
+
+
+def test_nptot_wants_the_whole_strength():
+    with pytest.raises(ValueError, match="npTOT takes a context of strength 1, but 'year' has NormalGamma"):
+        NPTOT(contexts={"year": NormalGamma(strength=0.5)})
 
 
 def test_nptot_refuses_counts_where_the_corpus_shows_them():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import fastex, gibbs, svi
+from helpers.fits import at_strength, fastex, gibbs, svi
 from scipy import stats
 
 from mc2core import Corpus, fit
@@ -114,6 +114,29 @@ def test_unions_of_mc2_change_the_marginal_likelihood_as_plain_predictions_do(om
         counts = np.append(behind[clusters].sum(axis=0), 0)
         documents = np.flatnonzero(np.isin(assignments.cluster, clusters))
         return urn(counts, state.concentrations.table * weights) + contexts_one_by_one(corpus, documents)
+
+    check_every_step(merging.merge_tree(model_of(corpus, engine, state)), log_marginal)
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.25])
+def test_unions_weigh_contexts_by_their_strength(strength):
+    corpus = small_corpus()
+    engine = gibbs(
+        contexts=at_strength(FAMILIES, strength), start_topics=3, start_clusters=5, group_concentration=10.0,
+        learn_concentrations=False,
+    )  # fmt: skip
+    state = chain(corpus, engine)
+    assignments = state.assignments
+    weights = np.append(assignments.topic_weights, assignments.rest)
+
+    def log_marginal(clusters):
+        counts = np.append(assignments.n_km[clusters].sum(axis=0), 0)
+        result = urn(counts, state.concentrations.table * weights)
+        documents = np.flatnonzero(np.isin(assignments.cluster, clusters))
+        for name, family in FAMILIES.items():
+            statistics = family.statistics(corpus.contexts[name])[documents].toarray().sum(axis=0)
+            result += float(family.log_marginal(family.prior(len(statistics)) + strength * statistics))
+        return result
 
     check_every_step(merging.merge_tree(model_of(corpus, engine, state)), log_marginal)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import at_strength
 from helpers.posterior_samples import (
     COUNTS,
     V,
@@ -51,17 +52,19 @@ def test_likelihood_of_clusters_is_the_sum_over_topics():
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_context_reweighs_the_clusters():
+@pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+def test_context_reweighs_the_clusters(strength):
     sample, corpus = draw_sample(3), corpus_of()
     model = model_of(sample)
+    model.families = at_strength(model.families, strength)
     weights, tau = clusters_of(sample, mixture.SampleMixture(sample, 0, 0).tau[-1])
     psi = topics_of(sample)
     natural = np.vstack([sample.natural, model.stacked(corpus).prior])
     for j, row in enumerate(COUNTS):
         seen = np.array([
             np.exp(sum(
-                family.log_normaliser(eta + family.statistics(corpus.contexts[name])[[j]].toarray()[0])
-                - family.log_normaliser(eta) + family.log_base(corpus.contexts[name])[j]
+                family.log_normaliser(eta + strength * family.statistics(corpus.contexts[name])[[j]].toarray()[0])
+                - family.log_normaliser(eta) + strength * family.log_base(corpus.contexts[name])[j]
                 for name, family, eta in (
                     ("author", model.families["author"], one[:3]), ("year", model.families["year"], one[3:]),
                 )

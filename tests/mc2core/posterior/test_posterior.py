@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.fits import at_strength
 from scipy.special import softmax
 
 from mc2core import Corpus
@@ -149,6 +150,21 @@ def test_predict_is_bayes_rule():
             context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
     np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
     assert np.abs(model.predict(corpus)[0] - model.predict(corpus, use_context=False)[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("strength", [0.0, 0.25])
+def test_predict_weighs_a_context_by_its_strength(strength):
+    model, corpus = make_model(), make_corpus()
+    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.last.word_given_cluster).T
+    whole = model.stacked(corpus)
+    model.families = at_strength(model.families, strength)
+    context = np.zeros((3, 2))
+    for family, part in whole.segments():
+        for j in (0, 2):
+            row = strength * whole.statistics[[j]].toarray()[0, part]
+            natural = model.last.natural[:, part]
+            context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
+    np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
 
 
 def test_context_parameters_and_means_in_their_own_unit():

@@ -12,6 +12,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.fits import at_strength
 from helpers.gibbs_chains import corpus_of
 from helpers.gibbs_enumeration import canonical, log_clusters, log_words, partitions
 from helpers.gibbs_transitions import (
@@ -38,7 +39,11 @@ SMALL = (1e-4, 1e-2, 1.3)
 # -- documents -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
+@pytest.mark.parametrize(
+    "families",
+    [{}, FAMILIES, at_strength(FAMILIES, 0.25), at_strength(FAMILIES, 0.0)],
+    ids=["words", "words and contexts", "weak contexts", "contexts of strength 0"],
+)
 @pytest.mark.parametrize(("alpha", "v"), [(1.3, 1.7), *itertools.product(SMALL[:2], repeat=2)])
 def test_document_sweep_leaves_its_posterior_invariant(alpha, v, families, monkeypatch):
     """z given l and epsilon, new clusters among it: the 15 partitions of four documents, one of them empty."""

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from helpers.fits import svi
+from helpers.fits import at_strength, svi
 from helpers.svi_twin import FAMILIES, corpus_of, engine_of, naive_direct, naive_direct_elbo, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -242,10 +242,11 @@ class TestBound:
 
     @pytest.mark.parametrize("learn", [False, True, ["table"], ["group", "words"]])
     @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    def test_full_batch_never_lowers_the_elbo(self, learn, initialisation):
+    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    def test_full_batch_never_lowers_the_elbo(self, strength, learn, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = dict(itertools.islice(FAMILIES.items(), seed))
+            contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             engine = direct(
                 n_clusters, n_topics, contexts=contexts, learn_concentrations=learn, initialisation=initialisation,
                 topic_prior=0.05,
@@ -256,11 +257,12 @@ class TestBound:
 
     @pytest.mark.parametrize("learn", [[], ["table"]])
     @pytest.mark.parametrize("topic_prior", [0.4, 0.05])
-    def test_elbo_stays_below_the_enumerated_evidence(self, learn, topic_prior):
+    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, learn, topic_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-        families = {"time": FAMILIES["time"]}
+        families = at_strength({"time": FAMILIES["time"]}, strength)
         contexts = StackedContexts(corpus, families)
         gaps = []
         for seed in range(4):

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from helpers.fits import svi
+from helpers.fits import at_strength, svi
 from helpers.svi_twin import (
     FAMILIES,
     corpus_of,
@@ -223,10 +223,11 @@ class TestTables:
 class TestBound:
     @pytest.mark.parametrize("omega", ["learn", 0.01, 2.0, 1e6])
     @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    def test_full_batch_never_lowers_the_elbo(self, omega, initialisation):
+    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    def test_full_batch_never_lowers_the_elbo(self, strength, omega, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = dict(itertools.islice(FAMILIES.items(), seed))
+            contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed)), strength)
             one = engine(
                 n_clusters, n_topics, omega, contexts=contexts, initialisation=initialisation, topic_prior=0.05
             )
@@ -236,10 +237,11 @@ class TestBound:
 
     @pytest.mark.parametrize("omega", ["learn", 0.7])
     @pytest.mark.parametrize("topic_prior", [0.4, 0.05])
-    def test_elbo_stays_below_the_enumerated_evidence(self, omega, topic_prior):
+    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, omega, topic_prior):
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-        families = {"time": FAMILIES["time"]}
+        families = at_strength({"time": FAMILIES["time"]}, strength)
         contexts = StackedContexts(corpus, families)
         gaps = []
         for seed in range(3):

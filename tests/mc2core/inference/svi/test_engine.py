@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import svi
+from helpers.fits import at_strength, svi
 from helpers.svi_twin import FAMILIES, engine_of, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
 
@@ -59,11 +59,12 @@ def log_evidence(corpus, contexts, n_clusters, n_tables, n_topics, concentration
 class TestBound:
     @pytest.mark.parametrize("learn", [False, True])
     @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    def test_full_batch_never_lowers_the_elbo(self, learn, initialisation):
+    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    def test_full_batch_never_lowers_the_elbo(self, strength, learn, initialisation):
         smallest = np.inf
         for seed, truncations in enumerate([*TRUNCATIONS, *TRUNCATIONS]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
-            contexts = dict(itertools.islice(FAMILIES.items(), seed % 4))
+            contexts = at_strength(dict(itertools.islice(FAMILIES.items(), seed % 4)), strength)
             engine = engine_of(
                 *truncations,
                 contexts=contexts,
@@ -83,10 +84,11 @@ class TestBound:
         # evidence
         [((2, 2, 2), 0.4, 16), ((2, 2, 1), 0.05, 8)],
     )
-    def test_elbo_stays_below_the_enumerated_evidence(self, truncations, topic_prior, n_names):
+    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    def test_elbo_stays_below_the_enumerated_evidence(self, strength, truncations, topic_prior, n_names):
         content = np.array([[1, 1, 0], [0, 0, 1], [0, 1, 0]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
-        families = {"time": FAMILIES["time"]}
+        families = at_strength({"time": FAMILIES["time"]}, strength)
         known = {"group_concentration": 0.8, "table_concentration": 1.3, "topic_concentration": 0.6}
         evidence = log_evidence(corpus, StackedContexts(corpus, families), *truncations, known.values(), topic_prior)
         best = -np.inf
