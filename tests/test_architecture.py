@@ -3,6 +3,8 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import grimp
@@ -135,6 +137,22 @@ def test_the_names_that_users_rely_on_are_there():
         for name in names:
             one = getattr(owner, name)
             assert inspect.getdoc(one), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize(
+    ("code", "needed"),
+    [
+        ("from mc2core.app.cli import main; sys.argv[1:] = ['--help']; main()", set()),
+        ("import mc2core; mc2core.Corpus([[1, 2], [0, 1]]).document_lengths", {"numpy", "scipy"}),
+    ],
+    ids=["mc2 --help", "a corpus"],
+)
+def test_what_takes_long_to_load_is_loaded_where_it_is_needed(code, needed):
+    """These take a tenth of a second and more, each; numba and pandas come with a fit or a table."""
+    told = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+    done = subprocess.run([sys.executable, "-c", told + code], capture_output=True, text=True, check=True)
+    heavy = {"matplotlib", "numba", "numpy", "pandas", "pyarrow", "scipy", "sklearn"}
+    assert heavy & set(done.stderr.split()) == needed
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Context: TypeAlias = Any
 """(J,) float64 array, NaN where missing, or (J, A) int32 CSR, an empty row where missing (SciPy is not typed)."""

@@ -8,15 +8,12 @@ import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.base import npy, storage
-from mc2core.compute import streams
-from mc2core.corpus.building import frames
 from mc2core.corpus.checks import (
     Context,
     check_context,
@@ -27,6 +24,10 @@ from mc2core.corpus.checks import (
     placeholders,
     whole_counts,
 )
+
+# pandas, numba and what turns texts to counts are imported where they are used: they take longer to load than all else
+if TYPE_CHECKING:
+    import pandas as pd
 
 FORMAT = "mc2core corpus 1"
 #: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
@@ -156,6 +157,8 @@ class Corpus:
 
         ValueError names each document that cannot be read, counted from 0, or what contradicts ``like``.
         """
+        from mc2core.corpus.building import frames
+
         return frames.from_texts(cls, texts, contexts, labels, **settings)
 
     @classmethod
@@ -174,6 +177,8 @@ class Corpus:
 
         ValueError names each row that cannot be read, by its index, or what contradicts ``like``.
         """
+        from mc2core.corpus.building import frames
+
         return frames.from_dataframe(cls, frame, text, **settings)
 
     # -- what it holds -------------------------------------------------------------------------------------
@@ -227,6 +232,8 @@ class Corpus:
             elif self._folder is not None and (self._folder / "documents.csv").exists():
                 self._documents = read_documents(self._folder, self.n_documents)
             else:
+                import pandas as pd
+
                 self._documents = pd.DataFrame(index=pd.RangeIndex(self.n_documents))
         return self._documents
 
@@ -341,6 +348,8 @@ class Corpus:
         if self.n_documents < 2:
             raise ValueError("a corpus of one document cannot be split")
         n_test = min(max(round(self.n_documents * test_fraction), 1), self.n_documents - 1)
+        from mc2core.compute import streams
+
         order = streams.generator(seed, "split").permutation(self.n_documents)
         return self.subset(np.sort(order[n_test:])), self.subset(np.sort(order[:n_test]))
 
@@ -351,6 +360,8 @@ class Corpus:
         """
         if size < 1:
             raise ValueError(f"batch size is {size}; it must be at least 1")
+        from mc2core.compute import streams
+
         order = streams.generator(seed, "batches", epoch).permutation(self.n_documents)
         for start in range(first * size, self.n_documents, size):
             yield np.sort(order[start : start + size])
@@ -559,6 +570,8 @@ def read_names(path: Path, length: int | None) -> list[str]:
 
 def read_documents(folder: Path, rows: int) -> pd.DataFrame:
     """The table of documents with the types it was saved with; ValueError for damage or another number of rows."""
+    import pandas as pd
+
     dtypes = storage.read_json(folder / _META)["documents"]
     text = {name: str for name, dtype in dtypes.items() if dtype in ("object", "str", "string")}
     try:
