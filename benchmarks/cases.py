@@ -270,7 +270,7 @@ def quality_sports(mirror: Path, sweeps: int = 60) -> Iterator[float]:
     corpus = subsets.half(labelled_images.read_sports(*files)[0], "report")
     for seed in count():
         model = fitted(corpus, FITS["document level"](), sweeps, seed)
-        yield adjusted_rand_index(corpus.labels, model.last.cluster)
+        yield adjusted_rand_index(corpus.labels, model.cluster)
 
 
 # -- Spark ---------------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def figures(drawn: Drawn, engine: Gibbs, iterations: int, seed: int) -> dict[str
         "K": int(last["clusters"]),
         "M": int(last["topics"]),
         "omega": last["document_concentration"],
-        "ARI": adjusted_rand_index(drawn.cluster, posterior.last.cluster),
+        "ARI": adjusted_rand_index(drawn.cluster, posterior.cluster),
         "CPU_s": found.provenance["cpu_seconds"],
     }
 

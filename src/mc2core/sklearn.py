@@ -48,8 +48,11 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ----------
     posterior_ : mc2core.Posterior
     labels_ : (J,) int64
-        Cluster of each document in the last sample; ``predict`` of the same documents is the likeliest one, which now
-        and then is another.
+        Cluster of each document: the consensus of all samples. ``predict`` of the same documents is the likeliest one
+        given one of them, which now and then is another.
+    probabilities_ : (J,) float64
+        How sure these are, in [0, 1] (:attr:`mc2core.Posterior.certainty`): with what share of the other documents of
+        its cluster a document is together, over samples; NaN for engines that keep one sample (SVI, FastEx).
     n_clusters_ : int
     components_ : (M, V) float64
         Words of each topic; rows sum to 1.
@@ -86,7 +89,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             seed = check_random_state(seed).randint(2**31 - 1)
         done = fit(corpus, self.model, self.engine, iterations=self.iterations, seed=int(seed), progress=False)
         self.posterior_ = done.posterior
-        self.labels_ = self.posterior_.last.cluster.astype(np.int64)
+        self.labels_ = self.posterior_.cluster.astype(np.int64)
+        self.probabilities_ = self.posterior_.certainty
         self.n_clusters_ = len(self.posterior_.cluster_weights)
         self.components_ = self.posterior_.word_given_topic
         self._n_features_out = self.n_clusters_

@@ -64,7 +64,9 @@ def test_it_is_the_fit_of_the_package():
     one = MC2Clusterer(iterations=6, engine=Gibbs(start_topics=3), random_state=5).fit(counts)
     corpus = mc2core.Corpus(counts)
     other = mc2core.fit(corpus, MC2(), Gibbs(start_topics=3), iterations=6, seed=5, progress=False).posterior
-    assert np.array_equal(one.labels_, other.last.cluster)
+    assert np.array_equal(one.labels_, other.cluster)
+    assert np.array_equal(one.probabilities_, other.certainty)
+    assert ((one.probabilities_ >= 0) & (one.probabilities_ <= 1)).all()
     assert np.array_equal(one.components_, other.word_given_topic)
     assert repr(clone(one)) == repr(one) == "MC2Clusterer(engine=Gibbs(start_topics=3), iterations=6, random_state=5)"
 

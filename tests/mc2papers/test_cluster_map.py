@@ -19,7 +19,7 @@ from mc2papers.icml2014 import cluster_map
 
 
 def test_clusters_of_five_documents_are_usable_and_the_largest_come_first():
-    model = SimpleNamespace(last=SimpleNamespace(cluster=np.repeat(np.arange(5), [5, 8, 20, 1, 8])))
+    model = SimpleNamespace(cluster=np.repeat(np.arange(5), [5, 8, 20, 1, 8]))
     assert cluster_map.largest_clusters(model).tolist() == [2, 1, 4, 0]
 
 
@@ -71,7 +71,7 @@ def groups():
     corpus = Corpus(words, contexts={"tag": tags}, labels=group, label_names=names)
     bare = corpus.with_contexts({"tag": corpus.contexts["tag"]})
     model = fit(bare, *gibbs(), iterations=2, burn_in=1, seed=0).posterior
-    return corpus, replace(model, samples=[replace(model.last, cluster=group.astype(np.int32))])
+    return corpus, replace(model, samples=[replace(model.representative, cluster=group.astype(np.int32))])
 
 
 def test_the_map_holds_the_documents_of_the_largest_clusters(groups):
@@ -92,9 +92,11 @@ def test_the_map_holds_the_documents_of_the_largest_clusters(groups):
 
 def test_the_fit_with_most_clusters_is_drawn_and_those_with_enough_are_judged(groups):
     corpus, model = groups
-    fewer = np.minimum(model.last.cluster, 1)
+    fewer = np.minimum(model.cluster, 1)
     other, strays = (
-        replace(model, samples=[replace(model.last, cluster=one)], provenance={**model.provenance, "seed": seed})
+        replace(
+            model, samples=[replace(model.representative, cluster=one)], provenance={**model.provenance, "seed": seed}
+        )
         for seed, one in ((7, fewer), (8, np.zeros_like(fewer)))
     )
     table = cluster_map.describe(corpus, [strays, other, model], n_clusters=2)

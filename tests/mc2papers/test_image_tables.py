@@ -228,7 +228,7 @@ class TestTable3:
                 **length,
                 **files,
             )
-            models.append(Posterior.load(files["posterior"]).last)
+            models.append(Posterior.load(files["posterior"]).representative)
         assert (models[0].cluster == models[1].cluster).all()
         assert models[0].n_clusters > 1
         assert (models[0].topic_words != models[1].topic_words).nnz == 0

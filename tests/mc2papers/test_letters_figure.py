@@ -80,7 +80,7 @@ class Clustered(Made):
 
     def __init__(self, n_clusters):
         super().__init__(LETTERS)
-        self.last = SimpleNamespace(
+        self.representative = SimpleNamespace(
             n_clusters=n_clusters, cluster=np.repeat(np.arange(n_clusters), 30), n_topics=len(LETTERS)
         )
 
@@ -98,7 +98,7 @@ def test_recovery_is_judged_of_each_sampler_by_its_name():
 
 def test_large_clusters_have_three_in_a_hundred_documents():
     class Strays:
-        class last:
+        class representative:
             n_clusters = 5
             cluster = np.repeat([0, 1, 2, 3, 4], [40, 30, 25, 3, 2])
 

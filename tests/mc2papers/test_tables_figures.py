@@ -262,7 +262,7 @@ class TestLetters:
         assert (clusters.text, clusters.verdict) == ("100 sweeps recover K = 4", "holds")
         assert clusters.numbers.startswith("K 4, 4, ")
         assert "; clusters with at least 3% of the documents 3, 3, " in clusters.numbers
-        n_right = 9 + (bad.last.n_clusters == 4)
+        n_right = 9 + (bad.representative.n_clusters == 4)
         assert f": K = 4 in {n_right} of 10 fits (95% " in clusters.numbers
         assert (found.text, found.verdict) == ("100 sweeps recover all 13 letters", "holds")
         assert found.numbers.startswith("letters found 13, 13, ")
@@ -289,7 +289,7 @@ class TestClusters:
         corpus = whole.standardised("year")
         model = fitted(corpus, {"author": {"family": "dirichlet", "concentration": 0.1}})
         table = cluster.describe(corpus, model, n_authors=3, n_documents=4, n_topics=2, n_words=5)
-        sample = model.last
+        sample = model.representative
         largest = np.bincount(sample.cluster).argmax()
         assert table.groupby("part").size().to_dict() == {"author": 3, "document": 4, "size": 1, "topic": 2}
         authors = table[table["part"] == "author"]

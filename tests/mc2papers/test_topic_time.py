@@ -30,15 +30,15 @@ def test_density_of_a_topic_over_time_is_the_mixture_of_its_clusters(dated):
     corpus, model = dated
     time = np.linspace(1700.0, 2200.0, 4001)
     density = topic_time.time_given_topic(model, time)
-    assert integrate.trapezoid(density, time, axis=1) == pytest.approx(np.ones(model.last.n_topics), abs=0.01)
+    assert integrate.trapezoid(density, time, axis=1) == pytest.approx(np.ones(model.representative.n_topics), abs=0.01)
     mean, sd = corpus.units["year"]
-    mu, kappa, a, b = NormalGamma.standard(model.last.natural)
+    mu, kappa, a, b = NormalGamma.standard(model.representative.natural)
     scale = sd * np.sqrt(b * (kappa + 1) / (a * kappa))
     by_hand = sum(
         model.cluster_weights[k]
         * model.topic_given_cluster[k, 1]
         * stats.t.pdf(1950.0, 2 * a[k], mean + sd * mu[k], scale[k])
-        for k in range(model.last.n_clusters)
+        for k in range(model.representative.n_clusters)
     )
     weight = model.cluster_weights @ model.topic_given_cluster[:, 1]
     at_1950 = topic_time.time_given_topic(model, np.array([1950.0]))[1, 0]
@@ -65,8 +65,10 @@ def test_topic_over_time_is_asked_for_by_word_and_counts_documents(dated):
 
 def test_topic_over_time_without_a_word_has_the_narrowest_peak(dated):
     corpus, model = dated
-    sharp = replace(model.last, topic_given_cluster=np.eye(model.last.n_clusters, model.last.n_topics))
-    natural = np.tile(NormalGamma().prior(4) * [1, 20, 20, 20], (model.last.n_clusters, 1))
+    sharp = replace(
+        model.representative, topic_given_cluster=np.eye(model.representative.n_clusters, model.representative.n_topics)
+    )
+    natural = np.tile(NormalGamma().prior(4) * [1, 20, 20, 20], (model.representative.n_clusters, 1))
     natural[1, 3] = 0.2
     one = replace(model, samples=[replace(sharp, contexts=SparseRows.of(natural))])
     assert topic_time.narrowest(one, np.linspace(1900.0, 2010.0, 441)) == 1
@@ -76,9 +78,9 @@ def test_topic_over_time_without_a_word_has_the_narrowest_peak(dated):
 @pytest.mark.parametrize(("word", "message"), [("nonsense", "has no such word"), (None, "no topic of the model")])
 def test_words_without_a_topic_are_refused_in_one_sentence(dated, word, message):
     corpus, model = dated
-    counts = sp.csr_matrix(model.last.topic_words).tolil()
+    counts = sp.csr_matrix(model.representative.topic_words).tolil()
     counts[:, 5] = 0
-    bare = replace(model, samples=[replace(model.last, topic_words=counts.tocsr())])
+    bare = replace(model, samples=[replace(model.representative, topic_words=counts.tocsr())])
     with pytest.raises(ValueError, match=f"figure4.word is .*{message}"):
         topic_time.describe(corpus, bare, word or model.vocabulary[5])
 

@@ -94,7 +94,9 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
-    clusters = add_command(commands, "clusters", _clusters, "print the likeliest cluster of each document as CSV")
+    clusters = add_command(
+        commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
+    )
     clusters.add_argument("posterior", type=Path, help="posterior.npz")
     clusters.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
@@ -125,20 +127,9 @@ def _evaluate(options: argparse.Namespace) -> None:
     scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
     scores["perplexity"] = {name: posterior.perplexity(corpus, name, options.seed, options.threads) for name in names}
     scores |= predicted_agreement(posterior, corpus, options.threads)
-    if _was_fitted(posterior, corpus):
+    if posterior.was_fitted_on(corpus):
         print("mc2: the model was fitted on these documents; held-out ones have a higher perplexity", file=sys.stderr)
     print(json.dumps(scores, indent=2))
-
-
-def _was_fitted(posterior: Any, corpus: Any) -> bool:
-    """Whether ``corpus``, in the contexts and units of ``posterior``, is what it was fitted on."""
-    from mc2core.corpus.matching import in_units
-
-    names = [name for name in posterior.families if name in corpus.contexts]
-    if corpus.content.nnz == 0 and not names:
-        return False
-    seen = in_units(corpus.with_contexts({name: corpus.contexts[name] for name in names}), names, posterior.units)
-    return bool(seen.digest == posterior.provenance.get("corpus"))
 
 
 def _topics(options: argparse.Namespace) -> None:
@@ -201,14 +192,13 @@ def _clusters(options: argparse.Namespace) -> None:
 
     posterior, corpus = _read(options)
     group = None if options.merge_to is None else merge_tree(posterior).cut(options.merge_to)
-    probability = posterior.predict(corpus, not options.no_context, options.threads)
-    if group is not None:
-        probability = np.stack([probability[:, group == one].sum(axis=1) for one in range(options.merge_to)], axis=1)
+    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, group=group)
+    document = np.arange(corpus.n_documents)
     table = pd.DataFrame(
         {
-            "document": np.arange(corpus.n_documents) + 1,
-            "cluster": probability.argmax(axis=1) + 1,
-            "probability": probability.max(axis=1).round(6),
+            "document": document + 1,
+            "cluster": cluster + 1,
+            "probability": probability[document, cluster].round(6),
         }
     )
     kept = corpus.documents.add_prefix("document_")

@@ -24,7 +24,7 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
     merges.
 
-    ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says. A cluster that is no document's likeliest
+    ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says. A cluster without a document
     has no row in ``clusters``.
     """
     words, lines = _words(description)

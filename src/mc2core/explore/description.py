@@ -31,13 +31,16 @@ class Description:
     Attributes
     ----------
     posterior, corpus
-    probability : (J, K) float64, rows sum to 1
-        P(z_j = k), by the contexts of the posterior too.
+    cluster : (J,) int64
+        The cluster of each document, and
+    probability : (J, K) float64
+        how likely it is in each (:meth:`mc2core.Posterior.assign`).
     tree : MergeTree
     """
 
     posterior: Posterior
     corpus: Corpus
+    cluster: np.ndarray
     probability: np.ndarray
     tree: MergeTree
 
@@ -48,12 +51,7 @@ class Description:
         ValueError where the posterior has no clusters of documents, or the corpus does not fit it.
         """
         tree = merge_tree(posterior)
-        return cls(posterior, corpus, posterior.predict(corpus, threads=threads), tree)
-
-    @cached_property
-    def cluster(self) -> np.ndarray:
-        """(J,) int64: the likeliest cluster of each document."""
-        return self.probability.argmax(axis=1)
+        return cls(posterior, corpus, *posterior.assign(corpus, threads=threads), tree)
 
     @property
     def n_clusters(self) -> int:
@@ -86,7 +84,7 @@ class Description:
 
     @cached_property
     def documents_of(self) -> sp.csr_matrix:
-        """(nodes, J) CSR of 0 and 1: the documents whose likeliest cluster is in each node."""
+        """(nodes, J) CSR of 0 and 1: the documents whose cluster is in each node."""
         n = len(self.cluster)
         alone = sp.csr_matrix((np.ones(n), (self.cluster, np.arange(n))), shape=(self.n_clusters, n))
         return sp.csr_matrix(self.members @ alone)
@@ -95,12 +93,12 @@ class Description:
     @cached_property
     def clusters_are_topics(self) -> bool:
         """Whether each cluster is a topic of its own (FastEx, LDA)."""
-        return sp.issparse(self.posterior.last.topic_given_cluster)
+        return sp.issparse(self.posterior.representative.topic_given_cluster)
 
     @cached_property
     def topic_shares(self) -> tuple[Any, np.ndarray]:
         """(nodes, M) dense or CSR and (nodes,): shares of the topics in use, and of those not in use, in each node."""
-        sample = self.posterior.last
+        sample = self.posterior.representative
         weights = sp.csr_matrix(self.members.multiply(sample.cluster_weights))
         total = np.asarray(weights.sum(axis=1)).ravel()
         even = self.members.multiply(1.0 / np.diff(self.members.indptr)[:, None])
@@ -113,7 +111,7 @@ class Description:
 
     def topic_words(self, topics: np.ndarray) -> np.ndarray:
         """(n, V) float64: probabilities of the words in some topics."""
-        sample = self.posterior.last
+        sample = self.posterior.representative
         table: Any = sample.topic_words[topics]
         table = table.toarray() if sp.issparse(table) else np.asarray(table)
         table = table + np.float64(sample.topic_prior)
@@ -121,7 +119,7 @@ class Description:
 
     def node_words(self, rows: np.ndarray) -> np.ndarray:
         """(n, V) float64: probabilities of the words in some of the nodes that are described, by row."""
-        sample = self.posterior.last
+        sample = self.posterior.representative
         shares, new = self.topic_shares
         counts: Any = sample.topic_words
         n_words = counts.shape[1]
@@ -136,17 +134,20 @@ class Description:
     @cached_property
     def word_share(self) -> np.ndarray:
         """(V,) float64: probability of each word in a token of the corpus, by its counts; no word is impossible."""
-        counts = np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel() + self.posterior.last.topic_prior
+        counts = (
+            np.asarray(self.corpus.content.sum(axis=0), dtype=np.float64).ravel()
+            + self.posterior.representative.topic_prior
+        )
         return counts / counts.sum()
 
     @cached_property
     def document_topics(self) -> sp.csr_matrix:
         """(J, M) CSR float64: expected tokens of each topic in each document.
 
-        Given its likeliest cluster. With a document level, a document's proportions come from ``_PASSES`` updates of
+        Given its cluster. With a document level, a document's proportions come from ``_PASSES`` updates of
         their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
         """
-        sample, content = self.posterior.last, self.corpus.content
+        sample, content = self.posterior.representative, self.corpus.content
         if self.clusters_are_topics:
             n = len(self.cluster)
             lengths = self.corpus.document_lengths.astype(np.float64)

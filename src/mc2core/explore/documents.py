@@ -31,7 +31,7 @@ def document_tables(description: Description, seed: int = 0) -> dict[str, pd.Dat
         table["label"] = np.array(label_names(corpus), dtype=object)[corpus.labels]
     table["tokens"] = corpus.document_lengths
     table["cluster"] = description.cluster + 1
-    table["probability"] = probability.max(axis=1)
+    table["probability"] = probability[np.arange(n), description.cluster]
     table[["x", "y"]] = layout(description, seed)
     for name in sorted(corpus.contexts):
         table[f"context_{name}"] = _context(description, name)

@@ -43,6 +43,7 @@ def _summary(description: Description) -> pd.DataFrame:
     """What is described: name, value."""
     corpus, posterior = description.corpus, description.posterior
     provenance: Mapping[str, Any] = posterior.provenance
+    shown = ("clusters", "topics") if len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
         "words": corpus.n_words,
@@ -52,7 +53,8 @@ def _summary(description: Description) -> pd.DataFrame:
         "clusters with 1 % of the documents": int(
             (np.bincount(description.cluster) >= 0.01 * corpus.n_documents).sum()
         ),
-        "topics": posterior.last.n_topics,
+        "topics": posterior.representative.n_topics,
+        **{f"{what} in 90 % of the samples": "{} to {}".format(*posterior.interval(what)) for what in shown},
         "contexts of the model": ", ".join(
             name if family.strength == 1.0 else f"{name} (strength {family.strength:g})"
             for name, family in sorted(posterior.families.items())

@@ -23,13 +23,13 @@ _BLOCK = 64
 
 
 def fitted_shares(posterior: Posterior) -> np.ndarray:
-    """(M,) float64, sums to 1: the share of each topic in the tokens that the last sample was fitted to."""
-    tokens = np.asarray(posterior.last.topic_words.sum(axis=1), dtype=np.float64).ravel()
+    """(M,) float64, sums to 1: the share of each topic in the tokens that the representative was fitted to."""
+    tokens = np.asarray(posterior.representative.topic_words.sum(axis=1), dtype=np.float64).ravel()
     return tokens / tokens.sum()
 
 
 def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
-    """Topics of the last sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
+    """Topics of the representative sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
     share = fitted_shares(posterior)
     order = np.argsort(-share, kind="stable")
     words = posterior.top_words(n_words)

@@ -68,11 +68,11 @@ class MergeTree:
 
 
 def merge_tree(posterior: Posterior) -> MergeTree:
-    """The tree of the clusters of a posterior's last sample; at each step the first of the best pairs.
+    """The tree of the clusters of a posterior's representative; at each step the first of the best pairs.
 
     ValueError where each document is a cluster (HDP) or there are more than ``MOST_CLUSTERS``.
     """
-    sample = posterior.last
+    sample = posterior.representative
     if sample.documents_are_clusters:
         raise ValueError("each document is a cluster of its own in this posterior; there is nothing to merge")
     if sample.n_clusters > MOST_CLUSTERS:

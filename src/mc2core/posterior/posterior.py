@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from mc2core.corpus import Corpus, matching
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
-from mc2core.posterior import document_level, mixture, perplexity
+from mc2core.posterior import consensus, document_level, mixture, perplexity
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core posterior 1"
@@ -46,9 +47,9 @@ def _largest(row: Any, n: int) -> np.ndarray:
 class Posterior:
     """What a fit leaves, whatever model was fitted by whatever engine.
 
-    ``samples`` holds at least one :class:`Sample`; the plain attributes (``cluster_weights`` ...) are those of the
-    last one. ``provenance`` says how it came about (model, engine, seed, versions, digests, seconds), ``imported``
-    how the documents were read (:class:`mc2core.Corpus`).
+    ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
+    (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
+    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`).
     """
 
     samples: list[Sample]
@@ -67,36 +68,77 @@ class Posterior:
     def __repr__(self) -> str:
         contexts = ", ".join(sorted(self.families)) or "none"
         return (
-            f"Posterior({self.last.n_clusters} clusters, {self.last.n_topics} topics, {self.n_words} words, "
+            f"Posterior({self.representative.n_clusters} clusters, {self.representative.n_topics} topics, "
+            f"{self.n_words} words, "
             f"{len(self.samples)} samples, contexts: {contexts})"
         )
 
-    # -- the last sample -----------------------------------------------------------------------------------
+    # -- samples -------------------------------------------------------------------------------------------
+    @cached_property
+    def representative(self) -> Sample:
+        """The sample of least expected loss (:mod:`mc2core.posterior.consensus`), of equals the last: words of
+        clusters, topics and all other tables are its.
+        """
+        return self.samples[self._first]
+
+    @cached_property
+    def cluster(self) -> np.ndarray:
+        """(J,) int32: the consensus of the samples' clusters, numbered as in :attr:`representative`; one of its
+        clusters may be left without documents. -1: in no cluster, as in a run that was stopped before it saw all.
+        """
+        if self.samples[0].documents_are_clusters:
+            return self.samples[0].cluster
+        return consensus.consensus(self._clusterings, self._first)
+
+    @cached_property
+    def certainty(self) -> np.ndarray:
+        """(J,) float64 in [0, 1]: with what share of the other documents of its :attr:`cluster` a document is together,
+        over samples (:func:`mc2core.posterior.consensus.shares`). NaN where one sample, or a model whose documents are
+        clusters (HDP), cannot tell, and for documents of no cluster.
+        """
+        sure = np.full(len(self.cluster), np.nan)
+        if self._is_of_several:
+            seen = np.flatnonzero(self.cluster >= 0)
+            shares = consensus.shares(self._clusterings, self.cluster, self.representative.n_clusters)
+            sure[seen] = shares[seen, self.cluster[seen]]
+        return sure
+
     @property
-    def last(self) -> Sample:
-        """The last sample."""
-        return self.samples[-1]
+    def _is_of_several(self) -> bool:
+        return len(self.samples) > 1 and not self.samples[0].documents_are_clusters
+
+    @cached_property
+    def _first(self) -> int:
+        return consensus.representative(self._clusterings)
+
+    @property
+    def _clusterings(self) -> list[np.ndarray]:
+        return [sample.cluster for sample in self.samples]
+
+    def interval(self, what: str) -> tuple[int, int]:
+        """Central 90 % of the numbers of ``what``, "clusters" or "topics", over the samples."""
+        return consensus.interval([getattr(sample, f"n_{what}") for sample in self.samples])
 
     @property
     def cluster_weights(self) -> np.ndarray:
-        """(K,) float64, sums to 1, of the last sample."""
-        return self.last.cluster_weights
+        """(K,) float64, sums to 1, of the representative."""
+        return self.representative.cluster_weights
 
     @property
     def topic_given_cluster(self) -> np.ndarray:
-        """(K, M) float64, dense, rows sum to 1, of the last sample."""
-        shares = self.last.topic_given_cluster
+        """(K, M) float64, dense, rows sum to 1, of the representative."""
+        shares = self.representative.topic_given_cluster
         return shares.toarray() if sp.issparse(shares) else shares
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """(M, V) float64, rows sum to 1, of the last sample."""
-        return self.last.word_given_topic
+        """(M, V) float64, rows sum to 1, of the representative."""
+        return self.representative.word_given_topic
 
     @property
     def n_words(self) -> int:
         """V."""
-        return self.last.topic_words.shape[1]
+        return self.samples[0].topic_words.shape[1]
 
     @property
     def context_kinds(self) -> dict[str, str]:
@@ -106,11 +148,11 @@ class Posterior:
         }
 
     def context_parameters(self, name: str) -> np.ndarray:
-        """(K, D) posterior natural parameters of the context ``name`` in each cluster of the last sample."""
+        """(K, D) posterior natural parameters of the context ``name`` in each cluster of the representative."""
         offset = 0
         for context in sorted(self.families):
             if context == name:
-                return self.last.contexts.dense(slice(offset, offset + self.dimensions[context]))
+                return self.representative.contexts.dense(slice(offset, offset + self.dimensions[context]))
             offset += self.dimensions[context]
         raise ValueError(
             f"context {name!r} is not in the posterior; it has: {', '.join(sorted(self.families)) or 'none'}"
@@ -124,10 +166,10 @@ class Posterior:
         return mean * sd + centre if mean.ndim == 1 else mean
 
     def top_words(self, n: int = 10) -> list[list[str]]:
-        """The n likeliest words of each topic of the last sample, likeliest first; fewer where it has met fewer."""
+        """The n likeliest words of each topic of the representative, likeliest first; fewer where it has met fewer."""
         if n < 1:
             raise ValueError(f"{n} words were asked for; it must be at least 1")
-        return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.last.topic_words]
+        return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.representative.topic_words]
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
@@ -141,10 +183,17 @@ class Posterior:
     def check_fitted(self, corpus: Corpus) -> None:
         """ValueError unless ``corpus`` may be the one that was fitted: its words, as many documents."""
         self.check_corpus(corpus)
-        if corpus.n_documents != len(self.last.cluster):
-            raise ValueError(
-                f"the corpus has {corpus.n_documents} documents, but the model was fitted on {len(self.last.cluster)}"
-            )
+        fitted = len(self.samples[0].cluster)
+        if corpus.n_documents != fitted:
+            raise ValueError(f"the corpus has {corpus.n_documents} documents, but the model was fitted on {fitted}")
+
+    def was_fitted_on(self, corpus: Corpus) -> bool:
+        """Whether ``corpus``, in the contexts and units of the posterior, is what it was fitted on."""
+        names = [name for name in self.families if name in corpus.contexts]
+        if corpus.content.nnz == 0 and not names:
+            return False
+        seen = corpus.with_contexts({name: corpus.contexts[name] for name in names})
+        return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
 
     def stacked(self, corpus: Corpus) -> StackedContexts:
         """The posterior's contexts of ``corpus``, numbers in the unit they were fitted in.
@@ -165,10 +214,35 @@ class Posterior:
                 )
         return stacked
 
+    def assign(
+        self,
+        corpus: Corpus,
+        use_context: bool = True,
+        threads: int = 1,
+        progress: bool | None = None,
+        group: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(J,) int64: the cluster of each document, and (J, K) float64: how likely it is in each.
+
+        Of the documents of the fit, where it has several samples: :attr:`cluster`, and the share of each cluster's
+        documents that it is together with, over samples (:func:`mc2core.posterior.consensus.shares`). Of others, and
+        where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict`, whose
+        arguments these are. ``group`` (K,) int joins clusters: number g is the union of those that it has at g.
+        """
+        if use_context and self._is_of_several and self.was_fitted_on(corpus) and self.cluster.min() >= 0:
+            group = np.arange(self.representative.n_clusters) if group is None else group
+            cluster = group[self.cluster]
+            return cluster, consensus.shares(self._clusterings, cluster, int(group.max()) + 1)
+        probability = self.predict(corpus, use_context, threads, progress)
+        if group is not None:
+            unions = [probability[:, group == one].sum(axis=1) for one in range(int(group.max()) + 1)]
+            probability = np.stack(unions, axis=1)
+        return probability.argmax(axis=1), probability
+
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
     ) -> np.ndarray:
-        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the last sample; rows sum to 1.
+        """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the representative; rows sum to 1.
 
         Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
         and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.posterior.document_level`); the same
@@ -179,7 +253,7 @@ class Posterior:
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")
         self.check_corpus(corpus)
-        sample = self.last
+        sample = self.representative
         log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
         if use_context and self.families:
             try:

@@ -19,13 +19,13 @@ def evaluate(
     Perplexity is that of :func:`estimators_of`; ``estimator`` names the first, which is p(words of a document) under
     the model itself where ``marginal`` comes first in ``estimators``: figures of several methods are then on one
     footing. Clusters and topics are those in use, averaged over the samples kept, and clusters None where each document
-    is one (HDP); agreement is that of the last sample's clusters, ``scored_clusters`` of them, with the labels of the
+    is one (HDP); agreement is that of :attr:`Posterior.cluster`, ``scored_clusters`` clusters, with the labels of the
     train part, where it has them and clusters hold more than one document.
 
     ValueError: a part whose words, or where they are scored contexts, are not the posterior's, or another train part.
     """
     posterior.check_fitted(train)
-    names, alone = estimators_of(posterior, estimators), posterior.last.documents_are_clusters
+    names, alone = estimators_of(posterior, estimators), posterior.samples[0].documents_are_clusters
     scores: dict[str, Any] = {
         "clusters": None if alone else float(np.mean([sample.n_clusters for sample in posterior.samples])),
         "topics": float(np.mean([sample.n_topics for sample in posterior.samples])),
@@ -36,22 +36,23 @@ def evaluate(
         "perplexity": {name: None if test is None else posterior.perplexity(test, name, seed) for name in names},
     }
     if train.labels is not None and not alone:
-        scores |= {"scored_clusters": posterior.last.n_clusters} | agreement_with(train.labels, posterior.last.cluster)
+        cluster = posterior.cluster
+        scores |= {"scored_clusters": len(np.unique(cluster))} | agreement_with(train.labels, cluster)
     return scores
 
 
 def predicted_agreement(
     posterior: Posterior, corpus: Corpus, threads: int = 1, progress: bool | None = None
 ) -> dict[str, Any]:
-    """Agreement of the likeliest clusters of documents, those of the fit or new ones, with their labels; ``{}`` without
-    labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
+    """Agreement of the clusters of documents, those of the fit or new ones (:meth:`Posterior.assign`), with their
+    labels; ``{}`` without labels, or where each document is a cluster (HDP). ``threads`` and ``progress`` are those of
     :meth:`Posterior.predict`.
     """
-    if corpus.labels is None or posterior.last.documents_are_clusters:
+    if corpus.labels is None or posterior.samples[0].documents_are_clusters:
         return {}
     # contexts that the corpus lacks are none of what is judged by
     has_contexts = all(name in corpus.contexts for name in posterior.families)
-    cluster = posterior.predict(corpus, has_contexts, threads, progress).argmax(axis=1)
+    cluster = posterior.assign(corpus, has_contexts, threads, progress)[0]
     return {"scored_clusters": len(np.unique(cluster)), "agreement": agreement_with(corpus.labels, cluster)}
 
 

@@ -102,7 +102,8 @@ class Affinity(_Propagation):
 class HDPAffinity(_Propagation):
     """HDP + AP of ICML14: affinity propagation on the symmetric Kullback-Leibler divergence between documents.
 
-    Documents are the topic proportions that the last sample of an HDP gives them, topics not in use being one more.
+    Documents are the topic proportions that the representative sample of an HDP gives them, topics not in use being one
+    more.
 
     Parameters
     ----------
@@ -123,11 +124,11 @@ class HDPAffinity(_Propagation):
         super().__init__(damping, preference, max_iterations)
 
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
-        if model is None or not model.last.documents_are_clusters:
+        if model is None or not model.representative.documents_are_clusters:
             raise ValueError(f"{self.title} needs a model whose documents are clusters of their own, that of an HDP")
         model.check_fitted(corpus)
         self._refuse_too_much(corpus.n_documents)
-        sample = model.last
+        sample = model.representative
         new = sample.new_topic_weight[:, None]
         shares = np.hstack([(1.0 - new) * model.topic_given_cluster, new])[sample.cluster]
         shares = np.maximum(shares, np.finfo(np.float64).tiny)  # a topic's weight may have vanished in rounding

@@ -26,7 +26,7 @@ def describe(
     ValueError: ``corpus`` is not the one the model was fitted on.
     """
     model.check_fitted(corpus)
-    sample = model.last
+    sample = model.representative
     cluster = int(np.argmax(np.bincount(sample.cluster, minlength=sample.n_clusters)))
     rows: list[tuple[str, int, str, float]] = []
     probability = model.context_mean(AUTHOR)[cluster]

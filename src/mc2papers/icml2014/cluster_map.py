@@ -25,14 +25,14 @@ _PERPLEXITY = 30.0
 
 
 def largest_clusters(model: Posterior) -> np.ndarray:
-    """Clusters of at least LEAST_DOCUMENTS documents in the last sample, (n,) int, largest first."""
-    sizes = np.bincount(model.last.cluster)
+    """Clusters of at least LEAST_DOCUMENTS documents in the consensus, (n,) int, largest first."""
+    sizes = np.bincount(model.cluster)
     return np.argsort(-sizes, kind="stable")[: int((sizes >= LEAST_DOCUMENTS).sum())]
 
 
 def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -> pd.DataFrame:
     """A row for each document of the largest clusters of each fit that has as many of at least LEAST_DOCUMENTS
-    documents in its last sample: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
+    documents in its consensus: document, seed (of the fit), cluster (1 is the largest), class, x, y, drawn.
 
     Documents are their words and the counts of all contexts side by side, as tf-idf of length 1
     (:func:`mc2papers.baselines.base.features`): the data, not what the model made of them. x and y are t-SNE's
@@ -61,12 +61,12 @@ def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -
         if len(found) < n_clusters:
             continue
         rank = {cluster: place + 1 for place, cluster in enumerate(found[:n_clusters])}
-        rows = np.flatnonzero(np.isin(model.last.cluster, found[:n_clusters]))
+        rows = np.flatnonzero(np.isin(model.cluster, found[:n_clusters]))
         x, y = _plane(features(corpus.subset(rows), "tfidf", "t-SNE").toarray()).T
         part = {
             "document": rows,
             "seed": model.provenance.get("seed"),
-            "cluster": [rank[cluster] for cluster in model.last.cluster[rows]],
+            "cluster": [rank[cluster] for cluster in model.cluster[rows]],
             "class": [names[label] for label in corpus.labels[rows]],
             "x": x,
             "y": y,

@@ -34,7 +34,7 @@ def _caption(options: Options) -> str:
         "Agreement of clusters with the classes of NUS-WIDE's images (1 is perfect): purity, NMI, Rand index and "
         f"F-score of pairs. Points are means over {counted(options['n_seeds'], 'seed')} and, for K-means and "
         "NMF, over their numbers of clusters; thick bars are one sd, thin ones go from the smallest to the largest. K "
-        "is their mean number. MC2: clusters of the last sample. HDP + AP: affinity propagation on the symmetric KL "
+        "is their mean number. MC2: the consensus of the samples. HDP + AP: affinity propagation on the symmetric KL "
         "divergence between images' topic proportions. With tags: they stand beside the visual words as further "
         "columns; K-means, NMF and affinity propagation (AP) see tf-idf of them, which suits them better than counts. "
         "Purity rises with the number of clusters, whatever they are, and the Rand index mostly counts pairs that are "

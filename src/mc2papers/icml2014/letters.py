@@ -57,7 +57,9 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
         labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
         hidden = len(order) - n_columns
         drawn.append(
-            _draw_row(row, f"{title}, M = {model.last.n_topics}", _pick(model.word_given_topic, order), labels)
+            _draw_row(
+                row, f"{title}, M = {model.representative.n_topics}", _pick(model.word_given_topic, order), labels
+            )
         )
         if hidden > 0:
             row[-1].set_title(f"{hidden} not drawn", fontsize=7, loc="right", pad=2)
@@ -155,8 +157,8 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Posterior, cl
 
 
 def sizes(model: Posterior) -> tuple[int, int]:
-    """Clusters of the last sample: all, and those with at least LARGE of the documents."""
-    counts = np.bincount(model.last.cluster, minlength=model.last.n_clusters)
+    """Clusters of the representative sample: all, and those with at least LARGE of the documents."""
+    counts = np.bincount(model.representative.cluster, minlength=model.representative.n_clusters)
     return len(counts), int((counts >= LARGE * counts.sum()).sum())
 
 
@@ -236,7 +238,8 @@ def judge_recovery(truth: Truth, models: Sequence[Posterior], sweeps: int, metho
             "letters",
             f"{whose}{sweeps} sweeps recover all {n_letters} letters",
             [share_of(f"{n_letters} letters in", [one == n_letters for one in found])],
-            f"letters found {', '.join(map(str, found))}; M {', '.join(str(model.last.n_topics) for model in models)}",
+            f"letters found {', '.join(map(str, found))}; M "
+            f"{', '.join(str(model.representative.n_topics) for model in models)}",
             favours=MC2,
         ),
     ]

@@ -54,7 +54,7 @@ def letters_of_size(
                 burn_in=iterations - 1,
                 seed=repeat,
             )
-            last = done.posterior.last
+            last = done.posterior.representative
             rows.append(
                 {
                     "n_documents": n_documents,

@@ -158,7 +158,7 @@ TARGET = Target(
     datasets=("nuswide",),
     options=_options,
     notes=(
-        "Ours: mean ± sd over seeds, of the clusters of the last sample; K is their number.",
+        "Ours: mean ± sd over seeds, of the consensus of the samples' clusters; K is their number.",
         ABOUT_DOCUMENT_LEVEL,
         "The paper prints one run on real images: compare how the columns fall, not their levels. Empty cells: not "
         "printed there, or not fitted here.",

@@ -21,7 +21,7 @@ def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
     """(M, n) density of each topic at n values of the context ``year``, in its own unit (years).
 
     p(t | m) = sum_k pi_k tau_km p(t | phi_k) / sum_k pi_k tau_km, p(t | phi_k) being the posterior predictive of
-    cluster k's context (docs/model.md, section 1) and everything the last sample's.
+    cluster k's context (docs/model.md, section 1) and everything the representative sample's.
     """
     mean, sd = model.units.get(YEAR, (0.0, 1.0))
     natural = model.context_parameters(YEAR)
@@ -44,7 +44,7 @@ def topic_of(model: Posterior, word: str) -> int:
     """The topic in which ``word`` is likeliest; ValueError where no topic of the model has it."""
     if word not in model.vocabulary:
         raise ValueError(f"figure4.word is {word!r}; the vocabulary has no such word")
-    counts = np.asarray(model.last.topic_words[:, [model.vocabulary.index(word)]].sum(axis=1)).ravel()
+    counts = np.asarray(model.representative.topic_words[:, [model.vocabulary.index(word)]].sum(axis=1)).ravel()
     if counts.max() < 0.5:
         raise ValueError(f"figure4.word is {word!r}; no topic of the model has a token of it")
     return int(np.argmax(model.word_given_topic[:, model.vocabulary.index(word)]))

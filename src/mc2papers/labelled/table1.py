@@ -34,7 +34,8 @@ NOTES = (
     "Mean ± sd over seeds (and numbers of clusters, where a row has several). Each corpus is its half for reports, all "
     "of it fitted; settings were not chosen on it. Only scores see the classes, but where a row says K given: there "
     "the method is told their number.",
-    "K: clusters of the last sample, whose scores these are. Of LDA, a document's cluster is its most probable topic.",
+    "K: clusters of the consensus of a fit's samples, whose scores these are. Of LDA, a document's cluster is its most "
+    "probable topic.",
     "ARI is the Rand index adjusted for chance; VI the variation of information (0 is perfect). Purity rises with the "
     "number of clusters, whatever they are, NMI does somewhat, and the Rand index mostly counts pairs that are apart "
     "in both: compare rows of like K, or by ARI.",

@@ -64,7 +64,7 @@ class TestModel:
         assert (about["model"]["name"], about["engine"]["name"]) == ("mc2", "gibbs")
         assert (about["model"]["document_level"], about["model"]["document_concentration"]) == (True, "learn")
         assert about["model"]["contexts"]["year"]["family"] == "normal_gamma"
-        assert Posterior.load(default_fit / "posterior.npz").last.has_document_level
+        assert Posterior.load(default_fit / "posterior.npz").representative.has_document_level
         others = [
             ["--set", "document_level=false"],
             ["--set", "document_level=false", "--set", "kernel=blocked"],
@@ -73,7 +73,7 @@ class TestModel:
         command = ["fit", str(fitted / "data/train"), "--iterations", "1", "--out"]
         for number, chosen in enumerate(others):
             assert main([*command, str(tmp_path / str(number)), *chosen]) == 0
-            assert not Posterior.load(tmp_path / str(number) / "posterior.npz").last.has_document_level
+            assert not Posterior.load(tmp_path / str(number) / "posterior.npz").representative.has_document_level
         told = "--set document_level=false is the paper's"
         assert told not in capsys.readouterr().out
         assert main([*command, str(tmp_path / "own"), "--model", "mc2"]) == 0
@@ -92,7 +92,7 @@ class TestModel:
         one, other = (Posterior.load(tmp_path / out / "posterior.npz") for out in ("kinds", "named"))
         assert one.units == other.units
         assert list(one.units) == ["year"]
-        assert np.array_equal(one.last.cluster, other.last.cluster)
+        assert np.array_equal(one.representative.cluster, other.representative.cluster)
 
     def test_all_commands_take_a_posterior_with_a_document_level(self, fitted, default_fit, tmp_path, capsys, told):
         model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
@@ -156,7 +156,7 @@ def summary(pair, clusters, seconds=0.0):
 class TestEvaluate:
     def test_scores_against_labels(self, fitted, tmp_path, capsys):
         train, model = Corpus.load(fitted / "data/train"), fitted / "fit/posterior.npz"
-        cluster = Posterior.load(model).predict(train).argmax(axis=1)
+        cluster = Posterior.load(model).cluster
         labels = np.arange(train.n_documents) % 3
         several = sp.csr_matrix((np.ones(len(labels) - 1, np.int32), (np.arange(1, len(labels)), labels[1:])))
         for given, expected in (
@@ -230,15 +230,22 @@ class TestDescriptions:
             assert printed["topic"].tolist() == of_page["topic"].tolist()
             assert printed["share"].tolist() == pytest.approx(of_page["share"].tolist(), abs=5.1e-5)
 
-    def test_clusters_are_those_the_model_predicts_in_the_unit_it_was_fitted_in(self, fitted, capsys, tmp_path):
+    def test_clusters_are_those_of_the_fit_in_any_unit_and_for_others_the_likeliest(self, fitted, capsys, tmp_path):
         train = Corpus.load(fitted / "data/train")
         mean, sd = train.units["year"]
         raw = Corpus(
             train.content, contexts={"year": train.contexts["year"] * sd + mean, "author": train.contexts["author"]}
         )
         raw.save(tmp_path / "raw")
-        expected = Posterior.load(fitted / "fit/posterior.npz").predict(train).argmax(axis=1) + 1
-        for folder in (fitted / "data/train", tmp_path / "raw"):
+        raw.subset(np.arange(20)).save(tmp_path / "new")
+        posterior = Posterior.load(fitted / "fit/posterior.npz")
+        of_fit, likeliest = posterior.cluster + 1, posterior.predict(train).argmax(axis=1) + 1
+        assert (of_fit != likeliest).any()
+        for folder, expected in (
+            (fitted / "data/train", of_fit),
+            (tmp_path / "raw", of_fit),
+            (tmp_path / "new", likeliest[:20]),
+        ):
             assert main(["clusters", str(fitted / "fit/posterior.npz"), str(folder)]) == 0
             rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
             assert np.array_equal([int(row["cluster"]) for row in rows], expected)

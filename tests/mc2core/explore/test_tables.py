@@ -1,5 +1,6 @@
 """Tables of a fit against sums over documents, written out."""
 
+import dataclasses
 import json
 import re
 import sys
@@ -48,7 +49,7 @@ def test_clusters_and_unions_have_the_documents_of_their_members(description, ma
 
 
 def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(description, made):
-    sample, vocabulary = description.posterior.last, description.corpus.vocabulary
+    sample, vocabulary = description.posterior.representative, description.corpus.vocabulary
     everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
     everywhere = everywhere / everywhere.sum()
     table = made["cluster_words"]
@@ -91,7 +92,7 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
 def test_typical_documents_overlap_most_with_their_cluster(description, made):
     own, _ = documents_of(description, 1)
     share = description.corpus.content[own].toarray() / description.corpus.document_lengths[own][:, None]
-    overlap = np.sqrt(share * description.posterior.last.word_given_cluster[0]).sum(axis=1)
+    overlap = np.sqrt(share * description.posterior.representative.word_given_cluster[0]).sum(axis=1)
     part = made["cluster_documents"].query("cluster == 1")
     assert part["document"].tolist() == (own[np.argsort(-overlap, kind="stable")][:10] + 1).tolist()
     assert part["overlap"].to_numpy() == pytest.approx(np.sort(overlap)[::-1][:10])
@@ -116,7 +117,7 @@ def test_labels_are_counted_and_scored_at_every_level(description, made):
 def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega):
     made = corpus()
     description = Description.of(gibbs(made, **({} if omega is None else {"document_concentration": omega})), made)
-    sample = description.posterior.last
+    sample = description.posterior.representative
     psi, tau = sample.word_given_topic, (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
     got = description.document_topics.toarray()
     assert got.sum(axis=1) == pytest.approx(made.document_lengths)
@@ -132,9 +133,27 @@ def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega)
 
 def test_blocks_of_documents_give_the_same_tokens(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description._ENTRIES", 200)
-    again = Description(description.posterior, description.corpus, description.probability, description.tree)
+    again = dataclasses.replace(description)
     assert len(again._blocks(description.corpus.content, 5)) > 10
     assert again.document_topics.toarray() == pytest.approx(description.document_topics.toarray())
+
+
+def test_of_several_samples_documents_are_in_their_consensus(description):
+    posterior, known = description.posterior, description.corpus
+    sample, rng = posterior.samples[0], np.random.default_rng(0)
+    moved = [np.where(rng.random(60) < 0.2, rng.integers(0, 3, 60), sample.cluster).astype(np.int32) for _ in range(4)]
+    few = sample.topic_weights[:2]
+    samples = [sample, *(dataclasses.replace(sample, cluster=one, topic_weights=few) for one in moved)]
+    posterior = dataclasses.replace(posterior, samples=samples)
+    found = tables.tables_of(Description.of(posterior, known))
+    assert (posterior.cluster == sample.cluster).mean() > 0.9
+    assert found["documents"]["cluster"].tolist() == (posterior.cluster + 1).tolist()
+    assert found["documents"]["probability"].tolist() == pytest.approx(posterior.certainty.tolist())
+    assert posterior.certainty.max() < 1
+    said = found["summary"].set_index("name")["value"]
+    k, m = sample.n_clusters, sample.n_topics
+    assert said["clusters in 90 % of the samples"] == f"{k} to {k}"
+    assert said["topics in 90 % of the samples"] == f"2 to {m}"
 
 
 def test_clusters_without_documents_have_no_row(description):
@@ -149,7 +168,7 @@ def test_clusters_without_documents_have_no_row(description):
 
 
 def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
-    counts = np.asarray(description.posterior.last.topic_words.sum(axis=1)).ravel()
+    counts = np.asarray(description.posterior.representative.topic_words.sum(axis=1)).ravel()
     assert counts.sum() == description.corpus.n_tokens
     table = made["topics"]
     assert table["share"].tolist() == (counts / counts.sum())[table["topic"] - 1].tolist()
@@ -191,7 +210,7 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
 def test_documents_have_their_contexts_with_counts(description):
     corpus = description.corpus.with_contexts({"author": description.corpus.contexts["author"] * 2})
     corpus.context_names = {"author": description.corpus.context_names["author"]}
-    again = Description(description.posterior, corpus, description.probability, description.tree)
+    again = dataclasses.replace(description, corpus=corpus)
     said = documents.document_tables(again)["documents"]
     for row in (0, 7):
         counts = corpus.contexts["author"][[row]].toarray().ravel()
@@ -271,7 +290,7 @@ def _same(shown, in_file):
 
 def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description.MOST_GROUPS", 2)
-    few = Description(description.posterior, description.corpus, description.probability, description.tree)
+    few = dataclasses.replace(description)
     k, group = description.n_clusters, description.tree.cut(2)
     assert few.shown == {2 * k - 2, *(description.tree.pairs[-1].tolist())}
     assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]

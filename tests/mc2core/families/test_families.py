@@ -204,7 +204,7 @@ def test_a_context_of_strength_0_leaves_a_chain_as_it_is_without(document_level)
         contexts = {} if strength is None else {"tag": DirichletCategorical(strength=strength)}
         engine = gibbs(kernel="collapsed", contexts=contexts, document_level=document_level, start_topics=5)
         found[strength] = fit(corpus, *engine, iterations=3, progress=False)
-    assert np.array_equal(found[0.0].posterior.last.cluster, found[None].posterior.last.cluster)
+    assert np.array_equal(found[0.0].posterior.cluster, found[None].posterior.cluster)
     assert np.array_equal(found[0.0].trace.log_joint, found[None].trace.log_joint)
     assert not np.array_equal(found[0.5].trace.log_joint, found[None].trace.log_joint)
 
@@ -343,7 +343,7 @@ def test_the_default_concentration_of_a_bag_is_the_one_that_agrees_with_classes(
         found = {}
         for family in (DirichletCategorical(), DirichletCategorical(0.1)):
             model = fit(corpus, *svi(contexts={"tag": family}), iterations=2, seed=seed, progress=False).posterior
-            found[family.concentration] = adjusted_rand_index(corpus.labels, model.last.cluster)
+            found[family.concentration] = adjusted_rand_index(corpus.labels, model.representative.cluster)
         assert found[1.0] > found[0.1] + 0.08
 
 

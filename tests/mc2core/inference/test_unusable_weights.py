@@ -67,8 +67,8 @@ def test_a_choice_needs_weights(weights):
 def test_scores_of_a_model_that_is_no_number_name_a_document(estimator):
     corpus = small_corpus(1)
     model = fit(corpus, *gibbs(), iterations=2, progress=False).posterior
-    model.last.topic_words.data = model.last.topic_words.data.astype(float)
-    model.last.topic_words.data[0] = np.inf
+    model.representative.topic_words.data = model.representative.topic_words.data.astype(float)
+    model.representative.topic_words.data[0] = np.inf
     broken = r"document \d+: its log likelihood under the posterior is nan; the posterior's"
     with np.errstate(invalid="ignore"), pytest.raises(ValueError, match=broken):
         model.log_likelihood(corpus, estimator)

@@ -259,6 +259,6 @@ def test_a_posterior_keeps_its_document_concentration(tmp_path):
     path = tmp_path / "m.npz"
     model = model_of(draw_sample(1), document_concentration=OMEGA)
     model.save(path)
-    assert Posterior.load(path).last.document_concentration == OMEGA
+    assert Posterior.load(path).representative.document_concentration == OMEGA
     model_of(draw_sample(1)).save(path)
-    assert Posterior.load(path).last.document_concentration == np.inf
+    assert Posterior.load(path).representative.document_concentration == np.inf

@@ -148,7 +148,7 @@ def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
     model = model_of(corpus, engine, state)
 
     def log_marginal(clusters):
-        documents = np.flatnonzero(np.isin(model.last.cluster, clusters))
+        documents = np.flatnonzero(np.isin(model.representative.cluster, clusters))
         return urn(corpus.content[documents].toarray().sum(axis=0), np.full(9, 0.2))
 
     check_every_step(merging.merge_tree(model), log_marginal)
@@ -182,8 +182,10 @@ def test_clusters_of_svi_with_tables_are_joined_by_their_shares_of_the_tokens():
     corpus = small_corpus().with_contexts({})
     engine = svi(n_clusters=4, n_topics=6, n_tables=3, batch_size=None)
     model = model_of(corpus, engine, chain(corpus, engine))
-    totals = merging._part_of_content(model.last)._totals
-    assert totals == pytest.approx(model.last.cluster_weights * model.last.topic_words.sum(), rel=0.05)
+    totals = merging._part_of_content(model.representative)._totals
+    assert totals == pytest.approx(
+        model.representative.cluster_weights * model.representative.topic_words.sum(), rel=0.05
+    )
     assert np.isfinite(merging.merge_tree(model).changes).all()
 
 
@@ -226,7 +228,7 @@ def test_the_command_adds_the_probabilities_of_what_is_joined(tmp_path, capsys):
     corpus.save(tmp_path / "corpus")
     model = fit(corpus, *gibbs(start_topics=3, start_clusters=5), iterations=2, seed=0, burn_in=1).posterior
     model.save(tmp_path / "posterior.npz")
-    n_clusters = model.last.n_clusters
+    n_clusters = model.representative.n_clusters
     assert n_clusters > 2
     command = ["clusters", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus")]
     assert main([*command, "--merge-to", "2"]) == 0

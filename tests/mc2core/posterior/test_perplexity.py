@@ -301,8 +301,8 @@ def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estim
     monkeypatch.setattr(mixture, "_CELLS", 12)
     np.testing.assert_allclose(model.log_likelihood(corpus, estimator, seed=2), whole, atol=1e-12)
     np.testing.assert_allclose(
-        mixture.log_likelihood_of_clusters(corpus, model.last)[order],
-        mixture.log_likelihood_of_clusters(corpus.subset(order), model.last),
+        mixture.log_likelihood_of_clusters(corpus, model.representative)[order],
+        mixture.log_likelihood_of_clusters(corpus.subset(order), model.representative),
         atol=1e-12,
     )
 
@@ -310,7 +310,7 @@ def test_a_document_does_not_depend_on_the_others_nor_on_blocks_or_threads(estim
 @EVERY
 def test_dense_and_sparse_topics_agree(estimator):
     model = model_of(draw_sample(11))
-    dense = model_of(draw_sample(11), topic_words=model.last.topic_words.toarray())
+    dense = model_of(draw_sample(11), topic_words=model.representative.topic_words.toarray())
     np.testing.assert_array_equal(
         model.log_likelihood(corpus_of(), estimator), dense.log_likelihood(corpus_of(), estimator)
     )

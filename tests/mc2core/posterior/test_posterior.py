@@ -124,13 +124,13 @@ def test_a_failed_save_leaves_the_old_model(tmp_path):
     assert (tmp_path / "posterior.npz").read_bytes() == before
 
 
-def test_probabilities_sum_to_one_and_last_sample_speaks():
+def test_probabilities_sum_to_one_and_the_representative_speaks():
     model = make_model()
-    sample = model.last
+    sample = model.representative
     assert sample is model.samples[1]
     np.testing.assert_allclose(model.word_given_topic.sum(axis=1), 1)
     np.testing.assert_allclose(sample.word_given_cluster.sum(axis=1), 1)
-    expected = (np.array([[*model.last.topic_words.toarray()[0]]]) + 0.01)[0]
+    expected = (np.array([[*model.representative.topic_words.toarray()[0]]]) + 0.01)[0]
     np.testing.assert_allclose(model.word_given_topic[0], expected / expected.sum())
     mixed = 0.9 * sample.topic_given_cluster[0] @ sample.word_given_topic + 0.1 / 4
     np.testing.assert_allclose(sample.word_given_cluster[0], mixed)
@@ -139,14 +139,14 @@ def test_probabilities_sum_to_one_and_last_sample_speaks():
 
 def test_predict_is_bayes_rule():
     model, corpus = make_model(), make_corpus()
-    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.last.word_given_cluster).T
+    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.representative.word_given_cluster).T
     np.testing.assert_allclose(model.predict(corpus, use_context=False), softmax(words, axis=1))
     np.testing.assert_allclose(model.predict(corpus, use_context=False)[1], model.cluster_weights)
     context = np.zeros((3, 2))
     for family, part in model.stacked(corpus).segments():
         for j in (0, 2):
             row = model.stacked(corpus).statistics[[j]].toarray()[0, part]
-            natural = model.last.natural[:, part]
+            natural = model.representative.natural[:, part]
             context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
     np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
     assert np.abs(model.predict(corpus)[0] - model.predict(corpus, use_context=False)[0]).max() > 0.01
@@ -155,14 +155,14 @@ def test_predict_is_bayes_rule():
 @pytest.mark.parametrize("strength", [0.0, 0.25])
 def test_predict_weighs_a_context_by_its_strength(strength):
     model, corpus = make_model(), make_corpus()
-    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.last.word_given_cluster).T
+    words = np.log(model.cluster_weights) + corpus.content @ np.log(model.representative.word_given_cluster).T
     whole = model.stacked(corpus)
     model.families = at_strength(model.families, strength)
     context = np.zeros((3, 2))
     for family, part in whole.segments():
         for j in (0, 2):
             row = strength * whole.statistics[[j]].toarray()[0, part]
-            natural = model.last.natural[:, part]
+            natural = model.representative.natural[:, part]
             context[j] += family.log_normaliser(natural + row) - family.log_normaliser(natural)
     np.testing.assert_allclose(model.predict(corpus), softmax(words + context, axis=1), atol=1e-12)
 
@@ -177,9 +177,9 @@ def test_context_parameters_and_means_in_their_own_unit():
 
 def test_top_words_come_likeliest_first():
     model = make_model()
-    assert model.top_words(1)[0] == ["birch"]  # the last sample's topic 0 has 9 tokens of word 1
+    assert model.top_words(1)[0] == ["birch"]  # the representative's topic 0 has 9 tokens of word 1
     for n in (3, 99):
-        for row, words in zip(model.last.topic_words.toarray(), model.top_words(n), strict=True):
+        for row, words in zip(model.representative.topic_words.toarray(), model.top_words(n), strict=True):
             met = [v for v in sorted(range(4), key=lambda v: (-row[v], v)) if row[v] > 0]
             assert words == [WORDS[v] for v in met[:n]]
 
@@ -194,11 +194,13 @@ def test_sparse_shares_score_as_dense_ones(tmp_path):
     ]
     sparse.save(tmp_path / "posterior.npz")
     read = Posterior.load(tmp_path / "posterior.npz")
-    assert sp.issparse(read.last.topic_given_cluster)
+    assert sp.issparse(read.representative.topic_given_cluster)
     for model in (sparse, read):
         np.testing.assert_array_equal(model.topic_given_cluster, dense.topic_given_cluster)
         np.testing.assert_allclose(model.predict(corpus), dense.predict(corpus), rtol=1e-12)
-        np.testing.assert_allclose(model.last.word_given_cluster, dense.last.word_given_cluster, rtol=1e-12)
+        np.testing.assert_allclose(
+            model.representative.word_given_cluster, dense.representative.word_given_cluster, rtol=1e-12
+        )
         for estimator in ("marginal", "context", "icml14", "importance"):
             expected = dense.log_likelihood(corpus, estimator)
             np.testing.assert_allclose(model.log_likelihood(corpus, estimator), expected, rtol=1e-10)
@@ -208,7 +210,7 @@ def test_top_words_of_sparse_counts_are_those_of_dense_ones():
     """Words that do not occur are left out; ties come in the order of the vocabulary."""
     rng = np.random.default_rng(1)
     counts = rng.integers(0, 3, (6, 30)) * (rng.random((6, 30)) < 0.2)
-    sample = make_model().last
+    sample = make_model().representative
     topics = {"topic_given_cluster": np.full((2, 6), 1 / 6), "topic_weights": np.full(6, 0.1)}
     found = []
     for table in (counts, sp.csr_matrix(counts)):
@@ -220,9 +222,9 @@ def test_top_words_of_sparse_counts_are_those_of_dense_ones():
 
 
 def test_agreement_is_told_with_the_clusters_it_was_scored_on():
-    """An earlier sample with three clusters counts in the mean, not beside the agreement of the last one's two."""
+    """A sample with three clusters counts in the mean, not beside the agreement of the two of the consensus."""
     model = make_model(n_samples=1)
-    last, three = model.last, np.array([0, 1, 1])
+    last, three = model.representative, np.array([0, 1, 1])
     first = dataclasses.replace(
         last,
         cluster_weights=np.array([0.25, 0.5, 0.25]),
@@ -231,9 +233,68 @@ def test_agreement_is_told_with_the_clusters_it_was_scored_on():
         contexts=SparseRows.of(last.natural[three]),
         cluster=np.array([0, 1, 2], dtype=np.int32),
     )
-    model.samples.insert(0, first)
+    model = dataclasses.replace(model, samples=[first, last])
     train = make_corpus()
     train.labels = np.array([0, 1, 1])
     found = scores.evaluate(model, train, None)
     assert (found["clusters"], found["scored_clusters"], found["ari"]) == (2.5, 2, 1.0)
     assert scores.solutions_of(found)[0]["clusters"] == 2
+
+
+def with_clusters(corpus, *clusterings):
+    """A posterior of samples with these clusters that was fitted on the corpus."""
+    model = make_model(n_samples=1)
+    samples = [
+        dataclasses.replace(model.samples[0], cluster=np.array(one, dtype=np.int32), log_joint=float(number))
+        for number, one in enumerate(clusterings)
+    ]
+    model = dataclasses.replace(model, samples=samples, provenance={"corpus": corpus.digest})
+    model.units.clear()
+    return model
+
+
+def test_documents_of_the_fit_have_the_consensus_and_others_the_likeliest_cluster():
+    fitted = make_corpus()
+    fitted = fitted.subset(np.array([0, 1, 2, 0, 1, 2]))
+    model = with_clusters(fitted, [0, 0, 0, 1, 1, 1], [0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 1])
+    assert model.was_fitted_on(fitted)
+    assert model.representative.log_joint == 2  # of the two that are equal the later one
+    assert model.cluster.tolist() == [1, 1, 1, 0, 0, 0]
+    expected = [(2 + 1 + 2 + 0) / 8, (2 + 1 + 2 + 1) / 8, (2 + 0 + 2 + 1) / 8, 1, 1, 1]
+    np.testing.assert_allclose(model.certainty, expected)
+    cluster, probability = model.assign(fitted)
+    assert cluster.tolist() == model.cluster.tolist()
+    np.testing.assert_allclose(probability[np.arange(6), cluster], expected)
+    assert probability[2, 0] == pytest.approx((0 + 1 + 0 + 1) / 4)  # together with all three in two of four samples
+    joined, share = model.assign(fitted, group=np.array([0, 0]))
+    assert joined.tolist() == [0] * 6
+    assert share.shape == (6, 1)
+    new = fitted.subset(np.arange(3))
+    assert not model.was_fitted_on(new)
+    for corpus, use_context in ((new, True), (fitted, False)):
+        cluster, probability = model.assign(corpus, use_context)
+        np.testing.assert_array_equal(probability, model.predict(corpus, use_context))
+        np.testing.assert_array_equal(cluster, probability.argmax(axis=1))
+    joined, probability = model.assign(new, group=np.array([0, 0]))
+    np.testing.assert_allclose(probability, 1.0)
+
+
+def test_one_sample_cannot_tell_how_sure_it_is():
+    fitted = make_corpus()
+    model = with_clusters(fitted, [0, 1, 1])
+    assert np.isnan(model.certainty).all()
+    np.testing.assert_array_equal(model.assign(fitted)[1], model.predict(fitted))
+    hdp = with_clusters(fitted, [0, 1, 2], [0, 1, 2])
+    of_documents = {"cluster_weights": np.full(3, 1 / 3), "new_cluster_weight": 1.0}
+    hdp.samples = [dataclasses.replace(sample, **of_documents) for sample in hdp.samples]
+    assert (hdp.representative.log_joint, hdp.cluster.tolist()) == (1, [0, 1, 2])
+    assert np.isnan(hdp.certainty).all()
+
+
+def test_intervals_are_of_clusters_and_topics_over_samples():
+    model = make_model()
+    few = dataclasses.replace(model.samples[0], topic_weights=np.array([0.5]))
+    model = dataclasses.replace(model, samples=[few, *model.samples * 20])
+    assert (model.interval("clusters"), model.interval("topics")) == ((2, 2), (3, 3))
+    model = dataclasses.replace(model, samples=[few, *model.samples[1:3]])
+    assert model.interval("topics") == (1, 3)

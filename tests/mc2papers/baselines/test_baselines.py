@@ -96,8 +96,8 @@ class TestOtherLibraries:
         expected = [[rel_entr(p, q).sum() + rel_entr(q, p).sum() for q in shares] for p in shares]
         np.testing.assert_allclose(symmetric_kl(shares), expected, atol=1e-12)
 
-    def test_hdp_ap_propagates_on_the_proportions_of_the_last_sample(self, hdp):
-        sample = hdp.last
+    def test_hdp_ap_propagates_on_the_proportions_of_the_representative_sample(self, hdp):
+        sample = hdp.representative
         new = sample.new_topic_weight
         shares = np.array([[*((1 - u) * row), u] for row, u in zip(sample.topic_given_cluster, new, strict=True)])
         np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-12)
@@ -122,12 +122,14 @@ class TestOtherLibraries:
         shares = direct.transform(corpus.content)
         topics = direct.components_ / direct.components_.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(model.word_given_topic, topics, rtol=1e-12)
-        np.testing.assert_array_equal(model.last.cluster, shares.argmax(axis=1))
-        np.testing.assert_allclose(model.last.table_concentration * model.last.topic_weights, np.full(4, 0.3))
+        np.testing.assert_array_equal(model.representative.cluster, shares.argmax(axis=1))
+        np.testing.assert_allclose(
+            model.representative.table_concentration * model.representative.topic_weights, np.full(4, 0.3)
+        )
         np.testing.assert_array_equal(model.topic_given_cluster, np.eye(4))
-        assert model.last.topic_words.min() >= 0
-        assert model.last.is_admixture
-        assert not model.last.documents_are_clusters
+        assert model.representative.topic_words.min() >= 0
+        assert model.representative.is_admixture
+        assert not model.representative.documents_are_clusters
 
 
 class TestSettings:
@@ -186,7 +188,7 @@ class TestClusters:
     def test_clear_clusters_are_found(self, baseline, seed, hdp):
         """Each cluster is of one group. No false alarm: the groups' words hardly overlap."""
         found = solve(baseline, seed=seed, model=hdp)
-        labels = found.last.cluster if isinstance(found, Posterior) else next(iter(found.solutions.values()))
+        labels = found.representative.cluster if isinstance(found, Posterior) else next(iter(found.solutions.values()))
         assert clustering.purity(TRUTH, labels) == 1.0
         assert clustering.nmi(TRUTH, labels) > (0.99 if not isinstance(baseline, Affinity | HDPAffinity) else 0.6)
 
@@ -198,9 +200,9 @@ class TestClusters:
         settings = (several | {"lda": {"n_topics": 5}}).get(name, {})
         one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
         if isinstance(one, Posterior):
-            np.testing.assert_array_equal(one.last.topic_words, other.last.topic_words)
+            np.testing.assert_array_equal(one.representative.topic_words, other.representative.topic_words)
             third = make_baseline(name, settings).fit(clear(5), 4, hdp).result
-            assert (one.last.topic_words != third.last.topic_words).any()
+            assert (one.representative.topic_words != third.representative.topic_words).any()
         else:
             for solution in one.solutions:
                 np.testing.assert_array_equal(one.solutions[solution], other.solutions[solution])

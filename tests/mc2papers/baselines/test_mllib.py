@@ -26,7 +26,7 @@ def test_clear_clusters_are_found_and_scored_with_the_prior_that_mllib_learnt():
     assert scores["purity"] == 1.0
     assert scores["estimator"] == "left_to_right"
     assert 5.0 < scores["perplexity"]["left_to_right"] < 7.0  # five words of one kind, and a few strays
-    sample = model.last
+    sample = model.representative
     assert sample.topic_words.sum() == pytest.approx(corpus.n_tokens, rel=0.2)  # lambda, less its prior
     assert sample.table_concentration != pytest.approx(0.2)  # learnt: it began at 2 x 0.1
 

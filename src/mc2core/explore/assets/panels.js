@@ -162,7 +162,11 @@ const redraw = () => {
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-$("summary").textContent = DESCRIPTION.summary.filter(([name]) => ["documents", "words", "tokens", "clusters", "topics"].includes(name)).map(([name, value]) => `${whole(value)} ${name}`).join(" · ")
+const told = Object.fromEntries(DESCRIPTION.summary);
+$("summary").textContent = ["documents", "words", "tokens", "clusters", "topics"].map((name) => {
+  const range = told[`${name} in 90 % of the samples`];
+  return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
+}).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 cut(DESCRIPTION.most);
 sayMerged();

@@ -127,7 +127,7 @@ def test_the_package_shows_what_it_has():
     assert repr(MC2(contexts=["day"], topic_prior=0.1)) == "MC2(contexts={'day': None}, topic_prior=0.1)"
     assert repr(MC2()) == "MC2()"
     done = mc2core.fit(Corpus.from_texts(TEXTS), *gibbs(start_topics=2), iterations=1, progress=False)
-    last = done.posterior.last
+    last = done.posterior.representative
     sizes = f"{last.n_clusters} clusters, {last.n_topics} topics, 3 words, 1 samples"
     assert repr(done.posterior) == f"Posterior({sizes}, contexts: none)"
     contexts = {"who": ["ann", "bob", None], "day": ["2019-07-02"] * 3, "year": [1, 2, 3]}

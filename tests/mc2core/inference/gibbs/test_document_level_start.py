@@ -32,7 +32,7 @@ def simulated():
 def test_clusters_do_not_depend_on_how_many_a_chain_starts_from(start):
     corpus, _ = simulated()
     engine = gibbs(document_level=True, start_clusters=start, start_topics=20)
-    found = fit(corpus, *engine, iterations=40, seed=0, progress=False).posterior.last.cluster
+    found = fit(corpus, *engine, iterations=40, seed=0, progress=False).posterior.representative.cluster
     assert abs((np.bincount(found) >= 3).sum() - CLUSTERS) <= 1, np.bincount(found)
 
 
@@ -40,7 +40,7 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
     corpus, truth = simulated()
     engine = gibbs(document_level=True, start_topics=20)
     for seed in range(3):
-        cluster = fit(corpus, *engine, iterations=20, seed=seed, progress=False).posterior.last.cluster
+        cluster = fit(corpus, *engine, iterations=20, seed=seed, progress=False).posterior.representative.cluster
         # documents of a pair are together in both or apart in both
         together, should = cluster[:, None] == cluster, truth[:, None] == truth
         assert (together == should).mean() > 0.9

@@ -18,7 +18,7 @@ def clusters(folder, contexts, **settings):
     files["posterior"] = folder / "posterior.npz"
     of_mc2 = {"model": "mc2", "engine": "gibbs", "settings": {"document_level": False}}
     fit_corpus(corpus, **of_mc2, contexts=contexts, iterations=15, seed=1, **files, **settings)
-    return Posterior.load(files["posterior"]).last.cluster, storage.read_json(files["provenance"])
+    return Posterior.load(files["posterior"]).representative.cluster, storage.read_json(files["provenance"])
 
 
 def test_contexts_that_are_missing_everywhere_tell_nothing(tmp_path):

@@ -141,7 +141,7 @@ def test_forged_samples_are_refused_in_one_sentence(tmp_path, dense):
     one = sample(**{name: getattr(sample(), name).toarray() for name in tables} if dense else {})
     path = tmp_path / "posterior.npz"
     model(one, one).save(path)
-    assert Posterior.load(path).last.n_topics == 3
+    assert Posterior.load(path).representative.n_topics == 3
     whole = storage.read_arrays(path)
     # counts, natural parameters and the joint, which comes last of the scalars, have no upper bound
     unbounded = {"1.words", "1.words.data", "1.natural.least", "1.natural.above.data", "1.scalars"}

@@ -226,7 +226,7 @@ class TestTopicPrior:
             model = fit(
                 corpus, *direct(learn_concentrations=learn, batch_size=5), iterations=2, progress=False
             ).posterior
-            assert (model.last.topic_prior != 0.3) == is_learnt
+            assert (model.representative.topic_prior != 0.3) == is_learnt
         with pytest.raises(ValueError, match="learn_concentrations names 'words', which needs n_tables None"):
             svi(n_tables=3, learn_concentrations=["words"])
 
@@ -323,7 +323,7 @@ class TestRun:
             assert result.state.topic_weights.sum() + result.state.rest == pytest.approx(1.0, abs=1e-9)
             assert (np.diff(result.state.n_k) <= 0).all() or batch_size
             assert result.state.cluster.max() == n_clusters - 1
-            sample = result.posterior.last
+            sample = result.posterior.representative
             assert 0 < sample.new_cluster_weight < 1
             assert sample.topic_weights.sum() < 1
             np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-12)
@@ -369,7 +369,7 @@ class TestRun:
             engine = direct(*truncations, batch_size=batch_size, initialisation=initialisation)
             result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
             assert np.isfinite(result.trace.elbo).all()
-            sample = result.posterior.last
+            sample = result.posterior.representative
             assert sample.cluster_weights.sum() == pytest.approx(1.0)
             np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
             assert set(sample.cluster) == set(range(sample.n_clusters))

@@ -268,7 +268,7 @@ class TestClusters:
         result = fit(corpus, *one, iterations=12, seed=0, progress=False)
         assert clustering.nmi(truth, result.state.cluster) > 0.6
         assert 2.0 < result.state.document_concentration < 20.0
-        assert result.posterior.last.document_concentration == result.state.document_concentration
+        assert result.posterior.representative.document_concentration == result.state.document_concentration
         assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
 
     @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -355,7 +355,7 @@ class TestRun:
                 one = engine(*truncations, omega, batch_size=batch_size, initialisation="seeded")
                 result = fit(corpus, *one, iterations=3, seed=0, progress=False)
                 assert np.isfinite(result.trace.elbo).all()
-                sample = result.posterior.last
+                sample = result.posterior.representative
                 assert sample.cluster_weights.sum() == pytest.approx(1.0)
                 np.testing.assert_allclose(sample.topic_given_cluster.sum(axis=1), 1.0, rtol=1e-9)
                 assert set(sample.cluster) == set(range(sample.n_clusters))

@@ -189,7 +189,7 @@ class TestBits:
         state.fold()
         known.append(engine.sample(corpus, state))
         shown = run.snapshots.samples
-        for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.last)):
+        for one, other in ((shown[0], known[0]), (shown[1], known[1]), (shown[3], without.posterior.representative)):
             assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in ("cluster", "topic_words"))
         np.testing.assert_allclose(known[1].topic_words, known[2].topic_words, rtol=1e-12)
         assert np.isfinite([posterior_of(engine.model, corpus, [one], {}).perplexity(corpus) for one in shown]).all()
@@ -261,7 +261,7 @@ class TestCorpora:
             engine = engine_of(*truncations, batch_size=batch_size, initialisation=initialisation)
             result = fit(corpus, *engine, iterations=2, seed=0, progress=False)
             assert np.isfinite(result.trace.elbo).all()
-            sample = result.posterior.last
+            sample = result.posterior.representative
             assert sample.n_clusters <= truncations[0]
             assert sample.n_topics <= truncations[2]
             assert sample.cluster_weights.sum() == pytest.approx(1.0)
@@ -285,7 +285,7 @@ class TestCorpora:
         corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
         engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
         model = fit(corpus, *engine, iterations=3, progress=False).posterior
-        assert len(model.last.topic_weights) >= 1
+        assert len(model.representative.topic_weights) >= 1
         np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
 
     def test_a_state_of_another_corpus_is_refused(self):

@@ -1,0 +1,155 @@
+"""One clustering for many: the consensus of the samples of a posterior, and how sure it is.
+
+Binder's loss (1978) of a clustering against another is the number of pairs of documents that one has together and the
+other apart; here it is a share of all pairs, one minus the Rand index, and expected over samples (Lau and Green 2007).
+Moving document j to cluster k changes it by 1 / 2 - P(j and i together) for each member i of k, so that the labels of
+S samples are all that is needed: no table of pairs of documents is made.
+
+The consensus starts from the sample of least expected loss and moves documents one by one to where the loss is least
+(Dahl, Johnson and Mueller 2022), among the clusters of that sample. So cluster k of the consensus is cluster k of a
+real sample, with its words, topics and contexts; and Binder's loss, which left free opens clusters for single
+documents (Wade and Ghahramani 2018), opens none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base.progress import work
+from mc2core.compute.kernels import kernel
+from mc2core.posterior.clustering import adjusted_rand_index, rand_index, variation_of_information
+
+MOST_CELLS = 1 << 28
+"""Of the table of clusters of all samples by clusters of one, 4 bytes each: beyond, the consensus is that sample."""
+
+
+def expected_loss(clusterings: Sequence[np.ndarray], cluster: np.ndarray) -> float:
+    """Binder's loss of ``cluster`` (J,) expected over ``clusterings``: the share of pairs of documents, in [0, 1], that
+    it and one of them treat differently.
+    """
+    return float(np.mean([1.0 - rand_index(one, cluster) for one in clusterings]))
+
+
+def representative(clusterings: Sequence[np.ndarray]) -> int:
+    """Which of S clusterings (J,) has the least expected loss; of equals the last."""
+    if len(clusterings) == 1:
+        return 0
+    table, losses = _members(clusterings), np.empty(len(clusterings))
+    pairs = np.square(_sizes(table)).sum() / len(clusterings)
+    with work("representative of the samples", len(clusterings), "samples") as told:
+        for number, one in enumerate(clusterings):
+            own = _members([one])
+            both = np.square((table.T @ own).data.astype(np.float64)).sum() / len(clusterings)
+            losses[number] = np.square(_sizes(own)).sum() + pairs - 2.0 * both
+            told.advance()
+    return int(np.flatnonzero(losses == losses.min())[-1])
+
+
+def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:
+    """(J,) int32: the clustering numbered ``start``, refined.
+
+    Each document in turn moves to the cluster that lowers the expected loss most, until none moves. Numbers of clusters
+    are those of ``start``; one that loses all its documents stays empty. -1, where a document is in no cluster, counts
+    as one.
+    """
+    cluster = np.array(clusterings[start], dtype=np.int32)
+    if len(clusterings) == 1:
+        return cluster
+    members, own = _members(clusterings), _members([cluster])
+    if members.shape[1] * own.shape[1] > MOST_CELLS:
+        return cluster
+    counts = (members.T @ own).toarray().astype(np.int32)
+    code, sizes = members.indices.reshape(len(cluster), -1), _sizes(own).astype(np.int64)
+    column = own.indices.astype(np.int32)
+    with work("consensus of the samples") as told:
+        while _sweep(code, counts, sizes, column):
+            told.advance()
+    return column - np.int32(cluster.min(initial=0) < 0)
+
+
+def shares(clusterings: Sequence[np.ndarray], cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(J, n_clusters) float64 in [0, 1]: with what share of the documents of a cluster a document is together.
+
+    The mean over ``clusterings`` and over the members of cluster k of ``cluster`` (J,) other than the document itself
+    (item consensus, Monti et al. 2003). For the cluster of a document that is alone in it, the share of the
+    clusterings in which it is alone. Rows need not sum to 1.
+    """
+    members = _members(clusterings)
+    own = np.flatnonzero(cluster >= 0)
+    at = own, cluster[own]
+    one_hot = sp.csr_matrix((np.ones(len(own)), at), shape=(len(cluster), n_clusters))
+    together = (members @ (members.T @ one_hot)).toarray() / len(clusterings)
+    together[at] -= 1.0
+    others = np.tile(_sizes(one_hot), (len(cluster), 1))
+    others[at] -= 1.0
+    is_alone = (members @ (_sizes(members) == 1)) / len(clusterings)
+    together[at] = np.where(others[at] > 0, together[at], is_alone[own])
+    return np.clip(together / np.maximum(others, 1.0), 0.0, 1.0)
+
+
+def agreement_between(clusterings: Sequence[np.ndarray]) -> dict[str, float]:
+    """``ari`` (adjusted Rand index) and ``vi_bits`` (variation of information), means over pairs of clusterings."""
+    pairs = list(itertools.combinations(clusterings, 2))
+    measures = {"ari": adjusted_rand_index, "vi_bits": variation_of_information}
+    return {name: float(np.mean([measure(*pair) for pair in pairs])) for name, measure in measures.items()}
+
+
+def interval(values: Sequence[float], share: float = 0.9) -> tuple[int, int]:
+    """The central interval of whole numbers that holds at least this share of them."""
+    rest = (1.0 - share) / 2.0
+    return int(np.quantile(values, rest, method="lower")), int(np.quantile(values, 1.0 - rest, method="higher"))
+
+
+def _members(clusterings: Sequence[np.ndarray]) -> sp.csr_matrix:
+    """(J, L) CSR int32 of ones, S in each row: the clusters of all clusterings side by side, -1 as the first."""
+    first, columns = 0, []
+    for one in clusterings:
+        labels = np.asarray(one, np.int64) + (np.min(one, initial=0) < 0)
+        columns.append(labels + first)
+        first += int(labels.max(initial=-1)) + 1
+    n = len(clusterings[0])
+    indices = np.stack(columns, axis=1).ravel().astype(np.int32)
+    start = np.arange(0, len(indices) + 1, len(clusterings), dtype=np.int32)
+    return sp.csr_matrix((np.ones(len(indices), np.int32), indices, start), shape=(n, first))
+
+
+def _sizes(members: sp.csr_matrix) -> np.ndarray:
+    """(L,) float64: documents of each cluster."""
+    return np.asarray(members.sum(axis=0), np.float64).ravel()
+
+
+@kernel
+def _sweep(code, counts, sizes, cluster):
+    """Move each document to the cluster of least expected loss, of equals its own or the first; returns how many moved.
+
+    code : (J, S) int32, the cluster of each document in each sample, numbered over all samples
+    counts : (L, K) int32, documents of each of these that are in each cluster now; changed in place
+    sizes : (K,) int64, cluster : (J,) int32, changed in place
+    """
+    n_documents, n_samples = code.shape
+    n_clusters, moved = len(sizes), 0
+    together = np.empty(n_clusters, np.int64)
+    for j in range(n_documents):
+        before = cluster[j]
+        sizes[before] -= 1
+        together[:] = 0
+        for s in range(n_samples):
+            row = counts[code[j, s]]
+            row[before] -= 1
+            for k in range(n_clusters):
+                together[k] += row[k]
+        best, most = before, 2 * together[before] - n_samples * sizes[before]
+        for k in range(n_clusters):
+            gain = 2 * together[k] - n_samples * sizes[k]
+            if gain > most and sizes[k] > 0:
+                best, most = k, gain
+        sizes[best] += 1
+        for s in range(n_samples):
+            counts[code[j, s], best] += 1
+        moved += best != before
+        cluster[j] = best
+    return moved
