@@ -37,11 +37,11 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
     "MC2, interleaved": lambda: (_AS_PRINTED, Gibbs()),
     "document level": lambda: (MC2(), Gibbs()),
     "SVI": lambda: (_AS_PRINTED, SVI()),
-    "SVI, tables": lambda: (_AS_PRINTED, SVI(n_clusters=40, n_tables=20, n_topics=120, batch_size=50)),
+    "SVI, tables": lambda: (_AS_PRINTED, SVI(max_clusters=40, n_tables=20, n_topics=120, batch_size=50)),
     "SVI, document level": lambda: (MC2(), SVI()),
     "SVI, shards": lambda batch_size, n_shards: (
         _AS_PRINTED,
-        SVI(n_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards),
+        SVI(max_clusters=40, n_topics=120, batch_size=batch_size, n_shards=n_shards),
     ),
     "FastEx": lambda n_clusters, proposal: (
         Mixture(n_clusters=n_clusters),

@@ -19,17 +19,22 @@ from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E40
 
 from mc2core.corpus import Corpus  # noqa: E402
 from mc2core.inference.base import Engine  # noqa: E402
+from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
 from mc2core.models import Model  # noqa: E402
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
-    """Clusters of documents, and topics, whose numbers are found; words only (contexts: :func:`mc2core.fit`).
+    """Clusters of documents, and topics, whose numbers are found unless that of clusters is told; words only (contexts:
+    :func:`mc2core.fit`).
 
     Parameters
     ----------
     iterations : int, optional
         Sweeps (gibbs, fastex) or epochs (svi); if not given 60, 60 and 10, those of :func:`mc2core.fit`.
+    n_clusters : int, optional
+        The most clusters that there can be: ``n_clusters`` of the model, where that is not given. If not given, MC2
+        finds their number.
     model : Model, optional
         What is believed, without contexts; ``MC2()`` if not given: documents have topic proportions around those of
         their cluster. ``MC2(document_level=False)`` is that of ICML14.
@@ -67,6 +72,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self,
         iterations: int | None = None,
         *,
+        n_clusters: int | None = None,
         model: Model | None = None,
         engine: Engine | None = None,
         threads: int = 1,
@@ -74,6 +80,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         vocabulary: Sequence[str] | None = None,
     ) -> None:
         self.iterations = iterations
+        self.n_clusters = n_clusters
         self.model = model
         self.engine = engine
         self.threads = threads
@@ -87,7 +94,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        done = fit(corpus, self.model, self.engine, iterations=self.iterations, seed=int(seed), progress=False)
+        done = fit(corpus, self._model(), self.engine, iterations=self.iterations, seed=int(seed), progress=False)
         self.posterior_ = done.posterior
         self.labels_ = self.posterior_.cluster.astype(np.int64)
         self.probabilities_ = self.posterior_.certainty
@@ -114,6 +121,15 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         """
         corpus = self._corpus(X)
         return float(self.posterior_.log_likelihood(corpus, threads=self.threads).sum() / corpus.n_tokens)
+
+    def _model(self) -> Model | None:
+        """The model that is given, or that of the engine with the number of clusters that is told."""
+        if self.n_clusters is None:
+            return self.model
+        if self.model is not None:
+            raise ValueError(f"n_clusters is {self.n_clusters} beside a model; tell it the model instead")
+        kind: Any = model_class(DEFAULT_MODEL) if self.engine is None else self.engine.models[0]
+        return kind(n_clusters=self.n_clusters)
 
     def _corpus(self, X: Any) -> Corpus:
         """Documents in the words of the model."""

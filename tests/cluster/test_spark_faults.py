@@ -20,7 +20,7 @@ from mc2core.compute import spark
 from mc2core.inference.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
-SETTINGS = {"document_level": False, "n_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
+SETTINGS = {"document_level": False, "max_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
 EPOCHS = 5
 TWO_EXECUTORS = "local-cluster[2,1,700]"
 NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"

@@ -38,8 +38,9 @@ def document_level_posterior(
     s: float,
     log_context: Callable[[list[int]], float],
     fixed_clusters: bool,
+    n_clusters: float = math.inf,
 ) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
-    """Probability of each (partition of documents, partition of tokens) given alpha, v, eta and omega."""
+    """Probability of each possible (partition of documents, partition of tokens) given alpha, v, eta and omega."""
     alpha, v, eta, omega = concentrations
     document_of = [j for j, words in enumerate(documents) for _ in words]
     words = [word for document in documents for word in document]
@@ -47,7 +48,9 @@ def document_level_posterior(
     logs: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
     cached: dict[tuple[tuple[int, ...], bytes], float] = {}
     for z in [tuple(range(n_documents))] if fixed_clusters else partitions(n_documents):
-        log_z = 0.0 if fixed_clusters else log_clusters(z, alpha)
+        log_z = 0.0 if fixed_clusters else log_clusters(z, alpha, n_clusters)
+        if log_z == -math.inf:
+            continue
         log_z += sum(log_context([j for j in range(n_documents) if z[j] == k]) for k in range(max(z) + 1))
         for topics in partitions(len(words)):
             n_jm = np.zeros((n_documents, max(topics, default=-1) + 1), np.int64)

@@ -8,5 +8,5 @@ from mc2core.inference.gibbs.engine import KERNELS
 
 ENGINES = {
     **{kernel: lambda kernel=kernel, **more: gibbs(kernel=kernel, start_topics=4, **more) for kernel in KERNELS},
-    "svi": lambda **more: svi(n_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
+    "svi": lambda **more: svi(max_clusters=3, n_tables=2, n_topics=4, batch_size=5, **more),
 }

@@ -57,5 +57,5 @@ def fastex(documents):
 def svi(documents):
     """MC2 by SVI with both contexts, with a document level."""
     contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
-    engine = fits.svi(contexts=contexts, n_clusters=6, batch_size=None, document_concentration=2.0)
+    engine = fits.svi(contexts=contexts, max_clusters=6, batch_size=None, document_concentration=2.0)
     return fit(documents, *engine, iterations=2, seed=1).posterior

@@ -99,7 +99,7 @@ def exact_of(engine, documents, n_words, corpus):
     model = engine.model
     return posterior(
         documents, n_words, model.group_concentration, model.table_concentration, model.topic_concentration,
-        model.topic_prior, log_context_of(engine, corpus), not model.has_clusters,
+        model.topic_prior, log_context_of(engine, corpus), not model.has_clusters, n_clusters=model.most_clusters,
     )  # fmt: skip
 
 

@@ -76,9 +76,13 @@ def log_topics(n_km: np.ndarray, v: float, eta: float) -> float:
     return result
 
 
-def log_clusters(z: tuple[int, ...], alpha: float) -> float:
-    """ln p(z) of the Chinese restaurant process."""
+def log_clusters(z: tuple[int, ...], alpha: float, n_clusters: float = math.inf) -> float:
+    """ln p(z) of the Chinese restaurant process; of at most ``n_clusters``, every way to number them counted."""
     sizes = np.bincount(z)
+    if n_clusters < math.inf:
+        each, ways = alpha / n_clusters, math.perm(int(n_clusters), len(sizes))
+        result = sum(math.lgamma(each + size) - math.lgamma(each) for size in sizes)
+        return (math.log(ways) if ways else -math.inf) + result + math.lgamma(alpha) - math.lgamma(alpha + len(z))
     return (
         len(sizes) * math.log(alpha)
         + sum(math.lgamma(size) for size in sizes)
@@ -108,8 +112,9 @@ def posterior(
     log_context: Callable[[list[int]], float] = lambda members: 0.0,
     fixed_clusters: bool = False,
     log_tokens: Callable[[tuple[int, ...]], float] = lambda topics: 0.0,
+    n_clusters: float = math.inf,
 ) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
-    """Probability of each (partition of documents, partition of tokens).
+    """Probability of each possible (partition of documents, partition of tokens).
 
     ``log_context``: log marginal likelihood of the contexts of the given documents; ``log_tokens``: of what tokens emit
     beside their words, given their topics.
@@ -123,7 +128,9 @@ def posterior(
     }
     cached: dict[bytes, float] = {}
     for z in [tuple(range(n_documents))] if fixed_clusters else partitions(n_documents):
-        log_z = 0.0 if fixed_clusters else log_clusters(z, alpha)
+        log_z = 0.0 if fixed_clusters else log_clusters(z, alpha, n_clusters)
+        if log_z == -math.inf:
+            continue
         log_z += sum(log_context([j for j in range(n_documents) if z[j] == k]) for k in range(max(z) + 1))
         for topics, log_w in token_terms.items():
             n_km = np.zeros((max(z) + 1, max(topics, default=-1) + 1), np.int64)

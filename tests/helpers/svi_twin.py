@@ -37,7 +37,7 @@ def states_equal(one, other):
 
 def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
     settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
-    return svi(n_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+    return svi(max_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
 
 
 def local_and_statistics(corpus, state, rows=None):

@@ -71,12 +71,26 @@ def test_it_is_the_fit_of_the_package():
     assert repr(clone(one)) == repr(one) == "MC2Clusterer(engine=Gibbs(start_topics=3), iterations=6, random_state=5)"
 
 
+@pytest.mark.parametrize(("engine", "name"), [(Gibbs(start_topics=3), "mc2"), (FastEx(proposal="exact"), "mixture")])
+def test_the_number_of_clusters_may_be_told(engine, name):
+    counts = CountVectorizer().fit_transform(TEXTS)
+    one = MC2Clusterer(iterations=10, n_clusters=2, engine=engine).fit(counts)
+    about = one.posterior_.provenance["model"]
+    assert (about["name"], about["n_clusters"]) == (name, 2)
+    assert one.n_clusters_ <= 2
+    assert clone(one).get_params()["n_clusters"] == 2
+    with pytest.raises(ValueError, match=r"^n_clusters is 2 beside a model; tell it the model instead$"):
+        MC2Clusterer(n_clusters=2, model=MC2()).fit(counts)
+    with pytest.raises(ValueError, match="SVI cannot be told the number of clusters, Gibbs can"):
+        MC2Clusterer(n_clusters=2, engine=SVI()).fit(counts)
+
+
 @pytest.mark.parametrize(
     ("given", "model", "engine"),
     [
         ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
         ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
-        ({"engine": SVI(n_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({"engine": SVI(max_clusters=2, n_topics=2)}, "mc2", "svi"),
         ({}, "mc2", "gibbs"),
     ],
 )

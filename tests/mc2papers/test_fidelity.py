@@ -76,7 +76,7 @@ def test_docs_are_those_made_from_the_manifest():
 
 
 UAI16 = {
-    "document_level": False, "n_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
+    "document_level": False, "max_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint", "learn_concentrations": False,
     "topic_prior": 0.01,
 }  # fmt: skip

@@ -180,7 +180,7 @@ def test_tables_of_scores_are_made_with_their_claims(tmp_path, name):
 class TestTable3:
     def test_mini_batches_are_compared_under_the_globals_they_are_visited_with(self):
         corpus = simulated()
-        settings = {"n_clusters": 3, "n_topics": 4, "batch_size": 50}
+        settings = {"max_clusters": 3, "n_topics": 4, "batch_size": 50}
         rows = batches.agreement_by_batch(
             corpus, "mesh", model="mc2", contexts={}, settings=settings | {"document_level": False}, seeds=[0, 1]
         )

@@ -47,7 +47,7 @@ def whole_settings(run):
 
 
 UAI16 = {
-    "n_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
+    "max_clusters": None, "n_tables": 20, "n_topics": None,  # 40 and 120 with tables
     "schedule": "paper", "delay": None, "forgetting": None, "global_step": "joint",
     "learn_concentrations": False, "document_level": False, "topic_prior": 0.01,
 }  # fmt: skip
@@ -100,7 +100,7 @@ class TestRowsOfThePapers:
                 ]
                 fit = runs[name]["fit"]
                 if fit["engine"] == "svi":  # without tables and at our own rates, but with the same truncations
-                    assert (fit["settings"]["n_clusters"], fit["settings"]["n_topics"]) == (40, 120)
+                    assert (fit["settings"]["max_clusters"], fit["settings"]["n_topics"]) == (40, 120)
                     assert fit | {"settings": None} in [one | {"settings": None} for one in printed]
                     continue
                 assert fit | {"settings": fit["settings"] | {"document_level": False}} in printed

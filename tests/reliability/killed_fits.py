@@ -32,7 +32,7 @@ SIGNALS = {signal.SIGKILL: "kill -9", signal.SIGTERM: "SIGTERM", signal.SIGINT: 
 MOST_KILLS = 12
 SILENCE_SECONDS = 600.0
 _PRINTED: dict[str, Any] = {"document_level": False}
-_SVI: dict[str, Any] = {"n_clusters": 8, "n_tables": 5, "n_topics": 10}
+_SVI: dict[str, Any] = {"max_clusters": 8, "n_tables": 5, "n_topics": 10}
 #: every engine, kernel and proposal: (model, engine, settings)
 VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("mc2", "gibbs", _PRINTED | {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),

@@ -128,7 +128,7 @@ def draw_case(seed: int, number: int) -> Case:
             del settings["contexts"]
     if name == "svi":
         settings |= {
-            "n_clusters": int(rng.integers(1, 12)),
+            "max_clusters": int(rng.integers(1, 12)),
             "n_tables": pick(None, int(rng.integers(1, 8))),
             "n_topics": int(rng.integers(1, 15)),
             "batch_size": pick(None, 1, 3, 50),

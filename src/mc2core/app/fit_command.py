@@ -21,6 +21,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--engine", help="how it is fitted: gibbs, svi or fastex (default gibbs, for a mixture fastex)")
     parser.add_argument(
+        "--clusters",
+        type=int,
+        metavar="N",
+        help="the most clusters that there can be (mc2 by gibbs, mixture); without it mc2 finds their number",
+    )
+    parser.add_argument(
         "--context",
         action="append",
         default=[],
@@ -84,7 +90,8 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         is_number = name in corpus.contexts and not sp.issparse(corpus.contexts[name])
         if is_number and (family is None or family["family"] == "normal_gamma") and name not in corpus.units:
             corpus = corpus.standardised(name)
-    given = parse_settings(" ".join(options.set), "--set")
+    told = [] if options.clusters is None else [f"n_clusters={options.clusters}"]
+    given = parse_settings(" ".join([*told, *options.set]), "--set")
     posterior, written, checkpoint = (
         options.out / name for name in ("posterior.npz", "provenance.json", "checkpoint.npz")
     )

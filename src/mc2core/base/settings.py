@@ -46,8 +46,11 @@ class Settings:
     def __repr__(self) -> str:
         held, may_be_left_out = {name: getattr(self, name) for name in self.names()}, self.defaults()
         needed = {name: one for name, one in held.items() if name not in may_be_left_out}
-        usual = type(self)(**needed)
-        changed = [f"{name}={one!r}" for name, one in held.items() if name in needed or one != getattr(usual, name)]
+        given = needed
+        for name in held:  # some follow from those before them
+            if name not in given and held[name] != getattr(type(self)(**given), name):
+                given = given | {name: held[name]}
+        changed = [f"{name}={one!r}" for name, one in held.items() if name in given]
         return f"{type(self).__name__}({', '.join(changed)})"
 
 

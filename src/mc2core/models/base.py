@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -78,6 +79,8 @@ class TopicModel(Model):
 
     Attributes
     ----------
+    n_clusters : int or None
+        N, of a finite mixture; None: a Dirichlet process, whose clusters have no bound.
     group_concentration, table_concentration, topic_concentration : float
         alpha, v, eta of ICML14.
     document_level : bool
@@ -97,8 +100,9 @@ class TopicModel(Model):
     #: whether topics emit a context with each token
     has_token_context: ClassVar[bool] = False
     #: concentrations that there are
-    roles: ClassVar[tuple[str, ...]] = ROLES
+    roles: tuple[str, ...] = ROLES
 
+    n_clusters: int | None = None
     group_concentration: float = 1.0
     table_concentration: float
     topic_concentration: float
@@ -134,6 +138,11 @@ class TopicModel(Model):
                 raise ValueError(
                     f"document_concentration is {document_concentration!r}, which needs document_level true"
                 )
+
+    @property
+    def most_clusters(self) -> float:
+        """N; infinite where there is no bound."""
+        return self.n_clusters or math.inf
 
     def prior_of(self, role: str) -> tuple[float, float]:
         """(shape, rate) of the Gamma prior of a concentration."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.base.checks import prior_count
-from mc2core.models.base import TopicModel, context_families
+from mc2core.base.checks import MOST_LABELS, prior_count, whole
+from mc2core.models.base import ROLES, TopicModel, context_families
 
 
 class MC2(TopicModel):
-    """Documents in clusters, words in topics, contexts emitted by clusters; the numbers of both are unknown.
+    """Documents in clusters, words in topics, contexts emitted by clusters; the numbers of both are unknown, unless that
+    of clusters is told.
 
     Parameters
     ----------
@@ -19,17 +20,22 @@ class MC2(TopicModel):
         of ICML14 and UAI16, whose documents share the proportions of their cluster.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         omega, of the document level; "learn" starts at 10.
+    n_clusters : int in [1, 2147483647] or None, default None
+        N, clusters as they are asked for: a finite mixture, whose weights have the prior Dirichlet(alpha / N, ...,
+        alpha / N). Documents may leave some of the N empty. None is a Dirichlet process: the number is found.
     contexts : list of names, or mapping of names to families or None, default None
         Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
         context's kind, NormalGamma of numbers and DirichletCategorical of counts.
-    group_concentration : float in [1e-10, 1e10], default 1.0
-        alpha of ICML14, of document clusters; the start where it is learnt.
+    group_concentration : float in [1e-10, 1e10] or None, default None
+        alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and with n_clusters N, so that
+        all weights of clusters are equally likely.
     table_concentration : float in [1e-10, 1e10], default 1.0
         v, within a cluster; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
         eta, of topics; the start where it is learnt.
     learn_concentrations : bool or list of {"group", "table", "topic", "words"}, default True
-        Which concentrations are learnt; True is the first three. Words is topic_prior.
+        Which concentrations are learnt; True is the first three. Words is topic_prior. With n_clusters group is not
+        among them.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
         Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
     topic_prior : float in [1e-10, 1e10], default 0.01
@@ -48,8 +54,9 @@ class MC2(TopicModel):
         *,
         document_level: bool = True,
         document_concentration: float | str = "learn",
+        n_clusters: int | None = None,
         contexts: Any = None,
-        group_concentration: float = 1.0,
+        group_concentration: float | None = None,
         table_concentration: float = 1.0,
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
@@ -58,6 +65,11 @@ class MC2(TopicModel):
     ) -> None:
         self._set_document_level(document_level, document_concentration)
         self.contexts = context_families(contexts)
+        if n_clusters is not None:
+            self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
+            self.roles = tuple(role for role in ROLES if role != "group")
+        if group_concentration is None:
+            group_concentration = self.n_clusters or 1.0
         self.group_concentration = prior_count("group_concentration", group_concentration)
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior
@@ -65,9 +77,10 @@ class MC2(TopicModel):
 
     @property
     def in_words(self) -> str:
+        told = f" of at most {self.n_clusters} clusters" if self.n_clusters else ""
         if self.document_level:
             return (
-                f"MC2 with a document level (document_concentration={self.document_concentration}); "
+                f"MC2{told} with a document level (document_concentration={self.document_concentration}); "
                 "--set document_level=false is the paper's, where documents of a cluster share its topic proportions"
             )
-        return "MC2, the documents of a cluster share its topic proportions (document_level=false)"
+        return f"MC2{told}, the documents of a cluster share its topic proportions (document_level=false)"

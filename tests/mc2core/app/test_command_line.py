@@ -94,6 +94,19 @@ class TestModel:
         assert list(one.units) == ["year"]
         assert np.array_equal(one.representative.cluster, other.representative.cluster)
 
+    @pytest.mark.parametrize(
+        ("chosen", "model"),
+        [([], "MC2 of at most 3 clusters with a document level"), (["--model", "mixture"], "a mixture of 3 clusters")],
+    )
+    def test_the_number_of_clusters_may_be_told(self, fitted, tmp_path, capsys, chosen, model):
+        command = ["fit", str(fitted / "data/train"), "--clusters", "3", "--iterations", "3", *chosen]
+        assert main([*command, "--out", str(tmp_path)]) == 0
+        about = json.loads((tmp_path / "provenance.json").read_text())
+        assert about["model"]["n_clusters"] == 3
+        assert 1 <= about["found"]["clusters"] <= 3
+        assert f"model: {model}" in capsys.readouterr().out
+        assert main(["clusters", str(tmp_path / "posterior.npz"), str(fitted / "data/train")]) == 0
+
     def test_all_commands_take_a_posterior_with_a_document_level(self, fitted, default_fit, tmp_path, capsys, told):
         model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
         capsys.readouterr()
@@ -504,6 +517,10 @@ class TestCommands:
                 [*FIT, "--set", "document_level=false", "--set", "document_concentration=3"],
                 "document_concentration is 3, which needs document_level true",
             ),
+            ([*FIT, "--clusters", "0"], "n_clusters is 0; it must be a whole number of at least 1"),
+            ([*FIT, "--clusters", "3", "--set", "n_clusters=4"], "'n_clusters' is set twice"),
+            ([*FIT, "--clusters", "3", "--engine", "svi"], "SVI cannot be told the number of clusters, Gibbs can"),
+            ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp by gibbs has no setting 'n_clusters'"),
             (
                 [*FIT, "--context", "author=dirichlet:concentration=a"],
                 "DirichletCategorical concentration is 'a'; it must be a number",

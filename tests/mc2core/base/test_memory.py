@@ -22,7 +22,7 @@ TOO_MANY = 10**12
     [
         (Gibbs, "start_clusters"),
         (Gibbs, "start_topics"),
-        (SVI, "n_clusters"),
+        (SVI, "max_clusters"),
         (SVI, "n_tables"),
         (SVI, "n_topics"),
         (Mixture, "n_clusters"),
@@ -37,7 +37,7 @@ def test_no_engine_takes_more_labels_than_it_can_number(engine, setting):
     ("engine", "n_bytes"),
     [
         (gibbs(start_topics=2**31 - 1, start_clusters=3), 4 * 3 * 2.0**31 + 24 * 2.0**31),
-        (svi(n_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
+        (svi(max_clusters=2**31 - 1, n_tables=20), 24 * 2.0**31 * 20 * 120),
         (svi(n_topics=2**31 - 1, n_tables=20), 24 * 2.0**31 * (40 * 20 + 3)),
         (fastex(n_clusters=2**31 - 1, proposal="hash", bits=32), 324 * 2.0**31),
     ],

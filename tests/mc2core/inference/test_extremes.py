@@ -15,6 +15,7 @@ from mc2core import Corpus, fit
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs import blocked
+from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.models import HDP, MC2, NPTOT
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -113,7 +114,7 @@ class TestEndsOfRanges:
     def test_atoms_stay_few_at_any_concentration(self, concentration):
         # 1 + Poisson(9000) at most: beyond 10,000 with probability 1e-24
         smallest = blocked.smallest_atom(1e-4, concentration)
-        weights, rest = blocked.split_rest(1.0, concentration, smallest, np.random.default_rng(0))
+        weights, rest = blocked.split_rest(1.0, PartitionLaw.of(concentration), 0, smallest, np.random.default_rng(0))
         assert len(weights) <= 10_000
         assert rest < smallest or concentration == 1e10
         assert weights.sum() + rest == pytest.approx(1.0)

@@ -23,7 +23,7 @@ from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 STORED = Path(__file__).with_name("same_bits.json")
 FAMILIES = {"tag": DirichletCategorical(0.1), "visits": GammaPoisson(), "year": NormalGamma()}
 ESTIMATORS = ("marginal", "context", "icml14", "importance", "left_to_right")
-SIZES = {"n_clusters": 4, "n_topics": 8}
+SIZES = {"max_clusters": 4, "n_topics": 8}
 FITS = {
     "gibbs collapsed": lambda: (gibbs(kernel="collapsed", contexts=FAMILIES), 6),
     "gibbs blocked": lambda: (gibbs(kernel="blocked", contexts=FAMILIES, start_topics=8), 6),

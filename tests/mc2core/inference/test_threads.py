@@ -27,7 +27,7 @@ FASTEXES += [{"proposal": "neighbours", "exact_sweeps": [2]}]
 FASTEXES += [{"proposal": "hash", "projection": "paper"}, {"proposal": "hash", "documents_per_round": 300}]
 SIZES = {
     gibbs: {"contexts": CONTEXTS, "start_topics": 5, "start_clusters": 6},
-    svi: {"contexts": CONTEXTS, "n_clusters": 6, "n_tables": 4, "n_topics": 8},
+    svi: {"contexts": CONTEXTS, "max_clusters": 6, "n_tables": 4, "n_topics": 8},
     fastex: {"n_clusters": 40},
 }
 CASES = [

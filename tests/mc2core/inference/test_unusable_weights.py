@@ -18,7 +18,7 @@ TOPICS = r"document \d+: the weights of a token's topics have no finite sum abov
 
 
 def document_level(**more):
-    return svi(n_clusters=3, n_topics=4, batch_size=5, document_level=True, **more)
+    return svi(max_clusters=3, n_topics=4, batch_size=5, document_level=True, **more)
 
 
 @pytest.mark.parametrize("engine", [*ENGINES.values(), document_level], ids=[*ENGINES, "svi document level"])

@@ -21,6 +21,8 @@ MODELS_MADE = [
     MC2(),
     MC2(document_level=False, contexts={"year": NormalGamma(b0=2.0), "tag": None}, learn_concentrations=["table"]),
     MC2(document_concentration=3, concentration_priors={"group": (2, 3), "document": (4.0, 5.0)}, topic_prior=0.5),
+    MC2(n_clusters=8),
+    MC2(n_clusters=3, group_concentration=0.5, learn_concentrations=False, document_level=False),
     HDP(),
     HDP(document_level=True, document_concentration=0.5, learn_concentrations=["topic", "words"]),
     NPTOT(contexts=["year"]),
@@ -32,12 +34,12 @@ ENGINES_MADE = [
     Gibbs(),
     Gibbs(kernel="collapsed", start_topics=3, start_clusters=2, threads=2),
     SVI(),
-    SVI(n_clusters=3, n_tables=2, n_topics=4, batch_size=5, schedule="paper", delay=1.0, initialisation="random"),
+    SVI(max_clusters=3, n_tables=2, n_topics=4, batch_size=5, schedule="paper", delay=1.0, initialisation="random"),
     FastEx(),
     FastEx(bits=32, projection="paper", proposal="hash", flatness=0.5, exact_sweeps=[2, 3], failure_probability=0.1),
 ]
 #: an engine of each kind that fits any model of its kinds without a document level
-PLAIN = {"gibbs": {"kernel": "collapsed"}, "svi": {"n_clusters": 2, "n_topics": 3}, "fastex": {"proposal": "exact"}}
+PLAIN = {"gibbs": {"kernel": "collapsed"}, "svi": {"max_clusters": 2, "n_topics": 3}, "fastex": {"proposal": "exact"}}
 
 
 def plain_engine(model):
@@ -93,6 +95,7 @@ def test_what_is_as_usual_is_not_shown():
         "MC2()", "HDP()", "Mixture()", "Gibbs()", "SVI()", "FastEx()",
     ]  # fmt: skip
     assert repr(MC2(document_level=False)) == "MC2(document_level=False)"
+    assert repr(MC2(n_clusters=8, contexts=["year"])) == "MC2(n_clusters=8, contexts={'year': None})"
     assert repr(NPTOT(contexts=["year"])) == "NPTOT(contexts={'year': None})"
     assert repr(Gibbs(kernel="collapsed", threads=3)) == "Gibbs(kernel='collapsed')"
 
@@ -146,6 +149,24 @@ def test_what_names_and_settings_cannot_make_is_refused(model, engine, settings,
     assert "\n" not in str(caught.value)
 
 
+def test_where_the_number_of_clusters_is_told_their_weights_are_alike_and_their_concentration_is_held():
+    told = MC2(n_clusters=8)
+    assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, 1.0, np.inf)
+    assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 8.0, 8)
+    assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
+    assert (told.learn_concentrations, list(told.concentration_priors)) == (["table", "topic"], ["table", "topic"])
+    assert told.in_words.startswith("MC2 of at most 8 clusters with a document level")
+    assert MC2(n_clusters=8, document_level=False).in_words.startswith("MC2 of at most 8 clusters, the documents of")
+    for given, message in (
+        ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1 and at most 2147483647"),
+        ({"n_clusters": 2.5}, "n_clusters is 2.5; it must be a whole number"),
+        ({"n_clusters": 3, "learn_concentrations": ["group"]}, "learn_concentrations is 'group'; allowed: table, "),
+        ({"n_clusters": 3, "concentration_priors": {"group": (1, 1)}}, "concentration_priors is 'group'; allowed: "),
+    ):
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            MC2(**given)
+
+
 # -- which engine fits which model -----------------------------------------------------------------------------------
 FITS = {("mc2", "gibbs"), ("hdp", "gibbs"), ("nptot", "gibbs"), ("mc2", "svi"), ("mixture", "fastex")}
 
@@ -183,6 +204,7 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
             (NPTOT(contexts=YEAR), Gibbs(kernel=kernel), f"kernel is '{kernel}'; for npTOT it must be 'collapsed'")
             for kernel in ("blocked", "interleaved")
         ),
+        (MC2(n_clusters=4), SVI(), "n_clusters is 4; SVI cannot be told the number of clusters, Gibbs can"),
         (MC2(), SVI(n_tables=3), "n_tables is 3; with a document level it must be None"),
         (MC2(), SVI(n_shards=2), "n_shards is 2; with a document level it must be None: Spark's workers know only"),
         (
@@ -226,7 +248,9 @@ CORPUS = Corpus(
 
 
 @pytest.mark.parametrize("contexts", [["year", "tag"], ("year", "tag"), {"year": None, "tag": None}], ids=repr)
-@pytest.mark.parametrize("engine", [Gibbs(kernel="collapsed", start_topics=2), SVI(n_clusters=2, n_topics=2)], ids=repr)
+@pytest.mark.parametrize(
+    "engine", [Gibbs(kernel="collapsed", start_topics=2), SVI(max_clusters=2, n_topics=2)], ids=repr
+)
 def test_contexts_without_a_family_take_that_of_their_kind(contexts, engine):
     """Numbers NormalGamma, counts DirichletCategorical: the bits of a fit that names them."""
     model = MC2(document_level=False, contexts=contexts)
@@ -304,7 +328,7 @@ def test_nptot_refuses_counts_where_the_corpus_shows_them():
         (MC2(contexts=["year"], topic_prior=0.5), Gibbs(start_topics=3)),
         (HDP(table_concentration=2.0), Gibbs(kernel="blocked", start_topics=3)),
         (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed", start_topics=3)),
-        (MC2(document_level=False), SVI(n_clusters=2, n_topics=2)),
+        (MC2(document_level=False), SVI(max_clusters=2, n_topics=2)),
         (Mixture(n_clusters=2), FastEx(proposal="exact")),
     ],
     ids=repr,

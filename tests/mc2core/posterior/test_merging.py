@@ -158,7 +158,7 @@ def test_unions_of_fastex_change_the_marginal_likelihood_of_their_words():
 def test_unions_of_svi_take_its_expected_counts(omega):
     """Of tokens, or of tables with a document level."""
     corpus = small_corpus().with_contexts({})
-    engine = svi(n_clusters=5, n_topics=4, batch_size=None, **level_of(omega))
+    engine = svi(max_clusters=5, n_topics=4, batch_size=None, **level_of(omega))
     state = chain(corpus, engine)
     model = model_of(corpus, engine, state)
     n_km, v = state.n_km, state.table_concentration
@@ -180,7 +180,7 @@ def test_unions_of_svi_take_its_expected_counts(omega):
 def test_clusters_of_svi_with_tables_are_joined_by_their_shares_of_the_tokens():
     """Its proportions are no Dirichlet's: what a total read off them would be, is not believed."""
     corpus = small_corpus().with_contexts({})
-    engine = svi(n_clusters=4, n_topics=6, n_tables=3, batch_size=None)
+    engine = svi(max_clusters=4, n_topics=6, n_tables=3, batch_size=None)
     model = model_of(corpus, engine, chain(corpus, engine))
     totals = merging._part_of_content(model.representative)._totals
     assert totals == pytest.approx(

@@ -38,6 +38,7 @@ from mc2core.compute.simd import LANES, count_passed, weigh_products
 from mc2core.compute.special import exp, log
 from mc2core.compute.threads import in_blocks
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.partition import PartitionLaw, weight_of_new
 from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_cluster, no_topic, order_by_cluster
 
 # -- the measures ---------------------------------------------------------------------------------------------
@@ -102,15 +103,17 @@ def smallest_atom(usual: float, concentration: float) -> float:
 
 
 def split_rest(
-    rest: float, concentration: float, smallest: float, rng: np.random.Generator
+    rest: float, law: PartitionLaw, n_known: int, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float]:
-    """Split the mass ``rest`` by GEM(concentration) until less than ``smallest`` remains.
+    """Split the mass ``rest`` until less than ``smallest`` remains, as draws would meet its atoms: by GEM(alpha), or
+    where there are N atoms, of which ``n_known`` are known, by shares of Beta(1 + b, b for each of the others).
 
     Returns the weights of the new atoms and the remaining mass.
     """
-    weights = []
+    weights: list[float] = []
     while rest > smallest:
-        weights.append(rest * rng.beta(1.0, concentration))
+        others = weight_of_new(law, n_known + len(weights) + 1)
+        weights.append(rest * rng.beta(1.0 + law.each, others) if others > 0.0 else rest)
         rest -= weights[-1]
     return np.array(weights), rest
 
@@ -154,7 +157,7 @@ def draw_psi(key, first, last, cells, topics, topic, topic_prior, psi, sums):
 def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -> CutTopics:
     """Split new topics off the rest until less than ``SMALLEST_TOPIC`` remains."""
     smallest = smallest_atom(SMALLEST_TOPIC, eta)
-    new, rest = split_rest(assignments.rest, eta, smallest, rng)
+    new, rest = split_rest(assignments.rest, PartitionLaw.of(eta), assignments.n_topics, smallest, rng)
     weights = np.concatenate([assignments.topic_weights, new])
     label = np.flatnonzero(weights > smallest).astype(np.int32)
     n_used = assignments.n_topics
@@ -166,11 +169,11 @@ def cut_topics(assignments: Assignments, eta: float, rng: np.random.Generator) -
     return CutTopics(weights, rest, label, column, small, place)
 
 
-def cut_clusters(n_k: np.ndarray, alpha: float, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def cut_clusters(n_k: np.ndarray, law: PartitionLaw, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw pi, new clusters among it until less than ``SMALLEST_CLUSTER`` remains; and which are big."""
-    pi = variates.dirichlet(np.append(n_k, alpha), rng)
-    smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), alpha)
-    new, _ = split_rest(pi[-1], alpha, smallest, rng)
+    pi = variates.dirichlet(np.append(n_k + law.each, weight_of_new(law, len(n_k))), rng)
+    smallest = smallest_atom(min(SMALLEST_CLUSTER / n_k.sum(), 0.05), law.alpha)
+    new, _ = split_rest(pi[-1] if len(n_k) < law.most else 0.0, law, len(n_k), smallest, rng)
     pi = np.concatenate([pi[:-1], new])
     return pi, np.flatnonzero(pi > smallest)
 
@@ -241,7 +244,7 @@ def draw_measures(
     pi = np.zeros(0)
     big = np.arange(n_clusters)
     if not clusters_are_fixed:
-        pi, big = cut_clusters(assignments.n_k, concentrations.group, rng)
+        pi, big = cut_clusters(assignments.n_k, concentrations.partition, rng)
         n_clusters, pi = len(pi), pi[big]
         n_km = np.zeros((len(big), assignments.n_topics), np.int32)
         in_use = big < assignments.n_clusters

@@ -31,6 +31,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
 from mc2core.inference.gibbs.blocked import move_blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
+from mc2core.inference.gibbs.partition import log_partition, weight_of_new
 from mc2core.inference.gibbs.state import (
     Assignments,
     Concentrations,
@@ -75,7 +76,7 @@ class GibbsState(State):
     cells, contexts
         The corpus word by word, and its contexts as clusters emit them: follow from the corpus, not stored.
     log_joint : float
-        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the CRP of
+        ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the law of
         the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
         marginal likelihood of the contexts (base measures included). With a document level it is given tau and
         omega too, with theta integrated out.
@@ -98,7 +99,9 @@ class GibbsState(State):
         return cls(
             model,
             assignments,
-            Concentrations(model.group_concentration, model.table_concentration, model.topic_concentration),
+            Concentrations(
+                model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
+            ),
             model.topic_prior,
             word_cells(content.indptr, content.indices, content.data, corpus.n_words),
             contexts,
@@ -155,12 +158,8 @@ class GibbsState(State):
 
     def compute_log_joint(self) -> float:
         """``log_joint`` of the state as it is now."""
-        assignments, alpha = self.assignments, self.concentrations.group
-        result = 0.0
-        if self.model.has_clusters:
-            n_documents = len(assignments.cluster)
-            result += assignments.n_clusters * np.log(alpha) + gammaln(assignments.n_k).sum()
-            result += gammaln(alpha) - gammaln(alpha + n_documents)
+        assignments = self.assignments
+        result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
         for term in self.log_topics():
             result += term
         total = self.topic_prior * (len(self.cells.start) - 1)
@@ -188,15 +187,17 @@ class GibbsState(State):
 
     def sample(self) -> Sample:
         """The state as scores see it."""
-        assignments, alpha, v = self.assignments, self.concentrations.group, self.concentrations.table
-        n_documents = len(assignments.cluster)
+        assignments, law, v = self.assignments, self.concentrations.partition, self.concentrations.table
+        n_k, n_documents = assignments.n_k, len(assignments.cluster)
         # E[tau_k | seats, epsilon]: the topics in use, renormalised, and the mass of all others
         mass = self.seats + v * assignments.topic_weights
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
         return Sample(
-            cluster_weights=assignments.n_k / n_documents,
-            new_cluster_weight=alpha / (n_documents + alpha) if self.model.has_clusters else 1.0,
+            cluster_weights=(n_k + law.each) / (n_documents + len(n_k) * law.each),
+            new_cluster_weight=(
+                weight_of_new(law, len(n_k)) / (n_documents + law.alpha) if self.model.has_clusters else 1.0
+            ),
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
             topic_words=sp.csr_matrix(words_of_topics(self.cells, assignments.topic, assignments.n_topics)),
@@ -233,12 +234,15 @@ class GibbsState(State):
         # no number is left out: K and M are those of the clusters and topics in use
         if not (np.bincount(cluster).all() and np.bincount(topic, minlength=sizes["M"]).all()):
             raise ValueError("'cluster' or 'topic' leaves out a number below its largest")
+        if cluster.max(initial=-1) >= model.most_clusters:
+            raise ValueError(f"'cluster' has {cluster.max() + 1} clusters; there can be {model.most_clusters}")
         if not model.has_clusters and (cluster != np.arange(corpus.n_documents)).any():
             raise ValueError(f"'cluster' does not hold document j in cluster j, as {model.name} has it")
         assignments = Assignments(cluster, topic, document_start(corpus), weights, rest)
         assignments.count()
         state = cls.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
-        state.concentrations, state.log_joint = Concentrations(group, table, topic_concentration), log_joint
+        state.concentrations = Concentrations(group, table, topic_concentration, model.most_clusters)
+        state.log_joint = log_joint
         if state.is_prior_learnt:
             check(arrays, {"topic_prior": Stored("f", "", above=0, most=MOST_PRIOR)}, {})
             state.topic_prior = float(arrays["topic_prior"])

@@ -6,6 +6,9 @@
                           prod_m G(v eps_m + n_km + c_jm) / G(v eps_m + n_km)          (counts without document j)
     P(z_j = new) prop. to alpha, times the same with all counts 0.
 
+Where there are at most N clusters, n_k + alpha / N and alpha (1 - K / N) take the place of n_k and alpha
+(:mod:`mc2core.inference.gibbs.partition`).
+
 The appendix sums v eps_m over the topics in use where the Dirichlet's total is v, and its new-cluster term misprints
 the counts; the form above is the one tested.
 
@@ -47,6 +50,7 @@ from mc2core.compute.simd import LANES, find_lane, weigh_counts
 from mc2core.compute.special import exp, log, log_gamma, stirling
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.partition import PartitionLaw, weight_of_new
 from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_cluster, no_topic, order_by_cluster
 
 # -- documents ------------------------------------------------------------------------------------------------
@@ -90,7 +94,7 @@ class ClusterTables(NamedTuple):
 class DocumentConstants(NamedTuple):
     """What a sweep does not change."""
 
-    alpha: float  # group concentration
+    law: PartitionLaw
     v: float  # table concentration
     topics: np.ndarray  # (M,) float64: v eps_m
     bits: np.ndarray  # (M,) float64: bounds the exponent of a factor of the topic
@@ -206,19 +210,24 @@ def _add_or_remove(clusters, contexts, priors, work, j, k, sign, length, n_prese
 
 
 @numba.njit(inline="always")
-def _weigh_sizes_and_contexts(clusters, contexts, alpha, j, empty, n_slots, weight):
-    """weight[k] = ln n_k + ln f_k(x_j), with alpha for the slot ``empty``; other empty slots get none."""
+def _weigh_sizes_and_contexts(clusters, contexts, law, j, empty, n_slots, weight):
+    """weight[k] = ln (n_k + b) + ln f_k(x_j), that of a new cluster in slot ``empty``; other empty slots get none."""
     indptr, indices, values, codes = contexts.indptr, contexts.indices, contexts.values, contexts.codes
     n_k, natural, totals, offsets = clusters.n_k, clusters.natural, clusters.totals, contexts.offsets
+    n_used = 0
     for k in range(n_slots):
         if n_k[k] > 0:
-            weight[k] = log(np.float64(n_k[k]))
-        elif k == empty:
-            weight[k] = log(alpha)
+            weight[k] = log(n_k[k] + law.each)
+            n_used += 1
         else:
             weight[k] = -np.inf
-        if codes.size > 0 and weight[k] > -np.inf:
-            weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
+    new = weight_of_new(law, n_used)
+    if new > 0.0:
+        weight[empty] = log(new)
+    if codes.size > 0:
+        for k in range(n_slots):
+            if weight[k] > -np.inf:
+                weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
 
 
 @numba.njit(inline="always")
@@ -278,7 +287,7 @@ def _sweep_documents(key, first, n_clusters, documents, contexts, clusters, prio
                 empty = slot
                 break
         n_slots = max(n_clusters, empty + 1)
-        _weigh_sizes_and_contexts(clusters, contexts, priors.alpha, j, empty, n_slots, weight)
+        _weigh_sizes_and_contexts(clusters, contexts, priors.law, j, empty, n_slots, weight)
         if length > 0:
             _subtract_totals(priors.v, clusters.n_tokens, clusters.kept_k, length, n_slots, weight)
         _weigh_topics(clusters, priors, work, n_present, n_slots)
@@ -347,7 +356,7 @@ def sweep_clusters(
     v, n_topics = float(concentrations.table), assignments.n_topics
     prior = v * assignments.topic_weights
     bits = _exponents(prior, math.log2(v + assignments.document_start[-1] + 1.0))
-    priors = DocumentConstants(float(concentrations.group), v, prior, bits)
+    priors = DocumentConstants(concentrations.partition, v, prior, bits)
     documents = DocumentTokens(assignments.document_start, assignments.topic, assignments.cluster)
     stacked = contexts_of(contexts)
     first, n_clusters = 0, assignments.n_clusters

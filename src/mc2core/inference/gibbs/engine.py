@@ -38,8 +38,9 @@ class Gibbs(Engine):
     start_topics : int in [1, 2147483647] or None, default None
         Topics of the starting state, at most; None: 50, with a document_concentration 100.
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most. With a document_concentration topics settle in one cluster;
-        then clusters are found from one and from this number at random, and the likelier of both are the start.
+        Document clusters of the starting state, at most; n_clusters of the model takes its place. With a
+        document_concentration topics settle in one cluster; then clusters are found from one (unless n_clusters is
+        told) and from this number at random, and the likelier of both are the start.
     threads : int in [1, inf), default 1
         Threads of the blocked move, of documents' tables and of weights of clusters; the result does not depend on it.
 
@@ -81,7 +82,7 @@ class Gibbs(Engine):
             raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
-        n_clusters = self.start_clusters if model.has_clusters else None
+        n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
         n_topics = self.start_topics or (_TOPICS_WITH_DOCUMENT_LEVEL if model.document_level else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
         contexts, rng = StackedContexts(corpus, model.cluster_contexts), streams.generator(seed, "start")
@@ -92,7 +93,7 @@ class Gibbs(Engine):
                 model, corpus, contexts, start_assignments(corpus, contexts, first, n_topics, rng)
             )
             with thread_budget(self.threads) as pool:
-                state = settle(corpus, state, self.start_clusters, seed, pool)
+                state = settle(corpus, state, n_clusters or 1, seed, pool)
         else:
             state = SharedState.of(
                 model, corpus, contexts, start_assignments(corpus, contexts, n_clusters, n_topics, rng)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.seeding import cluster_documents
 
 
@@ -87,11 +89,17 @@ def order_by_cluster(document, cluster, work_count, work_order):
 # -- the state ------------------------------------------------------------------------------------------------
 @dataclass
 class Concentrations:
-    """alpha, v and eta of ICML14, in this order (all > 0)."""
+    """alpha, v and eta of ICML14, in this order (all > 0), and N, the most clusters that there can be."""
 
     group: float
     table: float
     topic: float
+    most_clusters: float = math.inf
+
+    @property
+    def partition(self) -> PartitionLaw:
+        """The law of the clusters of documents."""
+        return PartitionLaw.of(self.group, self.most_clusters)
 
 
 def no_cluster(document: int, contexts: StackedContexts, concentrations: Concentrations) -> ValueError:

@@ -46,14 +46,14 @@ class SVI(Engine):
     """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
 
     With a document level, documents stay in the clusters where they start until the first epoch is over. What is learnt of
-    omega is no estimate so far: it stays near 10, and the clusters and topics in use follow n_clusters and n_topics
+    omega is no estimate so far: it stays near 10, and the clusters and topics in use follow max_clusters and n_topics
     (docs/questions.md). Ask Gibbs for omega and K. Without tables the group concentration has a Gamma posterior, the
     table concentration and topic_prior have point estimates and the topic concentration stays as set: a point estimate
     of epsilon bounds it by nothing.
 
     Parameters
     ----------
-    n_clusters : int in [1, 2147483647] or None, default None
+    max_clusters : int in [1, 2147483647] or None, default None
         K, a truncation; None is a quarter of the documents, 2 to 320, and 40 with tables. Trace and model report what is
         in use. With a document level None is a cluster for every 25 documents, but a quarter of the documents
         up to 20, 2 to 100.
@@ -100,7 +100,7 @@ class SVI(Engine):
     def __init__(
         self,
         *,
-        n_clusters: int | None = None,
+        max_clusters: int | None = None,
         n_tables: int | None = None,
         n_topics: int | None = None,
         batch_size: int | str | None = "auto",
@@ -112,7 +112,7 @@ class SVI(Engine):
         n_shards: int | None = None,
         threads: int = 1,
     ) -> None:
-        self.n_clusters = None if n_clusters is None else whole("n_clusters", n_clusters, most=MOST_LABELS)
+        self.max_clusters = None if max_clusters is None else whole("max_clusters", max_clusters, most=MOST_LABELS)
         self.n_tables = None if n_tables is None else whole("n_tables", n_tables, most=MOST_LABELS)
         self.n_topics = None if n_topics is None else whole("n_topics", n_topics, most=MOST_LABELS)
         if isinstance(batch_size, str) and batch_size != "auto":
@@ -139,6 +139,8 @@ class SVI(Engine):
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, MC2)
+        if model.n_clusters is not None:
+            raise ValueError(f"n_clusters is {model.n_clusters}; SVI cannot be told the number of clusters, Gibbs can")
         if model.document_level and self.n_tables is not None:
             raise ValueError(f"n_tables is {self.n_tables}; with a document level it must be None")
         if model.document_level and self.n_shards is not None:
@@ -166,7 +168,7 @@ class SVI(Engine):
         n_numbers = kind.n_numbers(settings, corpus) + n_clusters * contexts.dimension + corpus.n_words * n_topics
         clusters = f"{n_clusters} clusters" if n_tables is None else f"{n_clusters} clusters of {n_tables} tables"
         what = f"an SVI run of {clusters}, {n_topics} topics and {corpus.n_words} words"
-        memory.need(24 * n_numbers, what, "n_clusters, n_tables and n_topics may be lower")
+        memory.need(24 * n_numbers, what, "max_clusters, n_tables and n_topics may be lower")
         with thread_budget(self.threads):
             begun = start.start(model, settings, self.initialisation, corpus, contexts, seed, self.threads)
             return kind.begin(model, settings, begun, corpus, contexts)
@@ -250,7 +252,7 @@ class SVI(Engine):
     def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
         """The settings that the state follows, those by rule being those of ``corpus``."""
         kind = self.kind(model)
-        n_clusters, n_topics = kind.truncations(corpus, self.n_clusters, self.n_topics)
+        n_clusters, n_topics = kind.truncations(corpus, self.max_clusters, self.n_topics)
         size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
         return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
 

@@ -27,7 +27,7 @@ def document_level_exact_of(engine, documents, n_words, corpus):
     concentrations = tuple(getattr(engine.model, f"{name}_concentration") for name in names)
     return document_level_posterior(
         documents, n_words, concentrations, engine.model.topic_prior, log_context_of(engine, corpus),
-        not engine.model.has_clusters,
+        not engine.model.has_clusters, engine.model.most_clusters,
     )  # fmt: skip
 
 
@@ -61,6 +61,18 @@ def test_posterior_with_many_topics_and_clusters():
         topic_prior=0.02,
     )  # fmt: skip
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
+
+
+@pytest.mark.parametrize(("n_clusters", "family"), [(2, "all, some missing"), (3, "none")])
+def test_posterior_of_at_most_so_many_clusters(n_clusters, family):
+    """A finite mixture: of two clusters of three documents with contexts, of three of four documents of words."""
+    contexts, families = FAMILIES[family]
+    documents, n_words = (DOCUMENTS, 3) if families else ([[0, 0], [1], [], [0, 1]], 2)
+    corpus = corpus_of(documents, n_words, contexts)
+    engine = fixed(document_concentration=3.0, n_clusters=n_clusters, group_concentration=4.0, contexts=families)
+    exact = document_level_exact_of(engine, documents, n_words, corpus)
+    assert {max(z) + 1 for z, _ in exact} == set(range(1, n_clusters + 1))
+    assert_chain_follows(engine, corpus, exact, 2 * SWEEPS)
 
 
 def test_posterior_with_small_concentrations():

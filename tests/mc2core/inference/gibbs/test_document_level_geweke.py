@@ -21,6 +21,7 @@ from helpers.gibbs_forward import (
     statistics,
 )
 
+ALPHA = 2.0
 FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
 
 
@@ -34,10 +35,15 @@ def seat(menu, concentration, dish_of_new, rng):
     return menu[t][1]
 
 
-def draw_document_level_assignments(concentrations, rng):
-    """z by a Chinese restaurant process, l by restaurants of three levels: documents, clusters, all."""
+def draw_document_level_assignments(concentrations, n_clusters, rng):
+    """z by a Chinese restaurant process or of n_clusters, l by restaurants of three levels."""
     alpha, v, eta, omega = concentrations
-    cluster, topic, clusters, dishes = crp(len(LENGTHS), alpha, rng), [], {}, []
+    if n_clusters is None:
+        cluster = crp(len(LENGTHS), alpha, rng)
+    else:
+        pi = rng.dirichlet(np.full(n_clusters, alpha / n_clusters))
+        cluster = np.unique(rng.choice(n_clusters, len(LENGTHS), p=pi), return_inverse=True)[1]
+    topic, clusters, dishes = [], {}, []
 
     def dish():
         served = np.array([*dishes, eta])
@@ -61,24 +67,31 @@ def document_level_statistics(concentrations, cluster, topic, corpus):
     return found
 
 
-def draw_prior(rng):
-    return [rng.gamma(shape, 1 / rate) for shape, rate in FOUR_PRIORS.values()]
+def draw_prior(n_clusters, rng):
+    drawn = {role: rng.gamma(shape, 1 / rate) for role, (shape, rate) in FOUR_PRIORS.items()}
+    return list((drawn if n_clusters is None else drawn | {"group": ALPHA}).values())
 
 
 @pytest.mark.slow
-def test_forward_draws_and_the_chain_agree():
+@pytest.mark.parametrize("n_clusters", [None, 3])
+def test_forward_draws_and_the_chain_agree(n_clusters):
+    """Of at most three clusters alpha is held, and so one statistic says nothing."""
     rng, rows = np.random.default_rng(29), []
     for _ in range(FORWARD):
-        concentrations = draw_prior(rng)
-        cluster, topic = draw_document_level_assignments(concentrations, rng)
+        concentrations = draw_prior(n_clusters, rng)
+        cluster, topic = draw_document_level_assignments(concentrations, n_clusters, rng)
         corpus, topic = draw_data(cluster, topic, rng)
         rows.append(document_level_statistics(concentrations, cluster, topic, corpus))
     forward = np.array(rows)
 
     rng = np.random.default_rng(30)
+    priors, told = FOUR_PRIORS, {}
+    if n_clusters is not None:
+        priors = {role: prior for role, prior in FOUR_PRIORS.items() if role != "group"}
+        told = {"n_clusters": n_clusters, "group_concentration": ALPHA}
     engine = gibbs(
-        document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=FOUR_PRIORS,
-        start_topics=2, start_clusters=2,
+        document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=priors,
+        start_topics=2, start_clusters=2, **told,
     )  # fmt: skip
     state = engine.init(corpus, 0)
     chain = []
@@ -91,5 +104,8 @@ def test_forward_draws_and_the_chain_agree():
         state = engine.restore(corpus, arrays)
         chain.append(document_level_statistics(concentrations, state.cluster, topic, corpus))
     chain = np.array(chain[SWEEPS % BATCHES :])
+    if n_clusters is not None:
+        assert (chain[:, 2] == np.log(ALPHA)).all()
+        chain, forward = np.delete(chain, 2, axis=1), np.delete(forward, 2, axis=1)
 
     assert_agree(chain, forward.mean(axis=0), forward.std(axis=0) / np.sqrt(FORWARD))

@@ -1,5 +1,7 @@
 """The start of a chain with a document level, and how little is left of it."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -56,7 +58,8 @@ def test_of_two_clusterings_the_likelier_is_the_start(monkeypatch):
     assert likelihood(likelier) > likelihood(other)
 
 
-def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():
+@pytest.mark.parametrize("n_clusters", [math.inf, 5])
+def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables(n_clusters):
     """ln p of the 15 partitions of four documents up to a constant, tau summed out exactly; and the priors."""
     contexts, start, n_jm = corpus_and_state(FAMILIES)
     alpha, v, eta, omega = 1.3, 2.0, 0.8, 2.5
@@ -66,11 +69,12 @@ def test_how_likely_a_clustering_is_agrees_with_the_sum_over_tables():
     for z in partitions(4):
         assignments = assignments_at(z, start)
         eps = assignments.topic_weights
-        exact = log_clusters(z, alpha) + log_contexts(contexts, z)
+        exact = log_clusters(z, alpha, n_clusters) + log_contexts(contexts, z)
         exact += sum(log_topics_of_cluster(n_jm[np.array(z) == k], eps, v, omega) for k in range(max(z) + 1))
         level = DocumentLevel(np.zeros((max(z) + 1, 4)), assignments.n_km, omega)
-        found = log_clustering(assignments, level, Concentrations(alpha, v, eta), nothing, contexts)
+        concentrations = Concentrations(alpha, v, eta, n_clusters)
+        found = log_clustering(assignments, level, concentrations, nothing, contexts)
         differences.append(found - exact)
-        more = log_clustering(assignments, level, Concentrations(alpha, v, eta), priors, contexts) - found
+        more = log_clustering(assignments, level, concentrations, priors, contexts) - found
         assert more == pytest.approx(np.log(alpha) - 0.5 * alpha - 3.0 * eta, abs=1e-9)
     assert np.ptp(differences) < 1.0

@@ -52,6 +52,31 @@ def test_posterior_with_many_topics_and_clusters(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+def test_posterior_of_at_most_two_clusters_with_contexts(kernel):
+    """A finite mixture over three documents: two clusters, of which one may be empty."""
+    contexts, families = FAMILIES["all, some missing"]
+    corpus = corpus_of(DOCUMENTS, 3, contexts)
+    engine = fixed(kernel=kernel, contexts=families, n_clusters=2)
+    exact = exact_of(engine, DOCUMENTS, 3, corpus)
+    assert {max(z) for z, _ in exact} == {0, 1}
+    assert_chain_follows(engine, corpus, exact, SWEEPS[kernel])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_posterior_of_at_most_three_clusters(kernel):
+    """Of four documents, with clusters that empty and come back."""
+    documents = [[0, 0], [1], [], [0, 1]]
+    corpus = corpus_of(documents, 2)
+    engine = fixed(
+        kernel=kernel, n_clusters=3, group_concentration=4.0, table_concentration=6.0, topic_concentration=2.0,
+        topic_prior=0.1,
+    )  # fmt: skip
+    exact = exact_of(engine, documents, 2, corpus)
+    assert {max(z) for z, _ in exact} == {0, 1, 2}
+    assert_chain_follows(engine, corpus, exact, SWEEPS[kernel])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 def test_posterior_of_the_hdp(kernel):
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed("hdp", kernel=kernel)

@@ -199,16 +199,22 @@ def test_a_restored_state_goes_on_bit_for_bit(kernel):
     assert_same(run(corpus, 6, stored, 4, kernel=kernel)[1], run(corpus, 6, kernel=kernel)[1])
 
 
-def test_log_joint_equals_its_factors_written_out():
+#: a Dirichlet process, and mixtures of all of their clusters and of more than are in use
+TOLD = [{}, {"n_clusters": 2}, {"n_clusters": 30, "group_concentration": 1.5}]
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_log_joint_equals_its_factors_written_out(told):
     corpus = small_corpus(8)
-    engine, state = run(corpus, 3)
+    engine, state = run(corpus, 3, **told)
     document, word = tokens_of(corpus)
     z, topics = state.cluster, state.topic
     alpha, v = state.concentrations.group, state.concentrations.table
-    expected = 0.0
+    expected, most = 0.0, told.get("n_clusters", math.inf)
     for j in range(corpus.n_documents):  # clusters one by one
-        before = np.sum(z[:j] == z[j])
-        expected += math.log((before or alpha) / (j + alpha))
+        before, n_used = np.sum(z[:j] == z[j]), len(set(z[:j]))
+        weight = before + alpha / most if before else alpha * (1 - n_used / most)
+        expected += math.log(weight / (j + alpha))
     for i in range(corpus.n_tokens):  # tokens one by one
         m, past = topics[i], np.arange(corpus.n_tokens) < i
         in_cluster = past & (z[document] == z[document[i]])
@@ -225,10 +231,17 @@ def test_log_joint_equals_its_factors_written_out():
     assert state.log_joint == pytest.approx(expected + contexts.log_base.sum(), rel=1e-10)
 
 
-def test_sample_is_that_of_the_state():
+@pytest.mark.parametrize("told", TOLD)
+def test_sample_is_that_of_the_state(told):
     corpus = small_corpus(9)
-    engine, state = run(corpus, 3)
+    engine, state = run(corpus, 3, **told)
     sample = engine.sample(corpus, state)
+    # E[pi] given z: clusters not in use share what is left
+    alpha, n_k, most = state.concentrations.group, np.bincount(state.cluster), told.get("n_clusters", math.inf)
+    mean = (n_k + alpha / most) / (corpus.n_documents + alpha)
+    np.testing.assert_allclose(sample.cluster_weights, mean / mean.sum())
+    assert sample.new_cluster_weight == pytest.approx(1 - mean.sum(), abs=1e-12)
+    assert (sample.new_cluster_weight == 0.0) == (len(n_k) == most)
     _, word = tokens_of(corpus)
     words = np.zeros((state.assignments.n_topics, corpus.n_words))
     np.add.at(words, (state.topic, word), 1)

@@ -9,6 +9,7 @@ rounding: there is no sampling error in which a wrong weight could hide. pi is w
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -44,16 +45,28 @@ SMALL = (1e-4, 1e-2, 1.3)
     [{}, FAMILIES, at_strength(FAMILIES, 0.25), at_strength(FAMILIES, 0.0)],
     ids=["words", "words and contexts", "weak contexts", "contexts of strength 0"],
 )
-@pytest.mark.parametrize(("alpha", "v"), [(1.3, 1.7), *itertools.product(SMALL[:2], repeat=2)])
-def test_document_sweep_leaves_its_posterior_invariant(alpha, v, families, monkeypatch):
-    """z given l and epsilon, new clusters among it: the 15 partitions of four documents, one of them empty."""
+@pytest.mark.parametrize(
+    ("alpha", "v", "n_clusters"),
+    [
+        (1.3, 1.7, math.inf),
+        *((alpha, v, math.inf) for alpha, v in itertools.product(SMALL[:2], repeat=2)),
+        (1.3, 1.7, 2),
+        (1.3, 1.7, 3),
+        (3.0, 1e-2, 3),
+        (1e-2, 1.7, 4),
+    ],
+)
+def test_document_sweep_leaves_its_posterior_invariant(alpha, v, n_clusters, families, monkeypatch):
+    """z given l and epsilon, new clusters among it: the partitions of four documents, one of them empty, of which there
+    are 15, or those of at most so many clusters.
+    """
     corpus = corpus_of([[0, 0, 1], [1, 1], [], [0, 2]], 3, CONTEXTS)
     topic, weights = np.array([0, 1, 1, 1, 1, 0, 2], np.int32), np.array([0.5, 0.2, 1e-6])
     document = np.repeat(np.arange(4), corpus.document_lengths)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
-    contexts, concentrations = StackedContexts(corpus, families), Concentrations(alpha, v, 1.0)
-    states = list(partitions(4))
-    log_pi = np.array([log_clusters(z, alpha) for z in states])
+    contexts, concentrations = StackedContexts(corpus, families), Concentrations(alpha, v, 1.0, n_clusters)
+    states = [z for z in partitions(4) if max(z) < n_clusters]
+    log_pi = np.array([log_clusters(z, alpha, n_clusters) for z in states])
     for i, z in enumerate(states):
         for k in range(max(z) + 1):
             members = np.flatnonzero(np.array(z) == k)
@@ -61,7 +74,7 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, families, monke
             log_pi[i] += gammaln(v) - gammaln(v + n.sum()) + (gammaln(v * weights + n) - gammaln(v * weights)).sum()
             statistics = np.asarray(contexts.statistics[members].sum(axis=0)).ravel()
             log_pi[i] += contexts.log_marginal(contexts.prior + statistics)
-    matrix = np.zeros((15, 15))
+    matrix = np.zeros((len(states), len(states)))
     for i, z in enumerate(states):
 
         def run(z=z):

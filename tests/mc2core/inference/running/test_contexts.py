@@ -40,7 +40,7 @@ def test_contexts_that_are_not_used_are_said_once(caplog, tmp_path):
 )
 def test_numbers_far_from_their_prior_are_said_once(caplog, corpus, prior, is_far):
     contexts = {"year": prior, "tag": DirichletCategorical()}
-    done = fit(corpus, *svi(n_clusters=2, n_topics=3, contexts=contexts), iterations=1)
+    done = fit(corpus, *svi(max_clusters=2, n_topics=3, contexts=contexts), iterations=1)
     assert done.provenance["found"]["truncations"] == {"clusters": 2, "topics": 3}
     far = "context 'year' has the mean 1995, far from what its prior expects, 0 with standard deviation 1: "
     assert said(caplog) == [far + "corpus.standardised('year') has the mean 0"] * is_far

@@ -21,6 +21,7 @@ MODEL = {
     "name": "mc2",
     "document_level": True,
     "document_concentration": "learn",
+    "n_clusters": None,
     "contexts": {},
     "group_concentration": 1.0,
     "table_concentration": 1.0,
@@ -84,7 +85,7 @@ def test_one_of_the_two_is_followed_by_the_other():
     [
         ({"model": Mixture(n_clusters=2)}, "mixture", "fastex"),
         ({"model": HDP()}, "hdp", "gibbs"),
-        ({"engine": SVI(n_clusters=2, n_topics=2)}, "mc2", "svi"),
+        ({"engine": SVI(max_clusters=2, n_topics=2)}, "mc2", "svi"),
         ({"engine": FastEx(proposal="exact")}, "mixture", "fastex"),
     ],
 )

@@ -29,7 +29,7 @@ ENGINES = {
         start_topics=3,
         start_clusters=2,
     ),
-    "svi": svi(contexts=CONTEXTS, n_clusters=3, n_tables=2, n_topics=4, batch_size=2),
+    "svi": svi(contexts=CONTEXTS, max_clusters=3, n_tables=2, n_topics=4, batch_size=2),
     "hash": fastex(n_clusters=3, proposal="hash"),
     "exact": fastex(n_clusters=3, proposal="exact"),
     "baseline": fastex(n_clusters=3, proposal="baseline"),
@@ -246,7 +246,7 @@ def test_the_checkpoint_of_another_model_or_engine_is_told_by_its_name(tmp_path)
     path.unlink()
     fit(CORPUS, *gibbs(start_topics=3), iterations=1, checkpoint=path)
     with pytest.raises(ValueError, match=r"checkpoint of another run: engine\.name is 'gibbs' there and 'svi' here"):
-        fit(CORPUS, *svi(n_clusters=2, n_topics=3), iterations=2, checkpoint=path)
+        fit(CORPUS, *svi(max_clusters=2, n_topics=3), iterations=2, checkpoint=path)
 
 
 def test_a_forged_state_names_the_checkpoint(tmp_path):

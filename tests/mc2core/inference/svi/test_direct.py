@@ -386,5 +386,5 @@ class TestRun:
     def test_truncations_by_rule(self, n_documents, n_clusters):
         corpus = Corpus(np.ones((1, 2), int)).subset(np.zeros(n_documents, int))
         assert svi().truncations(corpus) == {"clusters": n_clusters, "topics": 2 * n_clusters}
-        assert svi(n_clusters=7).truncations(corpus) == {"clusters": 7, "topics": 14}
+        assert svi(max_clusters=7).truncations(corpus) == {"clusters": 7, "topics": 14}
         assert svi(n_tables=20).truncations(corpus) == {"clusters": 40, "topics": 120}

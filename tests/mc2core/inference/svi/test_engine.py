@@ -283,7 +283,7 @@ class TestCorpora:
     def test_a_spread_token_leaves_a_topic_in_use(self):
         """Topics count as in use from half a token on: with one token over four of them there was none."""
         corpus = Corpus(np.array([[0, 1, 0, 0, 0, 0, 0]]))
-        engine = svi(n_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
+        engine = svi(max_clusters=9, n_tables=7, n_topics=4, batch_size=3, topic_prior=0.8, topic_concentration=400.0)
         model = fit(corpus, *engine, iterations=3, progress=False).posterior
         assert len(model.representative.topic_weights) >= 1
         np.testing.assert_allclose(model.topic_given_cluster.sum(axis=1), 1.0, rtol=0, atol=1e-12)
@@ -307,7 +307,7 @@ class TestStart:
         corpus = Corpus(sp.csr_matrix([[2, 0], [2, 0], [0, 2]]))
         elbo = {}
         for start in ("seeded", "gibbs"):
-            engine = svi(n_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
+            engine = svi(max_clusters=2, n_tables=2, n_topics=2, batch_size=None, initialisation=start)
             elbo[start] = fit(corpus, *engine, iterations=40, progress=False).trace.elbo.iloc[-1]
         assert elbo["seeded"] > max(elbo["gibbs"] - 0.1, -8.8)
 
@@ -332,7 +332,7 @@ class TestSettings:
     @pytest.mark.parametrize(
         ("settings", "message"),
         [
-            ({"n_clusters": 0}, "n_clusters is 0; it must be a whole number of at least 1"),
+            ({"max_clusters": 0}, "max_clusters is 0; it must be a whole number of at least 1"),
             ({"batch_size": 0.5}, "batch_size is 0.5"),
             ({"delay": -1}, "delay is -1; it must be at least 0"),
             ({"forgetting": 0.5}, "forgetting is 0.5; it must lie above 0.5 and at most at 1"),

@@ -36,11 +36,11 @@ def corpus_of(n_documents=120, n_words=40):
 
 
 CASES = {
-    "direct": {"n_clusters": 6, "n_topics": 8},
-    "tables": {"n_clusters": 6, "n_topics": 8, "n_tables": 4},
-    "full batch": {"n_clusters": 6, "n_topics": 8, "batch_size": None},
+    "direct": {"max_clusters": 6, "n_topics": 8},
+    "tables": {"max_clusters": 6, "n_topics": 8, "n_tables": 4},
+    "full batch": {"max_clusters": 6, "n_topics": 8, "batch_size": None},
     # topics so sparse that likelihoods of words vanish: documents are assigned anew
-    "vanishing": {"n_clusters": 6, "n_topics": 8, "topic_prior": 0.001},
+    "vanishing": {"max_clusters": 6, "n_topics": 8, "topic_prior": 0.001},
 }
 
 
@@ -106,7 +106,7 @@ class TestFits:
         messages = []
         for n_shards in (None, 3):
             engine = svi(
-                n_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
+                max_clusters=4, n_topics=4, contexts={"year": NormalGamma()}, n_shards=n_shards, initialisation="random"
             )
             with pytest.raises(ValueError, match="document 60") as caught, np.errstate(all="ignore"):
                 fit(corpus, *engine, iterations=1, progress=False)
@@ -153,7 +153,7 @@ class TestShards:
         corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
         damaged(write_shards(corpus, spark.folder(), 3), how)
         with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
-            fit(corpus, *svi(n_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
+            fit(corpus, *svi(max_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
         assert "\n" not in str(caught.value)
         assert caught.value.__cause__ is None
 

@@ -2,15 +2,18 @@
 
 The state is (z, tau) given l, epsilon, v, alpha and omega, with theta summed out; tables are drawn after these moves:
 
-    p(z, tau, l, x) prop. to alpha^K prod_k G(n_k) f_k(x) Dir(tau_k; v eps)
+    p(z, tau, l, x) prop. to p(z) prod_k f_k(x) Dir(tau_k; v eps)
                              prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km)
+
+with p(z) of :mod:`mc2core.inference.gibbs.partition`.
 
 A move draws tau anew for the clusters it changes, from a scaled Dirichlet that depends on n_jm of their documents
 alone: Gammas of shape e_m and mean g_m, divided by their sum. g is a fixed point of g = (v eps + u) / (v + u.), u being
 the tables expected at parameters omega g, and e_m the curvature of tau_km's log posterior there: v eps_m and what is
 expected less the variance of the tables. With this density q_k a cluster enters the ratio of Metropolis and Hastings by
 
-    R_k = alpha G(n_k) f_k(x) Dir(tau_k; v eps) / q_k(tau_k) prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km).
+    R_k = alpha G(n_k + b) / G(1 + b) f_k(x) Dir(tau_k; v eps) / q_k(tau_k)
+          prod_j prod_m G(omega tau_km + n_jm) / G(omega tau_km).
 
 **Proposals** (after Jain and Neal 2004). A document is drawn, and with probability 1/2 each another one of its
 cluster, which is to be split, or one of another cluster, which is to be merged with its own: a cluster in proportion to
@@ -36,6 +39,7 @@ from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.document_level.sweep import LEAST, TopicCounts
+from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 # -- one side of a split or merge: an estimate of its tau, a proposal around it, and what it weighs -----------
@@ -45,7 +49,7 @@ ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratio
 class ClusterConstants(NamedTuple):
     """What the moves do not change."""
 
-    alpha: float
+    law: PartitionLaw
     v: float
     omega: float
     topics: np.ndarray  # (M + 1,) float64: v eps_m, the rest last
@@ -161,14 +165,15 @@ def evaluate(members, n, side, which, counts, constants, contexts, work, row):
     natural, totals = work.natural[0], work.totals[0]
     copy(prior, natural)
     copy(prior_totals, totals)
-    size, result = 0, log(constants.alpha)
+    law = constants.law
+    size, result = 0, log(law.alpha) - law.log_gamma_one
     for i in range(n):
         if side[i] == which:
             size += 1
             if codes.size > 0:
                 result += log_predictive(indptr, indices, values, members[i], natural, totals, offsets, codes)
                 add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
-    result += log_gamma(np.float64(size)) + log_gamma(constants.v)
+    result += log_gamma(size + law.each) + log_gamma(constants.v)
     total = 0.0
     for m in range(g.size):
         total += shape[m]
@@ -229,7 +234,7 @@ def _scan(stream, members, n, given, side, is_drawn, counts, constants, contexts
                     add_statistics(
                         indptr, indices, values, members[i], 1.0, work.natural[which], work.totals[which], offsets
                     )  # fmt: skip
-    odds, result = log(sizes[1] / np.float64(sizes[0])), 0.0
+    odds, result = log((sizes[1] + constants.law.each) / (sizes[0] + constants.law.each)), 0.0
     for i in range(2, n):
         j = members[i]
         x = odds + log_document(j, counts, constants.omega, work.g[1], work.base[1])
@@ -361,8 +366,14 @@ def _accepts(stream, log_ratio, hint, slack):
     return math.log(streams.uniform(stream)) < log_ratio
 
 
+@kernel(error_model="numpy")
+def _log_opening(n_used, law):
+    """ln (1 - K / N) of a cluster that K others see opened."""
+    return math.log1p(-n_used / law.most)
+
+
 @numba.njit(inline="always")
-def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
+def _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constants, contexts, work):
     members, side = work.members, work.side
     k = cluster[members[0]]
     _launch(stream, members, n, side, counts, constants, contexts, work)
@@ -382,7 +393,7 @@ def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, cont
     log_weight = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
     log_sum = max(log_sum, log_weight) + math.log1p(math.exp(-abs(log_sum - log_weight)))
     share = _partner_share(sizes[1], cluster.size - sizes[0], log_weight, log_sum)
-    pair = math.log(share / sizes[1] * (n - 1.0))
+    pair = math.log(share / sizes[1] * (n - 1.0)) + _log_opening(n_used, constants.law)
     if not _accepts(stream, now[0] + now[1] - clusters.now[k] - log_q + pair, hint, constants.slack):
         return False
     new = n_clusters
@@ -395,7 +406,7 @@ def _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, cont
 
 
 @numba.njit(inline="always")
-def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, contexts, work):
+def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work):
     members, side = work.members, work.side
     a, b = cluster[members[0]], cluster[members[1]]
     side[:n] = 2
@@ -414,7 +425,7 @@ def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, conte
         return False
     side[:n] = 2
     now += _renew(stream, n, 2, counts, constants, work, 2)
-    pair = math.log(clusters.n_k[b] / (n - 1.0)) - log_share
+    pair = math.log(clusters.n_k[b] / (n - 1.0)) - log_share - _log_opening(n_used - 1, constants.law)
     if not _accepts(stream, now - clusters.now[a] - clusters.now[b] + log_q + pair, hint, constants.slack):
         return False
     for i in range(n):
@@ -426,9 +437,12 @@ def _try_merge(stream, n, log_share, cluster, clusters, counts, constants, conte
 
 @kernel(error_model="numpy")
 def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, contexts, work):
-    """Proposals ``first``..``last``; returns the number of slots in use and how many splits and merges were made."""
+    """Proposals ``first``..``last``; returns the number of slots in use and how many splits and merges were made.
+
+    ``n_clusters``: slots in use, each by a cluster.
+    """
     stream, made = np.zeros(2, np.uint64), np.zeros(2, np.int64)
-    n_documents = cluster.size
+    n_documents, n_used = cluster.size, n_clusters
     for proposal in range(first, last):
         streams.seek(stream, key, proposal)
         i = min(np.int64(streams.uniform(stream) * n_documents), n_documents - 1)
@@ -440,17 +454,19 @@ def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, co
                 stream, i, k, n_clusters, cluster, clusters, counts, constants.omega, work.weights
             )
             candidates = clusters.n_k[other]
-        if candidates == 0 or splits != (other == k):
+        if candidates == 0 or splits != (other == k) or (splits and n_used == constants.law.most):
             continue
         r = min(np.int64(streams.uniform(stream) * candidates), candidates - 1)
         _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work)
         _evaluate_kept(other, cluster, clusters, counts, constants, contexts, work)
         n = _gather(i, r, other, cluster, work.members)
         if splits:
-            if _try_split(stream, n, n_clusters, cluster, clusters, counts, constants, contexts, work):
+            if _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constants, contexts, work):
                 n_clusters += 1
+                n_used += 1
                 made[0] += 1
-        elif _try_merge(stream, n, log_share, cluster, clusters, counts, constants, contexts, work):
+        elif _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work):
+            n_used -= 1
             made[1] += 1
     return n_clusters, made
 
@@ -487,7 +503,7 @@ def split_and_merge_clusters(
     n_clusters, columns = tau.shape
     slots, n_documents = n_clusters + n_proposals, len(assignments.cluster)
     v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
-    constants = ClusterConstants(float(concentrations.group), v, float(omega), np.maximum(v * topics, LEAST), slack)
+    constants = ClusterConstants(concentrations.partition, v, float(omega), np.maximum(v * topics, LEAST), slack)
     all_tau, n_k = np.empty((slots, columns)), np.zeros(slots, np.int64)
     all_tau[:n_clusters], n_k[:n_clusters] = np.maximum(tau, LEAST), assignments.n_k
     clusters = ClusterSlots(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))

@@ -24,6 +24,7 @@ from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, evaluate
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
+from mc2core.inference.gibbs.partition import log_openings
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.models.base import DOCUMENT
@@ -46,7 +47,7 @@ def settle(
             told.advance()
     if not state.model.has_clusters:
         return state
-    starts = sorted({1, min(start_clusters, corpus.n_documents)})
+    starts = [start_clusters] if state.model.n_clusters else sorted({1, min(start_clusters, corpus.n_documents)})
     return max((_sort(state, n, seed, pool) for n in starts), key=likelihood)
 
 
@@ -106,15 +107,16 @@ def log_clustering(
     """
     counts, omega = count_topics(assignments), level.omega
     n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
-    alpha, v, eta = concentrations.group, concentrations.table, concentrations.topic
+    alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
     topics = v * np.append(assignments.topic_weights, assignments.rest)
-    constants, stacked = ClusterConstants(alpha, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
+    constants, stacked = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
     g, shape, tau, base = np.empty((4, 3, len(topics)))
     work = SplitWork(
         np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, tau, base, np.empty(len(topics)),
         np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(1),
     )  # fmt: skip
     result = _evaluate_all(assignments.cluster, assignments.n_clusters, counts, constants, stacked, work)
+    result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
     result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()
     result += (eta - 1.0) * math.log(max(assignments.rest, LEAST))

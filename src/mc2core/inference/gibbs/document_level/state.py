@@ -140,7 +140,8 @@ class DocumentLevel:
         documents_move = documents_move and not clusters_are_fixed
         prior, counts = self.omega * self.proportions[:, :-1], count_topics(assignments)
         if documents_move:
-            sweep_members(assignments, counts, prior, contexts, streams.key(seed, "members", iteration), pool)
+            key = streams.key(seed, "members", iteration)
+            sweep_members(assignments, counts, prior, contexts, concentrations.partition, key, pool)
         rng = streams.generator(seed, "weights", iteration)
         if omega_prior is not None:
             lengths = np.diff(assignments.document_start)

@@ -5,8 +5,9 @@ m, kept as sparse rows.
 
 **Clusters given tau**, beside the move given the tables of documents:
 
-    P(z_j = k) prop. to n_k f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)          (n_k, f_k without j)
+    P(z_j = k) prop. to (n_k + b) f_k(x_j) prod_m G(omega tau_km + n_jm) / G(omega tau_km)    (n_k, f_k without j)
 
+(b = 0 unless the number of clusters is bounded, :mod:`mc2core.inference.gibbs.partition`)
 over the clusters in use, for documents that are not alone in theirs. Neither clusters are born nor die, so that the
 clusters to choose from are the same before and after. Tables drawn under one cluster hold a document there; this move
 does not know them. Tables must be drawn again after it.
@@ -32,6 +33,7 @@ from mc2core.compute.threads import in_blocks
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 
@@ -182,7 +184,7 @@ def _score(first, last, start, topic, count, prior, kept, scores):
 
 
 @kernel(error_model="numpy")
-def _choose(key, scores, contexts, natural, totals, n_k, cluster):
+def _choose(key, scores, contexts, natural, totals, each, n_k, cluster):
     indptr, indices, values, offsets, codes, _, _ = contexts
     stream, weight = np.zeros(2, np.uint64), np.empty(n_k.size)
     for j in range(cluster.size):
@@ -195,7 +197,7 @@ def _choose(key, scores, contexts, natural, totals, n_k, cluster):
             add_statistics(indptr, indices, values, j, -1.0, natural[old], totals[old], offsets)
         top = -np.inf
         for k in range(n_k.size):
-            weight[k] = scores[j, k] + log(np.float64(n_k[k]))
+            weight[k] = scores[j, k] + log(n_k[k] + each)
             if codes.size > 0:
                 weight[k] += log_predictive(indptr, indices, values, j, natural[k], totals[k], offsets, codes)
             top = max(top, weight[k])
@@ -221,6 +223,7 @@ def sweep_members(
     counts: TopicCounts,
     prior: np.ndarray,
     contexts: StackedContexts,
+    law: PartitionLaw,
     key: np.uint64,
     pool: Executor | None,
 ) -> None:
@@ -246,7 +249,8 @@ def sweep_members(
 
     in_blocks(pool, score, n_documents, _SCORING_BLOCK)
     natural = contexts.natural(assignments.cluster, n_clusters)
-    _choose(key, scores, contexts_of(contexts), natural, contexts.totals(natural), assignments.n_k, assignments.cluster)
+    stacked, totals = contexts_of(contexts), contexts.totals(natural)
+    _choose(key, scores, stacked, natural, totals, law.each, assignments.n_k, assignments.cluster)
     assignments.count(n_clusters)
 
 
