@@ -99,6 +99,18 @@ class TestKilled:
         assert (path / "one").read_text() == "new"
         assert files_of(tmp_path) == ["folder"]
 
+    def test_a_place_that_was_filled_since_is_not_taken(self, tmp_path):
+        path = tmp_path / "folder"
+        with storage.replacing_folder(path) as folder:
+            (folder / "one").write_text("old")
+        killed_while_writing(path, "between")
+        path.mkdir()
+        (path / "one").write_text("by hand")
+        with pytest.raises(Broken):
+            fail_in_folder(path)
+        assert (path / "one").read_text() == "by hand"
+        assert files_of(tmp_path) == ["folder"]
+
     def test_temporary_files_of_living_processes_are_left_alone(self, tmp_path):
         for replacing in (storage.replacing, storage.replacing_folder):
             path = tmp_path / replacing.__name__

@@ -63,6 +63,14 @@ def test_centres_may_be_taken_a_few_at_a_time(most, monkeypatch):
     assert len(np.unique(whole)) > 3
 
 
+@pytest.mark.parametrize("most", [1, 2**24])
+def test_of_centres_as_near_the_first_is_taken(most, monkeypatch):
+    monkeypatch.setattr(seeding, "_MAX_DENSE", most)
+    content = sp.csr_matrix(np.array([[3, 0], [2, 0], [0, 4], [1, 0], [0, 5]]))
+    joined = seeding.join_nearest(content, np.array([1, 2, 3, -1, -1]), 4)
+    assert joined.tolist() == [1, 2, 3, 1, 3]
+
+
 def test_more_clusters_than_documents_take_no_memory():
     corpus, _ = planted()
     contexts = StackedContexts(corpus, {"year": NormalGamma()})

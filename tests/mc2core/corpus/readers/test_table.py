@@ -142,6 +142,12 @@ class TestRead:
         assert corpus.label_names == ["7", "p", "q"]
         assert corpus.labels.toarray().tolist() == [[0, 1, 1], [1, 0, 0]]
 
+    def test_a_label_that_is_named_twice_is_one(self, tmp_path):
+        path = lines(tmp_path / "a.csv", "b,g", "x,p; q; p", "x,q")
+        corpus, _ = read_table(path, Layout("b", "bag", labels="g"))
+        assert corpus.label_names == ["p", "q"]
+        assert corpus.labels.toarray().tolist() == [[1, 1], [0, 1]]
+
     def test_labels_keep_their_colons(self, tmp_path):
         path = lines(tmp_path / "a.csv", "b,g", "x,Part:3", "x,Part:4")
         corpus, _ = read_table(path, Layout("b", "bag", labels="g"))
