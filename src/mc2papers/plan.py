@@ -220,6 +220,8 @@ def leave_out_spark(
 
 #: setting of a row: share of the documents whose contexts its fits do without (mc2core.corpus.subsets.without_contexts)
 MISSING = "missing"
+#: setting of a row: independent runs of each of its fits (mc2core.fit)
+CHAINS = "chains"
 #: keys of a corpus in the plan that name files of datasets.tsv
 FILE_KEYS = ("files", "writers", "links", "targets", "vocabulary")
 
@@ -301,8 +303,8 @@ def read_experiments(
     Returns
     -------
     ``{run: {"targets": [...], "dataset": ..., "method": ..., "fit": {...}}}`` where ``fit`` holds model, engine,
-    settings of both, contexts (name to family settings), iterations, burn_in and thin, and MISSING where the row sets
-    it. A baseline has no length: it has ``of``, the run whose model it clusters by, or None.
+    settings of both, contexts (name to family settings), iterations, burn_in and thin, and MISSING and CHAINS where the
+    row sets them. A baseline has no length: it has ``of``, the run whose model it clusters by, or None.
 
     Raises
     ------
@@ -333,8 +335,9 @@ def read_experiments(
         settings = dict(config["baselines" if is_baseline else "engines"].get(row["engine"], {}))
         settings |= config["models"].get(row["model"], {})
         length = {"of": None} if is_baseline else dict(config["fit"][row["dataset"]])
+        of_length = {*length, MISSING} if is_baseline else {*length, MISSING, CHAINS}
         for name, value in parse_settings(row["settings"], where).items():
-            (length if name in length or name == MISSING else settings)[name] = value
+            (length if name in of_length else settings)[name] = value
         if settings.get("n_shards") is not None:
             length["spark"] = dict(config["spark"])
         if row["dataset"] in chosen:

@@ -7,14 +7,14 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from mc2core.base.checks import choice, nearest
+from mc2core.base.checks import choice, nearest, whole
 from mc2core.base.kinds import FAMILY_OF_KIND
 from mc2core.corpus import subsets
 from mc2core.inference.base import run_length
 from mc2core.inference.registry import ENGINES, MODELS, engine_class, model_class, specify
 from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.datasets.catalogue import contexts_of
-from mc2papers.plan import MISSING
+from mc2papers.plan import CHAINS, MISSING
 
 #: the target that wants the scores of all runs; it makes no table and no figure
 SCORES = "fits"
@@ -53,6 +53,7 @@ def check_runs(
                 choice("engine", fit["engine"], [*ENGINES, *BASELINES])
                 _, engine = specify(fit["model"], fit["engine"], fit["settings"], fit["contexts"])
                 run_length(engine, fit["iterations"], fit["burn_in"], fit["thin"])
+                whole(CHAINS, fit.get(CHAINS, 1))
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
 

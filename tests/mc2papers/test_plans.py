@@ -205,6 +205,16 @@ class TestContexts:
             with refused("run 'a': share of documents without contexts (missing) is "):
                 checked(tmp_path, HEADER + row(contexts="year", settings=f"missing={wrong}"))
 
+    def test_a_row_may_ask_for_chains(self, tmp_path):
+        runs = checked(tmp_path, HEADER + row(settings="chains=3") + row(run="b"))
+        assert runs["a"]["fit"]["chains"] == 3
+        assert "chains" not in runs["b"]["fit"]
+        for wrong in ("0", "1.5", "few"):
+            with refused("run 'a': chains is "):
+                checked(tmp_path, HEADER + row(settings=f"chains={wrong}"))
+        with refused("run 'a': "):
+            checked(tmp_path, HEADER + row(model="", engine="kmeans", settings="chains=3"))
+
 
 class TestLeftOut:
     def test_datasets_whose_files_are_not_at_hand(self, tmp_path):

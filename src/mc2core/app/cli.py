@@ -188,10 +188,13 @@ def _clusters(options: argparse.Namespace) -> None:
     import numpy as np
     import pandas as pd
 
+    from mc2core.inference.running.summary import agreement
     from mc2core.posterior.merging import merge_tree
 
     posterior, corpus = _read(options)
     group = None if options.merge_to is None else merge_tree(posterior).cut(options.merge_to)
+    if chains := posterior.between_chains():
+        print(f"mc2: {agreement(chains)}", file=sys.stderr)
     cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, group=group)
     document = np.arange(corpus.n_documents)
     table = pd.DataFrame(

@@ -49,6 +49,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--thin", type=int, default=1, help="iterations from one sample to the next (default 1)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same bits (default 0)")
+    parser.add_argument(
+        "--chains",
+        type=int,
+        default=1,
+        help="independent runs whose samples make one posterior, side by side on the threads; how far they agree says "
+        "how sure the clusters are (default 1)",
+    )
     parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
     parser.add_argument("--checkpoint-every", type=int, default=50, help="iterations between checkpoints (default 50)")
     parser.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for posterior, trace and provenance")
@@ -105,6 +112,7 @@ def _fit(options: argparse.Namespace) -> dict[str, Any]:
         settings={name: value for name, value in given.items() if not name.startswith("spark.")},
         spark={name: value for name, value in given.items() if name.startswith("spark.")},
         iterations=options.iterations,
+        chains=options.chains,
         burn_in=options.burn_in,
         thin=options.thin,
         seed=options.seed,

@@ -15,6 +15,7 @@ from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables
 from mc2core.explore.topics import topic_tables
+from mc2core.inference.running.summary import agreement as agreement_of
 
 Tables = Mapping[str, pd.DataFrame]
 _DIGITS = "%.6g"
@@ -63,5 +64,7 @@ def _summary(description: Description) -> pd.DataFrame:
     }
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
+    if chains := posterior.between_chains():
+        rows["chains"] = agreement_of(chains)
     rows |= {f"{name} of all clusters": value for name, value in agreement(description, description.n_clusters).items()}
     return pd.DataFrame({"name": list(rows), "value": [str(one) for one in rows.values()]})

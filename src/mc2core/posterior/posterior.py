@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -114,6 +115,24 @@ class Posterior:
     @property
     def _clusterings(self) -> list[np.ndarray]:
         return [sample.cluster for sample in self.samples]
+
+    def between_chains(self) -> dict[str, Any]:
+        """How far the chains of the fit agree; {} where there is one.
+
+        ``clusters``, ``topics``: lists of int, those of each chain's representative. ``ari``, ``vi_bits``: means over
+        pairs of chains of how alike the consensus of each is (:func:`mc2core.posterior.consensus.agreement_between`).
+        A model whose documents are clusters (HDP) has topics only.
+        """
+        bounds = np.cumsum([0, *self.provenance.get("chains", [])])
+        parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
+        chains = [replace(self, samples=part, provenance={}) for part in parts]
+        if not chains:
+            return {}
+        about: dict[str, Any] = {"topics": [one.representative.n_topics for one in chains]}
+        if not self.samples[0].documents_are_clusters:
+            about["clusters"] = [one.representative.n_clusters for one in chains]
+            about |= consensus.agreement_between([one.cluster for one in chains])
+        return about
 
     def interval(self, what: str) -> tuple[int, int]:
         """Central 90 % of the numbers of ``what``, "clusters" or "topics", over the samples."""

@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from helpers.made_up_runs import found_by, trace
 
 from mc2core import Corpus, Posterior, clustering
 from mc2core.app import fit_command
@@ -25,7 +26,6 @@ from mc2core.app.cli import main
 from mc2core.base import locks, stopping
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
-from mc2core.inference.running.summary import found
 from mc2papers.cli import main as prepare
 
 
@@ -160,7 +160,7 @@ class TestModel:
 def summary(pair, clusters, seconds=0.0):
     """The last lines of a fit of so many clusters and 7 topics in each of its iterations."""
     options = argparse.Namespace(out=Path("fit"), corpus=Path("corpus"), iterations=len(clusters))
-    about = found([{"clusters": one, "topics": 7} for one in clusters])
+    about = found_by(trace(clusters, [7] * len(clusters)))
     model, engine = ({"name": one.name, **one.settings()} for one in pair)
     told = {"iterations": len(clusters), "seconds": 2.4, "compile_seconds": seconds, "found": about}
     return fit_command._summary(options, told | {"model": model, "engine": engine})
@@ -287,12 +287,16 @@ class TestFit:
         about = json.loads((tmp_path / "fit/provenance.json").read_text())
         assert about["model"]["topic_prior"] == 0.01
         rows = list(csv.DictReader((tmp_path / "fit/trace.tsv").open(), delimiter="\t"))
-        last = {name: int(rows[-1][name]) for name in ("clusters", "topics")}
-        assert {name: about["found"][name] for name in last} == last
-        assert found.startswith(f"found {last['clusters']} clusters and {last['topics']} topics")
-        before = {name: int(rows[7][name]) for name in last}
-        assert "; over the last 4 iterations clusters went from {clusters} to ".format(**before) in found
-        assert ", topics from {topics} to ".format(**before) in found
+        left = Posterior.load(tmp_path / "fit/posterior.npz")
+        least, most = left.interval("clusters")
+        assert found.startswith(
+            f"found {left.representative.n_clusters} clusters ({least} to {most} in 90 % of samples)"
+        )
+        assert f" and {left.representative.n_topics} topics (" in found
+        before, last = ({name: int(rows[i][name]) for name in ("clusters", "topics")} for i in (7, 11))
+        assert {name: about["found"]["after"][name] for name in last} == {name: [one] for name, one in last.items()}
+        clusters, topics = (f"from {before[name]} to {last[name]}" for name in ("clusters", "topics"))
+        assert f"; over the last 4 iterations clusters went {clusters}, topics {topics}; " in found
         assert found.endswith("; other values of --seed or start_topics may end elsewhere")
         posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
         assert advice[-2] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
@@ -304,6 +308,23 @@ class TestFit:
         n_topics = json.loads((tmp_path / "provenance.json").read_text())["found"]["topics"]
         assert re.search(rf"^found {n_topics} topics;", told.out, re.MULTILINE)
         assert "found" not in told.err  # said once
+
+    def test_runs_chains_and_says_wherever_it_tells_of_clusters_how_far_they_agree(self, fitted, tmp_path, capsys):
+        command = ["fit", str(fitted / "data/train"), "--set", "start_topics=5", "--iterations", "6", "--threads", "2"]
+        assert main([*command, "--chains", "3", "--out", str(tmp_path / "fit")]) == 0
+        about, file = json.loads((tmp_path / "fit/provenance.json").read_text()), tmp_path / "fit/posterior.npz"
+        posterior = Posterior.load(file)
+        assert (len(posterior.samples), about["chains"]) == (9, [3, 3, 3])
+        between = posterior.between_chains()
+        assert about["found"]["chains"] == between
+        one, two, three = between["clusters"]
+        said = f"3 chains of {one}, {two} and {three} clusters agree by ARI {between['ari']:.2f}, "
+        assert said in capsys.readouterr().out
+        assert main(["clusters", str(file), str(fitted / "data/train")]) == 0
+        assert said in capsys.readouterr().err
+        assert main(["describe", str(file), str(fitted / "data/train"), "--out", str(tmp_path / "page")]) == 0
+        summary = pd.read_csv(tmp_path / "page/summary.csv", index_col="name")["value"]
+        assert summary["chains"].startswith(said)
 
     def test_promises_no_more_than_one_run_tells(self):
         for clusters in ([5] * 30, range(30)):

@@ -166,7 +166,7 @@ const told = Object.fromEntries(DESCRIPTION.summary);
 $("summary").textContent = ["documents", "words", "tokens", "clusters", "topics"].map((name) => {
   const range = told[`${name} in 90 % of the samples`];
   return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
-}).join(" · ")
+}).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
 cut(DESCRIPTION.most);
 sayMerged();

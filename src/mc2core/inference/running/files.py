@@ -15,7 +15,7 @@ from mc2core.compute import spark as cluster
 from mc2core.corpus import Corpus, subsets
 from mc2core.inference.base import State
 from mc2core.inference.registry import specify
-from mc2core.inference.running.loop import Fit, fit, tell_unused
+from mc2core.inference.running.loop import Fit, checkpoints_of, fit, tell_unused
 from mc2core.posterior import clustering
 
 
@@ -32,6 +32,7 @@ def fit_corpus(
     provenance: str | os.PathLike[str],
     checkpoint: str | os.PathLike[str],
     iterations: int | None = None,
+    chains: int = 1,
     burn_in: int | None = None,
     thin: int = 1,
     checkpoint_every: int = 50,
@@ -49,8 +50,9 @@ def fit_corpus(
 
     ``snapshots`` is written too, a posterior of the samples at ``snapshot_times`` (iterations), if there are any.
 
-    A run that was killed resumes from ``checkpoint``, which is removed once the outputs are there: the workflow runs a
-    finished fit again where its code has changed, and must then not resume from what older code made.
+    A run that was killed resumes from ``checkpoint`` (and those of further chains beside it), which is removed once the
+    outputs are there: the workflow runs a finished fit again where its code has changed, and must then not resume from
+    what older code made.
     While it runs, a second fit that writes the same posterior is refused (ValueError).
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
@@ -78,6 +80,7 @@ def fit_corpus(
             way,
             iterations=iterations,
             seed=seed,
+            chains=chains,
             burn_in=burn_in,
             thin=thin,
             checkpoint=checkpoint,
@@ -92,7 +95,8 @@ def fit_corpus(
         if snapshots is not None and done.snapshots is not None:
             done.snapshots.save(snapshots)
         if not keep_all:
-            Path(checkpoint).unlink(missing_ok=True)
+            for path in checkpoints_of(checkpoint, chains):
+                Path(path).unlink(missing_ok=True)
     return done.provenance | ({"missing": missing} if missing else {})
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,9 @@ from mc2core.base import progress as telling
 from mc2core.base import stopping, storage
 from mc2core.base.checks import finite, shown, whole
 from mc2core.base.provenance import environment
+from mc2core.compute import streams
 from mc2core.compute.kernels import compile_seconds
+from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families import Family, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
@@ -46,19 +50,21 @@ class Fit:
     Attributes
     ----------
     posterior : Posterior
+        The samples of all chains, one chain after another.
     state : State
-        After the last iteration.
+        After the last iteration, of the first chain.
     trace : DataFrame
-        A row for each iteration: iteration, seconds (cumulative, of start and steps: no compilation, no callback), and
-        what the engine reports (clusters, topics, log_joint or elbo, ...).
+        A row for each iteration and chain: chain (from 1), iteration, seconds (cumulative, of start and steps: no
+        compilation, no callback; where several chains run side by side an even share of them), and what the engine
+        reports (clusters, topics, log_joint or elbo, ...).
     provenance : dict
         Model, engine, seed, corpus digest, versions, git commit, machine, cores, seconds (of the clock, and of
-        processors: cpu_seconds, all threads together), and ``found``: the last numbers of what the engine finds,
-        clusters and topics, and those before the last third of the run
+        processors: cpu_seconds, all threads together), and ``found``: the numbers of clusters and topics, their
+        intervals, their course in each chain, and how far chains agree
         (:func:`mc2core.inference.running.summary.found`).
     snapshots : Posterior, or None where none were asked for
-        A sample for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the iteration (with its
-        fraction) and the seconds.
+        A sample of the first chain for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the
+        iteration (with its fraction) and the seconds.
     """
 
     posterior: Posterior
@@ -72,8 +78,8 @@ class Fit:
 
 
 @dataclass
-class _Run:
-    """A run under way.
+class _Chain:
+    """A chain under way.
 
     Attributes
     ----------
@@ -108,11 +114,7 @@ class _Run:
 
     def advance(self) -> dict[str, float] | None:
         """Do the next part of an iteration: what the engine reports once the iteration is done, None before."""
-        done, before, cpu_before = self.done, time.perf_counter(), time.process_time()
-        report = self.engine.advance(self.corpus, self.state, done.run["seed"], done.iteration + 1)
-        done.seconds += time.perf_counter() - before
-        done.cpu_seconds += time.process_time() - cpu_before
-        return report
+        return self.engine.advance(self.corpus, self.state, self.done.run["seed"], self.done.iteration + 1)
 
     def note(self, report: Mapping[str, float], callback: Callback | None) -> None:
         """An iteration is done: add its row to the trace, and keep a sample if it is time for one."""
@@ -196,26 +198,56 @@ def _begin(
     stored: checkpoints.Checkpoint | None,
     burn_in: int | None,
     path: str | os.PathLike[str] | None,
-) -> _Run:
-    """Start the run, or take it up where it was stored."""
-    started, cpu_started = time.perf_counter(), time.process_time()
+) -> _Chain:
+    """Start the chain, or take it up where it was stored."""
     ahead = asked.get("snapshots", [])
     if stored is None:
         with telling.work(f"{engine.name}, start"):
             state = engine.init(model, corpus, asked["seed"])
-        spent, cpu_spent = time.perf_counter() - started, time.process_time() - cpu_started
-        done = checkpoints.Checkpoint(asked, 0, spent, state={}, cpu_seconds=cpu_spent)
+        done = checkpoints.Checkpoint(asked, 0, 0.0, state={})
     else:
         try:
             state, done = engine.restore(model, corpus, stored.state), stored
         except ValueError as error:
             raise ValueError(f"{path} cannot be resumed: {error}; remove it to start again") from error
-    run = _Run(corpus, model, engine, state, done, ahead, burn_in, path, time.perf_counter())
+    chain = _Chain(corpus, model, engine, state, done, ahead, burn_in, path, time.perf_counter())
     if engine.keeps_samples:
-        run.drop()
+        chain.drop()
     if done.snapshot_times:
-        run.ahead = [moment for moment in ahead if moment > run.now]
-    return run
+        chain.ahead = [moment for moment in ahead if moment > chain.now]
+    return chain
+
+
+def _seeds(seed: int, chains: int) -> list[int]:
+    """A seed for each chain: that of the fit for the first, which is so the fit of one chain."""
+    return [seed, *(int(streams.key(seed, "chain", number) >> np.uint64(33)) for number in range(1, chains))]
+
+
+def checkpoints_of(path: str | os.PathLike[str], chains: int) -> list[Path]:
+    """Where each chain's checkpoint is: ``path`` for the first, then NAME.chain2.npz, ... beside it."""
+    path = Path(path)
+    more = (path.with_name(f"{path.stem}.chain{number}{path.suffix}") for number in range(2, chains + 1))
+    return [path, *more]
+
+
+@contextmanager
+def _side_by_side(engine: Engine, chains: int) -> Iterator[tuple[Executor | None, Engine]]:
+    """Threads on which chains run, and the engine with each one's share of them; Spark has its own."""
+    together = min(engine.threads, chains) if engine.in_this_process() is engine else 1
+    if together == 1:
+        yield None, engine
+        return
+    one = copy.copy(engine)
+    one.threads = engine.threads // together
+    with thread_budget(together) as pool:
+        yield pool, one
+
+
+def _timed(work: Callable[[int], Any], n: int, pool: Executor | None) -> tuple[list[Any], float, float]:
+    """``work(number)`` of n chains, done side by side, and the seconds of the clock and of processors."""
+    before, cpu_before = time.perf_counter(), time.process_time()
+    results = in_blocks(pool, lambda first, last: work(first), n, 1)
+    return results, time.perf_counter() - before, time.process_time() - cpu_before
 
 
 def fit(
@@ -225,6 +257,7 @@ def fit(
     *,
     iterations: int | None = None,
     seed: int = 0,
+    chains: int = 1,
     burn_in: int | None = None,
     thin: int = 1,
     callback: Callback | None = None,
@@ -250,6 +283,10 @@ def fit(
         ``engine.default_iterations`` (60, 60 and 10) if not given.
     seed : int
         The same corpus, settings and seed give the same bits, for any number of threads and across resumes.
+    chains : int
+        Independent runs whose samples make one posterior, each with a seed of its own that follows from ``seed``; the
+        first is the fit of one chain. They run side by side on the threads of the engine. How far they agree says more
+        of how sure clusters are than one chain can (``posterior.between_chains``).
     burn_in : int, optional
         Iterations before the first sample; half of ``iterations`` if not given. Then samples of the later half of the
         iterations done so far are there at any moment: a run that is stopped has those, and can go on to any greater
@@ -258,18 +295,19 @@ def fit(
     thin : int
         Keep a sample of every thin-th iteration (of those that ``thin`` divides) after burn-in.
     callback : function (iteration, state), optional
-        Called after every step; its time is not counted. It must not change the state. Numbers it returns by name
-        (or None) join the trace's row: every time the same names.
+        Called after every step of every chain, chains in turn; its time is not counted. It must not change the state.
+        Numbers it returns by name (or None) join the trace's row: every time the same names.
     checkpoint : path, optional
         Where the run can go on from, for more ``iterations`` too and with the bits of one run of them: read if the
         file exists, written every ``checkpoint_every`` iterations, at the end, where the last one is a minute old (in
         the middle of an iteration too, if the engine does it in parts), and when the process is asked to stop (SIGINT,
-        SIGTERM), which it does after the part it is at.
+        SIGTERM), which it does after the part it is at. Further chains have theirs beside it, NAME.chain2.npz and on,
+        so that a finished fit may be given more chains.
     trace : path, optional
-        Tab-separated trace, a row written as each iteration ends.
+        Tab-separated trace, a row for each chain written as all have ended an iteration.
     snapshots : numbers from 0 to ``iterations``, optional
-        When to keep the state on the way as a sample, in iterations; a fraction is met as soon as the parts of the
-        engine's iterations allow. Their time is not counted.
+        When to keep the state of the first chain on the way as a sample, in iterations; a fraction is met as soon as
+        the parts of the engine's iterations allow. Their time is not counted.
     progress : bool, optional
         Show what is done and how far it is, as :func:`mc2core.base.progress.showing` says: by default a bar on a
         terminal or in a notebook, and lines in the log (INFO) elsewhere.
@@ -293,24 +331,41 @@ def fit(
     model = model.for_corpus(corpus)
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
-    checkpoint_every = whole("checkpoint_every", checkpoint_every)
+    checkpoint_every, chains = whole("checkpoint_every", checkpoint_every), whole("chains", chains)
     seed = whole("seed", seed, least=0)
     ahead = sorted(finite("snapshots", moment) for moment in snapshots)
     if ahead and not 0 <= ahead[0] <= ahead[-1] <= iterations:
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
-    asked = _asked_for(model, engine, corpus, seed, burn_in, thin, ahead)
-    stored = _stored(checkpoint, engine, asked, corpus, iterations)
-    if stored is not None:
-        rest = "nothing is left to do" if stored.iteration == iterations else "resuming from there"
-        logger.info("%s is at iteration %d of %d: %s", checkpoint, stored.iteration, iterations, rest)
+    paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
+    asked, stored = [], []
+    for number, (path, own_seed) in enumerate(zip(paths, _seeds(seed, chains), strict=True)):
+        asked.append(_asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
+        stored.append(_stored(path, engine, asked[-1], corpus, iterations))
+        if (one := stored[-1]) is not None:
+            rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
+            logger.info("%s is at iteration %d of %d: %s", path, one.iteration, iterations, rest)
     tell_unused(corpus, model.contexts)
     tell_far(corpus, model.contexts)
-    with stopping.watching(), telling.showing(progress):
+    named = burn_in if is_named else None
+    with stopping.watching(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
         with stopping.noting():
-            is_done = stored is not None and stored.iteration == iterations
+            is_done = all(one is not None and one.iteration == iterations for one in stored)
             compiled = 0.0 if is_done else _warm(model, engine, corpus)
-            run = _begin(corpus, model, engine, asked, stored, burn_in if is_named else None, checkpoint)
-        return _iterate(run, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+
+            def begin(number: int) -> _Chain:
+                return _begin(corpus, model, own, asked[number], stored[number], named, paths[number])
+
+            runs, seconds, cpu_seconds = _timed(begin, chains, pool)
+            new = [run for run, one in zip(runs, stored, strict=True) if one is None]
+            _share(new, seconds, cpu_seconds)
+        return _iterate(runs, pool, engine, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+
+
+def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None:
+    """Count so much time, an even share for each of the chains that took it."""
+    for chain in chains:
+        chain.done.seconds += seconds / len(chains)
+        chain.done.cpu_seconds += cpu_seconds / len(chains)
 
 
 def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engine]:
@@ -327,7 +382,9 @@ def _specified(model: Model | None, engine: Engine | None) -> tuple[Model, Engin
 
 
 def _iterate(
-    run: _Run,
+    chains: list[_Chain],
+    pool: Executor | None,
+    engine: Engine,
     iterations: int,
     compiled: float,
     callback: Callback | None,
@@ -335,50 +392,73 @@ def _iterate(
     trace: str | os.PathLike[str] | None,
     on_stop: Callable[[Fit], None] | None,
 ) -> Fit:
-    """Do what is left of so many iterations; arguments as of :func:`fit`."""
-    done = run.done
+    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`."""
+    least = min(chain.done.iteration for chain in chains)
+    all_done = sum(chain.done.iteration for chain in chains)
     with (
         stopping.keeping() as stop,
-        _trace_file(trace, done.trace) as write_row,
-        telling.work(run.engine.name, iterations, "iterations", done.iteration) as bar,
+        _trace_file(trace, _rows(chains, 0, least)) as write_row,
+        telling.work(engine.name, iterations * len(chains), "iterations", all_done) as bar,
     ):
-        run.show()
-        while done.iteration < iterations:
-            report = run.advance()
-            if report is not None:
-                run.note(report, callback)
-                write_row(done.trace[-1])
-                bar.advance(1, report)
-            run.show()
-            is_due = report is not None and (done.iteration % checkpoint_every == 0 or done.iteration == iterations)
+        for chain in chains:
+            chain.show()
+        while least < iterations:
+            behind = [chain for chain in chains if chain.done.iteration == least]
+            reports, seconds, cpu_seconds = _timed(lambda number: behind[number].advance(), len(behind), pool)  # noqa: B023
+            _share(behind, seconds, cpu_seconds)
+            for chain, report in zip(behind, reports, strict=True):
+                if report is not None:
+                    chain.note(report, callback)
+                    bar.advance(1, report)
+                chain.show()
+            before, least = least, min(chain.done.iteration for chain in chains)
+            for row in _rows(chains, before, least):
+                write_row(row)
             is_asked_to_stop = bool(stop)  # once: a signal between two looks would leave no checkpoint
-            if is_due or is_asked_to_stop or time.perf_counter() - run.saved > _CHECKPOINT_SECONDS:
-                run.save()
-            if is_asked_to_stop and done.iteration < iterations:
+            for chain, report in zip(behind, reports, strict=True):
+                iteration = chain.done.iteration
+                is_due = report is not None and (iteration % checkpoint_every == 0 or iteration == iterations)
+                if is_due or is_asked_to_stop or time.perf_counter() - chain.saved > _CHECKPOINT_SECONDS:
+                    chain.save()
+            if is_asked_to_stop and least < iterations:
                 if on_stop is not None:
-                    on_stop(_result(run, iterations, compiled))
-                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], run.now, iterations)
+                    on_stop(_result(chains, engine, iterations, compiled))
+                now = min(chain.now for chain in chains)
+                logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 stopping.stop(stop[0])
-        return _result(run, iterations, compiled)
+        return _result(chains, engine, iterations, compiled)
 
 
-def _result(run: _Run, iterations: int, compiled: float) -> Fit:
+def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, float]]:
+    """Rows of the trace of iterations first + 1..last, of all chains in turn."""
+    return [
+        {"chain": number, **chain.done.trace[i]} for i in range(first, last) for number, chain in enumerate(chains, 1)
+    ]
+
+
+def _result(chains: Sequence[_Chain], engine: Engine, iterations: int, compiled: float) -> Fit:
     """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
-    done, engine = run.done, run.engine
-    samples = (engine.keeps_samples and done.samples) or [engine.sample(run.corpus, run.state)]
+    first = chains[0]
+    model, corpus, done = first.model, first.corpus, first.done
+    samples = [
+        (engine.keeps_samples and chain.done.samples) or [engine.sample(corpus, chain.state)] for chain in chains
+    ]
     provenance = done.run | {"iterations": iterations}
-    if done.iteration < iterations:
-        provenance["stopped_at"] = run.now
-    posterior = posterior_of(run.model, run.corpus, samples, provenance)
-    timing = {"seconds": done.seconds, "cpu_seconds": done.cpu_seconds}
+    least = min(chain.done.iteration for chain in chains)
+    if least < iterations:
+        provenance["stopped_at"] = min(chain.now for chain in chains)
+    of_chains = {"chains": [len(part) for part in samples]} if len(chains) > 1 else {}
+    posterior = posterior_of(model, corpus, [one for part in samples for one in part], provenance | of_chains)
+    timing = {name: sum(getattr(chain.done, name) for chain in chains) for name in ("seconds", "cpu_seconds")}
     timing |= {"compile_seconds": compiled, "threads": engine.threads}
     shown = None
     if done.snapshots:
         about = provenance | timing | {"snapshot_times": done.snapshot_times}
-        shown = posterior_of(run.model, run.corpus, done.snapshots, about)
-    numbers = found(done.trace, run.model.finds, engine.truncations(run.model, run.corpus))
-    about = provenance | timing | {"found": numbers} | environment()
-    return Fit(posterior, run.state, pd.DataFrame(done.trace), about, shown)
+        shown = posterior_of(model, corpus, done.snapshots, about)
+    traces = [chain.done.trace for chain in chains]
+    numbers = found(posterior, traces, model.finds, engine.truncations(model, corpus))
+    about = posterior.provenance | timing | {"found": numbers} | environment()
+    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, shown)
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:

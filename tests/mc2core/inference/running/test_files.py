@@ -124,5 +124,8 @@ def test_a_fit_of_another_corpus_is_told_by_the_corpus(corpus, tmp_path, capsys,
 
 def test_a_fit_of_the_workflow_leaves_no_checkpoint(tmp_path):
     """Its code may be another one when it is run again."""
-    clusters(tmp_path / "fit", {})
-    assert not (tmp_path / "fit/checkpoint").exists()
+    for chains in (1, 2):
+        folder = tmp_path / f"fit{chains}"
+        _, about = clusters(folder, {}, chains=chains)
+        assert about.get("chains") == {1: None, 2: [8, 8]}[chains]
+        assert sorted(path.name for path in folder.iterdir()) == ["posterior.npz", "provenance", "trace"]

@@ -4,18 +4,16 @@ import re
 
 import numpy as np
 import pytest
+from helpers.made_up_runs import found_by, trace
 
-from mc2core.inference.running.summary import found, sentence, sentence_of_all
-
-
-def trace(clusters, topics):
-    return [{"clusters": one, "topics": other} for one, other in zip(clusters, topics, strict=True)]
+from mc2core.inference.running.summary import sentence, sentence_of_all
 
 
 def test_a_rise_is_told_with_its_numbers():
     """A run of real texts: its topics rise from 653 to 680 in the last 20 of 60 iterations."""
-    about = found(trace(np.linspace(27, 33, 60).round(), np.linspace(600, 680, 60).round()))
-    assert about == {"over": 20, "clusters": 33, "topics": 680, "before": {"clusters": 31, "topics": 653}}
+    about = found_by(trace(np.linspace(27, 33, 60).round(), np.linspace(600, 680, 60).round()))
+    ends = {"before": {"clusters": [31], "topics": [653]}, "after": {"clusters": [33], "topics": [680]}}
+    assert about == {"over": 20, "clusters": 33, "topics": 680, "intervals": {}, "chains": {}, **ends}
     last = "over the last 20 iterations clusters went from 31 to 33, topics from 653 to 680"
     assert sentence(about) == f"found 33 clusters and 680 topics; {last}"
 
@@ -28,7 +26,7 @@ def test_a_stationary_chain_gets_no_verdict():
         for step in draw.normal(0, 2.9 * np.sqrt(1 - 0.95**2), 90):
             walk.append(0.95 * walk[-1] + step)
         topics = np.round(100 + np.array(walk[1:]))
-        told = sentence(found(trace([5] * 90, topics)))
+        told = sentence(found_by(trace([5] * 90, topics)))
         assert told == (
             f"found 5 clusters and {topics[89]:.0f} topics; over the last 30 iterations clusters went from 5 to 5, "
             f"topics from {topics[59]:.0f} to {topics[89]:.0f}"
@@ -37,7 +35,7 @@ def test_a_stationary_chain_gets_no_verdict():
 
 @pytest.mark.parametrize(("n", "over"), [(1, 0), (2, 0), (3, 1), (8, 2)])
 def test_few_iterations(n, over):
-    about = found(trace(range(n), [6] * n))
+    about = found_by(trace(range(n), [6] * n))
     assert about["over"] == over
     last = "iteration" if over == 1 else f"{over} iterations"
     change = f"; over the last {last} clusters went from {n - 1 - over} to {n - 1}, topics from 6 to 6"
@@ -45,28 +43,28 @@ def test_few_iterations(n, over):
 
 
 def test_what_an_engine_does_not_find_is_not_said():
-    assert sentence(found([{"elbo": 1.0}] * 20)) == sentence(found([])) == ""
-    assert sentence(found([{"clusters": 3.0}] * 20)) == (
+    assert sentence(found_by([{"elbo": 1.0}] * 20)) == sentence(found_by([])) == ""
+    assert sentence(found_by([{"clusters": 3.0}] * 20)) == (
         "found 3 clusters; over the last 6 iterations clusters went from 3 to 3"
     )
-    about = found(trace(range(100, 190), [20] * 90), ["topics"])
+    about = found_by(trace(range(100, 190), [20] * 90), names=["topics"])
     assert "clusters" not in about
     assert sentence(about) == "found 20 topics; over the last 30 iterations topics went from 20 to 20"
 
 
 def test_numbers_that_follow_a_truncation_are_said_with_it():
     """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
-    about = found(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
+    about = found_by(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
     told = "the truncation, which the numbers of this engine follow (docs/questions.md); over the last 3 iterations "
     assert sentence(about).startswith(f"found 320 clusters and 321 topics, of at most 320 and 640: {told}")
-    other = found(trace([9] * 10, [20] * 10), truncations={"clusters": 10, "topics": 640})
+    other = found_by(trace([9] * 10, [20] * 10), truncations={"clusters": 10, "topics": 640})
     assert sentence_of_all([about, other]).startswith(
         f"found 9 to 320 clusters and 20 to 321 topics in 2 fits, of at most 10 to 320 and 640: {told}"
     )
 
 
 def test_the_fits_of_a_run_are_said_together():
-    level, climbing = found(trace([12] * 30, [20] * 30)), found(trace(range(10, 40), range(51, 21, -1)))
+    level, climbing = found_by(trace([12] * 30, [20] * 30)), found_by(trace(range(10, 40), range(51, 21, -1)))
     assert sentence_of_all([climbing]) == sentence_of_all([{}, climbing]) == sentence(climbing)
     assert sentence_of_all([{}, {}]) == sentence_of_all([]) == ""
     assert (
@@ -76,5 +74,32 @@ def test_the_fits_of_a_run_are_said_together():
     assert sentence_of_all([climbing, climbing]) == (
         "found 39 clusters and 22 topics in 2 fits; over the last 10 iterations clusters changed by +10, topics by -10"
     )
-    assert sentence_of_all([found(trace([3] * 2, [4] * 2))] * 2) == "found 3 clusters and 4 topics in 2 fits"
+    assert sentence_of_all([found_by(trace([3] * 2, [4] * 2))] * 2) == "found 3 clusters and 4 topics in 2 fits"
     assert not re.search("trend|move|steady|converge", sentence_of_all([level, level]))
+
+
+def test_intervals_stand_beside_the_numbers():
+    about = found_by(trace([12] * 30, [20] * 30), intervals={"clusters": (11, 14), "topics": (20, 20)})
+    assert about["intervals"] == {"clusters": [11, 14], "topics": [20, 20]}
+    assert sentence(about).startswith(
+        "found 12 clusters (11 to 14 in 90 % of samples) and 20 topics (20 to 20 in 90 % of samples); over the last "
+    )
+
+
+def test_chains_are_said_with_how_far_they_agree():
+    traces = trace(range(10, 40), [20] * 30), trace([31] * 30, range(51, 21, -1)), trace([36] * 30, [20] * 30)
+    between = {"clusters": [39, 31, 36], "topics": [20, 22, 20], "ari": 0.71234, "vi_bits": 0.9}
+    about = found_by(*traces, chains=between)
+    assert about["before"]["clusters"] == [29, 31, 36]
+    assert sentence(about) == (
+        "found 39 clusters and 20 topics; 3 chains of 39, 31 and 36 clusters agree by ARI 0.71, VI 0.90 bits; "
+        "over the last 10 iterations clusters changed by 0 to +10, topics by -10 to 0"
+    )
+    other = found_by(*traces[:2], chains=between)
+    assert sentence_of_all([other, about]) == (
+        "found 39 clusters and 20 topics in 2 fits; over the last 10 iterations clusters changed by 0 to +10, "
+        "topics by -10 to 0"
+    )
+    two = trace([9] * 30, [20] * 30), trace([9] * 30, [25] * 30)
+    hdp = found_by(*two, names=["topics"], chains={"topics": [20, 25]})
+    assert sentence(hdp).startswith("found 20 topics; 2 chains of 20 and 25 topics; over the last")
