@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs, svi
+from helpers.fits import at_strength
 
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
@@ -154,6 +155,16 @@ def test_of_several_samples_documents_are_in_their_consensus(description):
     k, m = sample.n_clusters, sample.n_topics
     assert said["clusters in 90 % of the samples"] == f"{k} to {k}"
     assert said["topics in 90 % of the samples"] == f"2 to {m}"
+
+
+def test_a_context_that_counts_less_than_in_the_model_is_said_to(description, made):
+    said = made["summary"].set_index("name")["value"]
+    assert said["contexts of the model"] == "author, year"
+    families = description.posterior.families
+    families = families | at_strength({"year": families["year"]}, 0.25)
+    weak = dataclasses.replace(description.posterior, families=families)
+    said = tables.tables_of(Description.of(weak, description.corpus))["summary"].set_index("name")["value"]
+    assert said["contexts of the model"] == "author, year (strength 0.25)"
 
 
 def test_clusters_without_documents_have_no_row(description):
