@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from mc2core import __version__
 from mc2core.app.commands import add_command, run
 
 if TYPE_CHECKING:
@@ -23,13 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     import argparse
-    from importlib import metadata
     from pathlib import Path
 
     parser = argparse.ArgumentParser(
         prog="mc2papers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"mc2papers {metadata.version('mc2core')}")
+    parser.add_argument("--version", action="version", version=f"mc2papers {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     corpus = add_command(
         commands, "corpus", _corpus, "read or draw a dataset of the papers, split it, write its folder"

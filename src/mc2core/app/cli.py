@@ -15,6 +15,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from mc2core import __version__
 from mc2core.app.commands import add_command, run
 
 if TYPE_CHECKING:
@@ -30,14 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     import argparse
-    from importlib import metadata
 
     from mc2core.app import fit_command, import_command
 
     parser = argparse.ArgumentParser(
         prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--version", action="version", version=f"mc2core {metadata.version('mc2core')}")
+    parser.add_argument("--version", action="version", version=f"mc2core {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     import_command.add_options(

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import NoReturn
 
@@ -29,14 +28,17 @@ class _Interrupted(KeyboardInterrupt):
     """
 
 
-@dataclass
 class _State:
-    """Signals since :func:`watching` began, and how many blocks around this moment do what with them."""
+    """Signals since :func:`watching` began, and how many blocks around this moment do what with them.
 
-    seen: list[int] = field(default_factory=list)
-    is_watching: bool = False
-    noting: int = 0
-    keeping: int = 0
+    No dataclass: to load that takes longer than all else that a command does before it handles signals.
+    """
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.is_watching = False
+        self.noting = 0
+        self.keeping = 0
 
 
 _state = _State()
