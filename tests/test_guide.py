@@ -35,7 +35,7 @@ def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     (tmp_path / ".venv").mkdir()
     (tmp_path / ".venv/bin").symlink_to(Path(sys.executable).parent)
     script = "".join(commands()).replace("--iterations 60", "--iterations 2")
-    script = script.replace("--merge-to 23", "--merge-to 12")  # so few sweeps give some 20 clusters
+    script = script.replace("--level 23", "--level 12")  # so few sweeps give some 20 clusters
     environment = os.environ | {"MIRROR": str(MIRROR)}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],

@@ -98,10 +98,16 @@ def _add_readers(commands: Any) -> None:
         commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
     )
     clusters.add_argument("posterior", type=Path, help="posterior.npz")
-    clusters.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
+    clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
     clusters.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
-    clusters.add_argument("--merge-to", metavar="N", type=int, help="join clusters until N are left, best pairs first")
+    shown = clusters.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--level", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
+    )
+    shown.add_argument(
+        "--levels", action="store_true", help="print what there is at each N in their place: a table, one level marked"
+    )
 
 
 # Each command imports what it needs: `mc2 --help` answers at once.
@@ -189,13 +195,16 @@ def _clusters(options: argparse.Namespace) -> None:
     import pandas as pd
 
     from mc2core.inference.running.summary import agreement
-    from mc2core.posterior.merging import merge_tree
 
+    if options.levels:
+        _levels(options)
+        return
+    if options.corpus is None:
+        raise ValueError("a corpus is needed: mc2 clusters POSTERIOR CORPUS (--levels alone needs none)")
     posterior, corpus = _read(options)
-    group = None if options.merge_to is None else merge_tree(posterior).cut(options.merge_to)
     if chains := posterior.between_chains():
         print(f"mc2: {agreement(chains)}", file=sys.stderr)
-    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, group=group)
+    cluster, probability = posterior.assign(corpus, not options.no_context, options.threads, level=options.level)
     document = np.arange(corpus.n_documents)
     table = pd.DataFrame(
         {
@@ -206,6 +215,22 @@ def _clusters(options: argparse.Namespace) -> None:
     )
     kept = corpus.documents.add_prefix("document_")
     print(table.join(kept).to_csv(index=False), end="")
+
+
+def _levels(options: argparse.Namespace) -> None:
+    """Print the levels that a posterior keeps, or those that the documents of the fit give it."""
+    from mc2core.base.progress import work
+    from mc2core.corpus import Corpus
+    from mc2core.posterior import Posterior
+
+    with work("reading the posterior"):
+        posterior = Posterior.load(options.posterior)
+    levels = posterior.levels
+    if levels is None:
+        if options.corpus is None:
+            raise ValueError(f"{options.posterior} keeps no levels; give the corpus of the fit to make them")
+        levels = posterior.find_levels(Corpus.load(options.corpus))
+    print(levels.table().to_csv(index=False, float_format="%.6g"), end="")
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, document_level, mixture, perplexity
+from mc2core.posterior.levels import Levels, find_levels, pack_levels, unpack_levels
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core posterior 1"
@@ -61,6 +62,7 @@ class Posterior:
     units: dict[str, tuple[float, float]] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, Any] | None = None
+    levels: Levels | None = None
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -239,24 +241,47 @@ class Posterior:
         use_context: bool = True,
         threads: int = 1,
         progress: bool | None = None,
-        group: np.ndarray | None = None,
+        level: int | None = None,
     ) -> tuple[np.ndarray, np.ndarray]:
         """(J,) int64: the cluster of each document, and (J, K) float64: how likely it is in each.
 
         Of the documents of the fit, where it has several samples: :attr:`cluster`, and the share of each cluster's
         documents that it is together with, over samples (:func:`mc2core.posterior.consensus.shares`). Of others, and
         where words alone are to tell (``use_context`` False), the likeliest cluster and :meth:`predict`, whose
-        arguments these are. ``group`` (K,) int joins clusters: number g is the union of those that it has at g.
+        arguments these are.
+
+        At a ``level`` of so many clusters: of the documents of the fit their clusters there (:meth:`find_levels`), and
+        the share that each of these has in the clusters in which they are, over samples; of others :meth:`predict`,
+        each cluster's probability divided among those of the level by the documents of the fit that it has there.
+        ValueError where there is no such level, or the posterior keeps none and has not these documents.
         """
-        if use_context and self._is_of_several and self.was_fitted_on(corpus) and self.cluster.min() >= 0:
-            group = np.arange(self.representative.n_clusters) if group is None else group
-            cluster = group[self.cluster]
-            return cluster, consensus.shares(self._clusterings, cluster, int(group.max()) + 1)
-        probability = self.predict(corpus, use_context, threads, progress)
-        if group is not None:
-            unions = [probability[:, group == one].sum(axis=1) for one in range(int(group.max()) + 1)]
-            probability = np.stack(unions, axis=1)
+        is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
+        if level is None:
+            if is_of_fit and self._is_of_several:
+                cluster = self.cluster.astype(np.int64)
+                return cluster, consensus.shares(self._clusterings, cluster, self.representative.n_clusters)
+            probability = self.predict(corpus, use_context, threads, progress)
+            return probability.argmax(axis=1), probability
+        if self.levels is None and not is_of_fit:
+            raise ValueError(
+                "the posterior keeps no levels; mc2 fit leaves them, find_levels makes them of the documents of the fit"
+            )
+        levels = self.levels or self.find_levels(corpus)
+        if is_of_fit:
+            parts = [levels.shares(level, one.cluster, one.n_clusters)[one.cluster] for one in self.samples]
+            return levels.at(level).astype(np.int64), np.mean(parts, axis=0)
+        into = levels.shares(level, self.representative.cluster, self.representative.n_clusters)
+        probability = self.predict(corpus, use_context, threads, progress) @ into
         return probability.argmax(axis=1), probability
+
+    def find_levels(self, corpus: Corpus) -> Levels:
+        """Clusterings of the documents of the fit at every size (:class:`mc2core.posterior.levels.Levels`), which
+        :attr:`levels` and the saved posterior then keep. ``corpus`` is the one that was fitted.
+
+        ValueError: it cannot be, the posterior has no clusters of documents (HDP), or too many.
+        """
+        self.levels = find_levels(self, corpus)
+        return self.levels
 
     def predict(
         self, corpus: Corpus, use_context: bool = True, threads: int = 1, progress: bool | None = None
@@ -334,6 +359,8 @@ class Posterior:
         arrays: dict[str, np.ndarray] = {"meta": np.array(json.dumps(meta))}
         for i, sample in enumerate(self.samples):
             arrays |= pack_sample(sample, f"{i}.")
+        if self.levels is not None:
+            arrays |= pack_levels(self.levels)
         storage.write_arrays(path, arrays)
 
     @classmethod
@@ -362,6 +389,7 @@ class Posterior:
                 units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
+                levels=unpack_levels(arrays, len(samples[0].cluster)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error

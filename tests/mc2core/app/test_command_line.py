@@ -121,7 +121,7 @@ class TestModel:
         for command in (["clusters", model, test], ["clusters", model, test, "--no-context"]):
             assert main(command) == 0
             assert len(capsys.readouterr().out.splitlines()) >= n_documents
-        assert main(["clusters", model, train, "--merge-to", "2"]) == 0
+        assert main(["clusters", model, train, "--level", "2"]) == 0
         assert main(["topics", model]) == 0
         for part in (train, test):
             assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0

@@ -9,7 +9,6 @@ from helpers.fits import at_strength, fastex, gibbs, svi
 from scipy import stats
 
 from mc2core import Corpus, fit
-from mc2core.app.cli import main
 from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.svi.state import clusters_in_use, topics_in_use
 from mc2core.posterior import Posterior, merging
@@ -221,22 +220,3 @@ def test_a_model_whose_documents_are_clusters_is_refused():
     hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
     with pytest.raises(ValueError, match="each document is a cluster of its own"):
         merging.merge_tree(hdp.posterior)
-
-
-def test_the_command_adds_the_probabilities_of_what_is_joined(tmp_path, capsys):
-    corpus = small_corpus().with_contexts({})
-    corpus.save(tmp_path / "corpus")
-    model = fit(corpus, *gibbs(start_topics=3, start_clusters=5), iterations=2, seed=0, burn_in=1).posterior
-    model.save(tmp_path / "posterior.npz")
-    n_clusters = model.representative.n_clusters
-    assert n_clusters > 2
-    command = ["clusters", str(tmp_path / "posterior.npz"), str(tmp_path / "corpus")]
-    assert main([*command, "--merge-to", "2"]) == 0
-    rows = [line.split(",") for line in capsys.readouterr().out.splitlines()[1:]]
-    group = merging.merge_tree(model).cut(2)
-    probability = model.predict(corpus)
-    merged = np.stack([probability[:, group == g].sum(axis=1) for g in (0, 1)], axis=1)
-    assert [int(row[1]) - 1 for row in rows] == merged.argmax(axis=1).tolist()
-    assert [float(row[2]) for row in rows] == pytest.approx(merged.max(axis=1), abs=1e-6)
-    assert main([*command, "--merge-to", str(n_clusters + 1)]) == 2
-    assert f"error: {n_clusters + 1} clusters were asked for; there are {n_clusters}" in capsys.readouterr().err

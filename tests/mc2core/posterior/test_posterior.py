@@ -266,7 +266,7 @@ def test_documents_of_the_fit_have_the_consensus_and_others_the_likeliest_cluste
     assert cluster.tolist() == model.cluster.tolist()
     np.testing.assert_allclose(probability[np.arange(6), cluster], expected)
     assert probability[2, 0] == pytest.approx((0 + 1 + 0 + 1) / 4)  # together with all three in two of four samples
-    joined, share = model.assign(fitted, group=np.array([0, 0]))
+    joined, share = model.assign(fitted, level=1)
     assert joined.tolist() == [0] * 6
     assert share.shape == (6, 1)
     new = fitted.subset(np.arange(3))
@@ -275,7 +275,7 @@ def test_documents_of_the_fit_have_the_consensus_and_others_the_likeliest_cluste
         cluster, probability = model.assign(corpus, use_context)
         np.testing.assert_array_equal(probability, model.predict(corpus, use_context))
         np.testing.assert_array_equal(cluster, probability.argmax(axis=1))
-    joined, probability = model.assign(new, group=np.array([0, 0]))
+    joined, probability = model.assign(new, level=1)
     np.testing.assert_allclose(probability, 1.0)
 
 

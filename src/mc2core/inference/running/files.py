@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,8 @@ from mc2core.inference.base import State
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import Fit, checkpoints_of, fit, tell_unused
 from mc2core.posterior import clustering
+
+logger = logging.getLogger(__name__)
 
 
 def fit_corpus(
@@ -58,8 +61,9 @@ def fit_corpus(
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
     ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
-    With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, and a run that a
-    signal stops leaves a posterior and provenance of what there is so far.
+    With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
+    signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its levels
+    (:meth:`mc2core.Posterior.find_levels`), where it has any.
     With ``follow_labels`` each row of the trace has ``vi_bits``, the distance of the clusters from the corpus' labels.
     """
     specified, way = specify(model, engine, settings, contexts, threads)
@@ -69,6 +73,11 @@ def fit_corpus(
     part = subsets.without_contexts(part, missing, seed)
 
     def leave(done: Fit) -> None:
+        if keep_all:
+            try:
+                done.posterior.find_levels(part)
+            except ValueError as error:
+                logger.info("the fit has no levels: %s", error)
         with work("writing the posterior"):
             done.posterior.save(posterior)
         storage.write_json(provenance, done.provenance | ({"missing": missing} if missing else {}))

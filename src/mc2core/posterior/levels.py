@@ -1,0 +1,576 @@
+"""Levels: clusterings of the fitted documents at every size, from the clusters of a fit down to one.
+
+From each size to the next, the two clusters whose union loses least marginal likelihood are joined, and then documents
+move, one after another, to the cluster that raises it most. What is compared is the log marginal likelihood of what
+clusters hold, given which documents are theirs: the topics of their words, Dirichlet around v epsilon (docs/model.md,
+section 2), or the words themselves where each cluster is a topic (FastEx, NIPS12 eq. 18), and their contexts, by their
+families. A word's topic is the likeliest in its document, whose proportions are estimated with those of all clusters
+together as their prior: topics that know the document's cluster would hold it there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.base import stopping
+from mc2core.base.described import Stored, check
+from mc2core.base.progress import Work, work
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import log, log_gamma
+from mc2core.corpus import Corpus, matching
+from mc2core.families import DirichletCategorical
+from mc2core.families.kernels import add_statistics, log_predictive
+from mc2core.families.stacked import StackedContexts
+from mc2core.posterior.clustering import adjusted_rand_index
+from mc2core.posterior.sample import Sample
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mc2core.posterior.posterior import Posterior
+
+MOST_CLUSTERS = 5000
+"""Clusters of which levels are made: the table of pairs takes 8 bytes each, 0.2 GB."""
+MOST_CELLS = 1 << 27
+"""Of the table of topics or words (and names in contexts) by clusters, 8 bytes each."""
+SWEEPS = 2
+"""Over all documents at each size, at most; fewer where none moves."""
+WORK = 1 << 32
+"""Products for one descent: larger sizes than these suffice for are made by joining alone."""
+N_OTHERS = 4
+"""Samples, at most, whose levels are compared with those of the fit."""
+LEAST_AGREEMENT = 0.8
+"""Of the best: levels of less are not marked."""
+LEAST_LOSS = 0.2
+"""Of all that clusters explain: what joining the next two loses, times the clusters; of less a level is not marked."""
+_LEAST = 1e-12  # prior of a topic: its logarithm is finite
+_PASSES = 5  # over a document whose proportions are its own
+_ENTRIES = 1 << 22  # of a block: documents' words by topics
+_STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
+_FACTORS = 8.0  # of a product before its logarithm is taken
+_SMALL_COUNT = 16.0
+_TINY = 1e-9  # nats: rounding moves no document
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Clusterings at every size n from K to 1. Each but the first is made from the one before: join, then move.
+
+    Attributes
+    ----------
+    cluster : (J,) int32
+        Clusters of the fit, 0..K-1, each with a document; -1 for a document of none, here and in every level.
+    joined : (K - 1, 2) int32
+        Step i joins the second to the first, which keeps its number; K - 1 - i are left.
+    start : (K,) int64
+        Moves of step i are ``start[i]:start[i + 1]`` of
+    document, to : (N,) int32
+        documents and the clusters that they move to.
+    scores : (K,) float64
+        Log marginal likelihood in nats of what the clusters of size n hold, at n - 1.
+    agreement : (K,) float64
+        At n - 1: mean adjusted Rand index of size n with that size made from other samples; NaN where fewer than half
+        of them have so many clusters, or there is one sample.
+    """
+
+    cluster: np.ndarray
+    joined: np.ndarray
+    start: np.ndarray
+    document: np.ndarray
+    to: np.ndarray
+    scores: np.ndarray
+    agreement: np.ndarray
+
+    @property
+    def n_clusters(self) -> int:
+        """K."""
+        return len(self.scores)
+
+    def at(self, size: int) -> np.ndarray:
+        """(J,) int32: the cluster of each document, 0..size-1, where there are ``size``; -1 in none.
+
+        ValueError unless ``size`` lies between 1 and K.
+        """
+        if not 1 <= size <= self.n_clusters:
+            raise ValueError(f"{size} clusters were asked for; levels go from 1 to {self.n_clusters}, the fit's own")
+        step = self.n_clusters - size
+        found, end = self.cluster.copy(), self.start[step]
+        found[self.document[:end]] = self.to[:end]  # of two moves of a document the later one stays
+        joined = np.arange(self.n_clusters)
+        for first, second in self.joined[:step][::-1].tolist():
+            joined[second] = joined[first]
+        number = np.unique(joined, return_inverse=True)[1].astype(np.int32)
+        return np.where(found < 0, np.int32(-1), number[found])
+
+    def table(self) -> pd.DataFrame:
+        """A row for each size, from 1 to K.
+
+        Columns clusters; log_marginal, nats a document; loss, what the step from one cluster more lowers it by (below
+        0 where moving documents gains more than joining loses); moved, the share of the documents that are elsewhere
+        than where joining alone puts their cluster of the step before; agreement; marked, "yes" at :attr:`chosen`.
+        """
+        import pandas as pd
+
+        n_documents, size = max(len(self.cluster), 1), np.arange(1, self.n_clusters + 1)
+        return pd.DataFrame(
+            {
+                "clusters": size,
+                "log_marginal": self.scores / n_documents,
+                "loss": np.append(np.diff(self.scores), np.nan) / n_documents,
+                "moved": np.append(np.diff(self.start)[::-1], 0) / n_documents,
+                "agreement": self.agreement,
+                "marked": np.where(size == self.chosen, "yes", ""),
+            }
+        )
+
+    @cached_property
+    def chosen(self) -> int:
+        """The level that is marked: the largest size n above 1 at which the data bear its clusters.
+
+        Joining the next two loses at least ``LEAST_LOSS`` / n of all that clusters explain, the best score less that
+        of one cluster, and agreement, where it is known, is at least ``LEAST_AGREEMENT`` of the best. 1 where none is.
+        """
+        size = np.arange(2, self.n_clusters + 1)
+        explained = self.scores.max() - self.scores[0]
+        bears = size * np.diff(self.scores) >= LEAST_LOSS * explained
+        agreement = self.agreement[1:]
+        if not np.isnan(agreement).all():
+            bears &= agreement >= LEAST_AGREEMENT * np.nanmax(agreement)
+        return int(size[bears].max(initial=1))
+
+    def shares(self, size: int, cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+        """(n_clusters, size) float64, rows sum to 1: of the documents of each ``cluster`` (J,), the share that are in
+        each cluster of the level; of all documents, for one that has none.
+        """
+        found = self.at(size)
+        seen = np.flatnonzero((found >= 0) & (cluster >= 0))
+        counts = np.zeros((n_clusters, size))
+        np.add.at(counts, (cluster[seen], found[seen]), 1.0)
+        counts[counts.sum(axis=1) == 0] = counts.sum(axis=0)
+        return counts / counts.sum(axis=1, keepdims=True)
+
+
+# -- a descent -----------------------------------------------------------------------------------------------------
+def find_levels(posterior: Posterior, corpus: Corpus) -> Levels:
+    """The levels of a fit; ``corpus`` is the one that was fitted.
+
+    They start at the consensus of the samples, for the agreement also at ``N_OTHERS`` of these. The same bits each
+    time. ValueError: other documents, each document is a cluster (HDP), or there are more than ``MOST_CLUSTERS``
+    clusters or ``MOST_CELLS``.
+    """
+    if posterior.representative.documents_are_clusters:
+        raise ValueError("each document is a cluster of its own in this posterior; there is nothing to join")
+    posterior.check_fitted(corpus)
+    start, others = posterior.cluster, []
+    if start.max(initial=-1) < 0:
+        raise ValueError("no document is in a cluster")
+    if len(posterior.samples) > 1:
+        places = np.linspace(0, len(posterior.samples) - 1, N_OTHERS).astype(int)
+        others = [posterior.samples[place].cluster for place in np.unique(places)]
+    n = max(len(np.unique(one)) for one in (start, *others))
+    held = _Held.of(posterior, corpus, n)
+    with stopping.noting(), work("levels", sum(int(one.max()) + 1 for one in (start, *others)), "sizes") as told:
+        levels = _descend(held, start, told)
+        of_others = [_descend(held, one, told) for one in others]
+    agreement = np.full(levels.n_clusters, np.nan)
+    for size in range(1, levels.n_clusters + 1):
+        of_size = [one.at(size) for one in of_others if one.n_clusters >= size]
+        if of_size and 2 * len(of_size) >= len(others):
+            agreement[size - 1] = np.mean([adjusted_rand_index(levels.at(size), one) for one in of_size])
+    levels.agreement[:] = agreement
+    return levels
+
+
+def _descend(held: _Held, start: np.ndarray, told: Work) -> Levels:
+    """Levels from the clusters ``start`` (J,), -1 for none; without agreement."""
+    used, number = np.unique(start, return_inverse=True)
+    cluster: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
+    clusters = _Clusters(held, cluster)
+    n_clusters, largest = clusters.n, held.most_refined
+    joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
+    scores = np.empty(n_clusters)
+    scores[-1] = clusters.score()
+    for step in range(n_clusters - 1):
+        joined[step] = clusters.join_best()
+        before = clusters.numbers()
+        for _ in range(SWEEPS if clusters.n <= largest and clusters.n > 1 else 0):
+            if not clusters.sweep():
+                break
+        clusters.renew()
+        after = clusters.numbers()
+        went = np.flatnonzero(before != after)
+        moves.append((went.astype(np.int32), after[went]))
+        scores[clusters.n - 1] = clusters.score()
+        told.advance()
+    sizes = np.array([len(went) for went, _ in moves], np.int64)
+    document, to = (
+        np.concatenate([np.zeros(0, np.int32), *(move[part] for move in moves)]).astype(np.int32) for part in (0, 1)
+    )
+    start_of = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    return Levels(cluster, joined, start_of, document, to, scores, np.full(n_clusters, np.nan))
+
+
+@dataclass(frozen=True)
+class _Held:
+    """What documents hold: counts under Dirichlet priors, in blocks, and numbers by other families.
+
+    Attributes
+    ----------
+    counts : (J, F) float64 CSR, sorted, no zeros
+    block : (F,) int64; prior : (F,) float64; totals : (B,) float64, the prior's sums
+    numbers : StackedContexts, those that are no counts
+    """
+
+    counts: sp.csr_matrix
+    block: np.ndarray
+    prior: np.ndarray
+    totals: np.ndarray
+    numbers: StackedContexts
+
+    @classmethod
+    def of(cls, posterior: Posterior, corpus: Corpus, n_clusters: int) -> _Held:
+        """ValueError where ``n_clusters`` are too many."""
+        stacked = posterior.stacked(corpus)
+        parts = [_content(posterior.representative, corpus)]
+        parts += [
+            (stacked.statistics[:, columns], stacked.prior[columns])
+            for family, columns in stacked.segments()
+            if isinstance(family, DirichletCategorical)
+        ]
+        prior = np.concatenate([prior for _, prior in parts])
+        if n_clusters > MOST_CLUSTERS or n_clusters * len(prior) > MOST_CELLS:
+            raise ValueError(
+                f"{n_clusters} clusters of {len(prior)} topics, words or names are too many for levels; "
+                f"at most {MOST_CLUSTERS}, and {MOST_CELLS // len(prior)} of so many"
+            )
+        counts = sp.csr_matrix(sp.hstack([part for part, _ in parts], format="csr"), dtype=np.float64)
+        counts.sum_duplicates()
+        counts.eliminate_zeros()
+        block = np.repeat(np.arange(len(parts)), [len(prior) for _, prior in parts])
+        numbers = {name: one for name, one in posterior.families.items() if not isinstance(one, DirichletCategorical)}
+        seen = matching.in_units(corpus, numbers, posterior.units)
+        return cls(counts, block, prior, np.bincount(block, prior), StackedContexts(seen, numbers))
+
+    @property
+    def most_refined(self) -> int:
+        """The largest size at which documents move: sums over sizes of products are ``WORK`` at most."""
+        products = np.minimum(self.counts.data, _SMALL_COUNT).sum() + 32.0 * self.numbers.statistics.nnz
+        return int(math.sqrt(2.0 * WORK / (SWEEPS * max(products, 1.0))))
+
+
+# -- what documents hold -------------------------------------------------------------------------------------------
+def _content(sample: Sample, corpus: Corpus) -> tuple[sp.csr_matrix, np.ndarray]:
+    """(J, F) whole counts of each document and (F,) their Dirichlet prior: its words, where each cluster is a topic;
+    else the topics of its words, those in use and last the rest.
+    """
+    known: Any = sample.topic_given_cluster
+    if sp.issparse(known):
+        if known.shape[0] != known.shape[1] or (known != sp.identity(known.shape[0], format="csr")).nnz:
+            raise ValueError("clusters with sparse shares of several topics have no levels")
+        return sp.csr_matrix(corpus.content), np.full(corpus.n_words, sample.topic_prior)
+    weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
+    prior = np.maximum(sample.table_concentration * weights, _LEAST)
+    n_topics = len(sample.topic_weights)
+    psi = np.ascontiguousarray(sample.word_given_topic.T)
+    shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
+    concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
+    content, blocks = corpus.content, []
+    with work("topics of documents", corpus.n_documents, "documents") as told:
+        for first, last in blocks_of(content, n_topics):
+            tokens = _expected_topics(content[first:last], psi, concentration * shares)
+            blocks.append(sp.csr_matrix(np.hstack([_whole(tokens), np.zeros((last - first, 1))])))
+            told.advance(last - first)
+    return sp.csr_matrix(sp.vstack(blocks, format="csr")), prior
+
+
+def blocks_of(content: sp.csr_matrix, n_topics: int) -> list[tuple[int, int]]:
+    """First and last (excluded) documents of blocks whose words by topics stay small."""
+    most, starts = max(1, _ENTRIES // n_topics), [0]
+    for document, end in enumerate(content.indptr[1:].tolist()):
+        if end - content.indptr[starts[-1]] > most and document > starts[-1]:
+            starts.append(document)
+    return list(itertools.pairwise([*starts, content.shape[0]]))
+
+
+def _expected_topics(part: sp.csr_matrix, psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
+    """(B, M) expected tokens of each topic in the documents of (B, V) ``part``, whose proportions, around ``prior``
+    (M,), come from ``_PASSES`` updates of their pseudo-counts. ``psi`` is (V, M).
+    """
+    likely = psi[part.indices]
+    document = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+    adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(part.shape[0], part.nnz))
+    tokens = np.zeros((part.shape[0], len(prior)))
+    for _ in range(_PASSES):
+        of_words = likely * (prior + tokens)[document]
+        tokens = adds @ (of_words / of_words.sum(axis=1, keepdims=True))
+    return tokens
+
+
+def _whole(tokens: np.ndarray) -> np.ndarray:
+    """(B, M) whole numbers of the same sums by row, which are whole: the largest remainders are rounded up."""
+    whole = np.floor(tokens)
+    left = np.rint((tokens - whole).sum(axis=1))
+    order = np.argsort(whole - tokens, axis=1, kind="stable")
+    rows, places = np.nonzero(np.arange(tokens.shape[1]) < left[:, None])
+    whole[rows, order[rows, places]] += 1.0
+    return whole
+
+
+# -- clusters of one size ------------------------------------------------------------------------------------------
+class _Clusters:
+    """The clusters of one size in columns 0..n-1 of their tables, and what the union of any two changes."""
+
+    def __init__(self, held: _Held, cluster: np.ndarray) -> None:
+        self._held = held
+        self.n = n = int(cluster.max()) + 1
+        self._column = cluster.astype(np.int64)
+        self._number = np.arange(n, dtype=np.int32)  # of the cluster in each column
+        self._sizes = np.bincount(cluster[cluster >= 0], minlength=n).astype(np.int64)
+        seen = np.flatnonzero(cluster >= 0)
+        members = sp.csr_matrix((np.ones(len(seen)), (cluster[seen], seen)), shape=(n, len(cluster)))
+        self._counts = np.ascontiguousarray(sp.csr_matrix(members @ held.counts).toarray().T)
+        self._totals = np.zeros((len(held.totals), n))
+        np.add.at(self._totals, held.block, self._counts)
+        self._natural = held.numbers.natural(self._column, n)
+        self._changes = np.full((n, n), -np.inf)
+        for one in range(n):
+            self._renew(one)
+        self._came = np.zeros(n, np.int64)
+
+    def numbers(self) -> np.ndarray:
+        """(J,) int32: the number of each document's cluster, -1 for none."""
+        return np.where(self._column < 0, np.int32(-1), self._number[self._column])
+
+    def score(self) -> float:
+        """Log marginal likelihood of all clusters."""
+        held, n = self._held, self.n
+        of_counts = _score(self._counts, self._totals, n, held.block, held.prior, held.totals)
+        return float(of_counts + held.numbers.log_marginal(self._natural[:n]).sum())
+
+    def join_best(self) -> tuple[int, int]:
+        """Join the two whose union changes the score most; returns their numbers, the smaller first, which stays."""
+        place = int(self._changes[: self.n, : self.n].argmax())
+        one, other = divmod(place, self.n)
+        if self._number[one] > self._number[other]:
+            one, other = other, one
+        pair = int(self._number[one]), int(self._number[other])
+        held, last = self._held, self.n - 1
+        self._natural[one] += self._natural[other] - held.numbers.prior
+        for table in (self._counts, self._totals):
+            table[:, one] += table[:, other]
+        self._sizes[one] += self._sizes[other]
+        # the last column takes the place of the one that goes
+        kept = other if one == last else one
+        target = np.arange(self.n)
+        target[last] = other
+        target[[one, other]] = kept
+        if other != last:
+            self._natural[other] = self._natural[last]
+            for table in (self._counts, self._totals, self._changes):
+                table[:, other] = table[:, last]
+            self._changes[other] = self._changes[last]
+            for values in (self._sizes, self._came, self._number):
+                values[other] = values[last]
+        self.n -= 1
+        self._number[kept] = pair[0]
+        self._changes[kept, kept] = -np.inf
+        self._came[kept] = self._sizes[kept]
+        self._column = np.where(self._column < 0, -1, target[self._column])
+        return pair
+
+    def sweep(self) -> bool:
+        """Each document in turn goes to the cluster that raises the score most; returns whether one moved."""
+        held, counts = self._held, self._held.counts
+        numbers = held.numbers
+        of_counts = counts.indptr.astype(np.int64), counts.indices.astype(np.int64), counts.data, held.block, held.prior
+        statistics = numbers.statistics
+        of_numbers = (
+            *(statistics.indptr.astype(np.int64), statistics.indices.astype(np.int64), statistics.data),
+            *(self._natural, numbers.totals(self._natural), numbers.offsets, numbers.codes),
+        )
+        clusters = self._counts, self._totals, self._column, self._sizes, self._came
+        return bool(_sweep(of_counts, held.totals, of_numbers, clusters, self.n))
+
+    def renew(self) -> None:
+        """What unions change, of the clusters whose documents have changed by ``_STALE``."""
+        for one in np.flatnonzero(self._came[: self.n] > _STALE * self._sizes[: self.n]):
+            self._renew(int(one))
+            self._came[one] = 0
+
+    def _renew(self, one: int) -> None:
+        held, n = self._held, self.n
+        row = np.zeros(n)
+        _fill_changes(self._counts, self._totals, one, held.block, held.prior, held.totals, row)
+        if held.numbers.dimension:
+            natural = self._natural[:n]
+            alone = held.numbers.log_marginal(natural)
+            row += held.numbers.log_marginal(natural + natural[one] - held.numbers.prior) - alone - alone[one]
+        row[one] = -np.inf
+        self._changes[one, :n] = self._changes[:n, one] = row
+
+
+@kernel
+def _rising(a, x):
+    """ln G(a + x) / G(a)."""
+    return log_gamma(a + x) - log_gamma(a)
+
+
+@kernel
+def _score(counts, totals, n, block, prior, total_prior):
+    """Sum over clusters of ln p(counts) under the Dirichlet priors."""
+    result = 0.0
+    for f in range(prior.size):
+        for k in range(n):
+            if counts[f, k] > 0.0:
+                result += _rising(prior[f], counts[f, k])
+    for b in range(total_prior.size):
+        for k in range(n):
+            result -= _rising(total_prior[b], totals[b, k])
+    return result
+
+
+@kernel
+def _fill_changes(counts, totals, one, block, prior, total_prior, out):
+    """Add to ``out`` (n,) what the union of each cluster with ``one`` changes the score by."""
+    for f in range(prior.size):
+        met = counts[f, one]
+        if met > 0.0:
+            alone = _rising(prior[f], met)
+            for k in range(out.size):
+                if counts[f, k] > 0.0:
+                    out[k] += _rising(prior[f] + counts[f, k], met) - alone
+    for b in range(total_prior.size):
+        alone = _rising(total_prior[b], totals[b, one])
+        for k in range(out.size):
+            out[k] -= _rising(total_prior[b] + totals[b, k], totals[b, one]) - alone
+
+
+@kernel
+def _take_logs(product, log_p, n):
+    for k in range(n):
+        log_p[k] += log(product[k])
+        product[k] = 1.0
+
+
+@kernel
+def _sweep(of_counts, total_prior, of_numbers, clusters, n):
+    """Move documents; returns how many moved. ``clusters``: tables (F, K) and (B, K), columns and sizes, in place."""
+    indptr, indices, values, block, prior = of_counts
+    number_indptr, number_indices, number_values, natural, natural_totals, offsets, codes = of_numbers
+    counts, totals, column, sizes, came = clusters
+    log_p, product, length, moved = np.empty(n), np.ones(n), np.zeros(total_prior.size), 0
+    for j in range(column.size):
+        own = column[j]
+        if own < 0 or sizes[own] == 1:
+            continue
+        first, last = indptr[j], indptr[j + 1]
+        for position in range(first, last):
+            f = indices[position]
+            counts[f, own] -= values[position]
+            totals[block[f], own] -= values[position]
+            length[block[f]] += values[position]
+        if codes.size > 0:
+            add_statistics(
+                number_indptr, number_indices, number_values, j, -1.0, natural[own], natural_totals[own], offsets
+            )
+        log_p[:] = 0.0
+        factors = 0
+        for position in range(first, last):
+            f, x = indices[position], values[position]
+            if x <= _SMALL_COUNT and x == math.floor(x):
+                for i in range(int(x)):
+                    a = prior[f] + i
+                    for k in range(n):
+                        product[k] *= counts[f, k] + a
+                    factors += 1
+                    if factors == _FACTORS:
+                        _take_logs(product, log_p, n)
+                        factors = 0
+            else:
+                for k in range(n):
+                    log_p[k] += _rising(prior[f] + counts[f, k], x)
+        _take_logs(product, log_p, n)
+        for b in range(total_prior.size):
+            if length[b] > 0.0:
+                for k in range(n):
+                    log_p[k] -= _rising(total_prior[b] + totals[b, k], length[b])
+                length[b] = 0.0
+        if codes.size > 0:
+            for k in range(n):
+                log_p[k] += log_predictive(
+                    number_indptr, number_indices, number_values, j, natural[k], natural_totals[k], offsets, codes
+                )
+        best = int(log_p.argmax())
+        if not log_p[best] > log_p[own] + _TINY:
+            best = own
+        for position in range(first, last):
+            f = indices[position]
+            counts[f, best] += values[position]
+            totals[block[f], best] += values[position]
+        if codes.size > 0:
+            add_statistics(
+                number_indptr, number_indices, number_values, j, 1.0, natural[best], natural_totals[best], offsets
+            )
+        if best != own:
+            column[j] = best
+            sizes[own] -= 1
+            sizes[best] += 1
+            came[own] += 1
+            came[best] += 1
+            moved += 1
+    return moved
+
+
+# -- on disk -------------------------------------------------------------------------------------------------------
+_PREFIX = "levels."
+_DESCRIBED = {
+    "scores": Stored("f", "K"),
+    "agreement": Stored("f", "K", least=-1, most=1 + 1e-9, is_finite=False),
+    "cluster": Stored("i", "J", least=-1, below="K"),
+    "joined": Stored("i", "K-1 2", least=0, below="K"),
+    "start": Stored("i", "K", least=0),
+    "document": Stored("i", "N", least=0, below="J"),
+    "to": Stored("i", "N", least=0, below="K"),
+}
+
+
+def pack_levels(levels: Levels) -> dict[str, np.ndarray]:
+    """Levels as plain arrays, their names led by "levels."."""
+    return {f"{_PREFIX}{name}": getattr(levels, name) for name in _DESCRIBED}
+
+
+def unpack_levels(arrays: Mapping[str, np.ndarray], n_documents: int) -> Levels | None:
+    """The inverse of :func:`pack_levels`; None where there are none. ValueError for what cannot be levels."""
+    stored = {name.removeprefix(_PREFIX): array for name, array in arrays.items() if name.startswith(_PREFIX)}
+    if not stored:
+        return None
+    try:
+        sizes = check(stored, _DESCRIBED, {"J": n_documents})
+        levels = Levels(**{name: stored[name] for name in _DESCRIBED})
+        _check_steps(levels, sizes["K"], sizes["N"])
+    except ValueError as error:
+        raise ValueError(f"levels: {error}") from error
+    return levels
+
+
+def _check_steps(levels: Levels, n_clusters: int, n_moves: int) -> None:
+    """ValueError unless steps join clusters that are left, and documents of a cluster move to such."""
+    second, step = levels.joined[:, 1], np.arange(n_clusters - 1)
+    if n_clusters < 1 or len(np.unique(levels.cluster[levels.cluster >= 0])) < n_clusters:
+        raise ValueError("a cluster has no document")
+    gone = np.full(n_clusters, n_clusters)  # the step that joins it to another
+    gone[second] = step
+    if len(np.unique(second)) < len(second) or (gone[levels.joined[:, 0]] <= step).any():
+        raise ValueError("'joined' names a cluster that is gone")
+    if levels.start[0] != 0 or levels.start[-1] != n_moves or (np.diff(levels.start) < 0).any():
+        raise ValueError(f"'start' does not rise from 0 to {n_moves}")
+    if (gone[levels.to] <= np.repeat(step, np.diff(levels.start))).any() or (levels.cluster[levels.document] < 0).any():
+        raise ValueError("a document moves to a cluster that is gone, or is in none")

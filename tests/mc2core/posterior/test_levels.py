@@ -1,0 +1,455 @@
+"""Levels against log marginals by predictive probabilities, one count, document and value after another."""
+
+import functools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from helpers.fits import at_strength, fastex, gibbs, svi
+from scipy import stats
+
+from mc2core import Corpus, Posterior, fit
+from mc2core.app.cli import main
+from mc2core.base import storage
+from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.posterior import Sample, SparseRows, clustering, levels
+from mc2core.posterior.levels import Levels, find_levels
+
+FAMILIES = {
+    "year": NormalGamma(0.2, 0.7, 1.3, 0.9),
+    "author": DirichletCategorical(0.3),
+    "pages": GammaPoisson(1.5, 0.4),
+}
+N_DOCUMENTS, N_WORDS, N_TOPICS = 24, 9, 3
+V, EPSILON = 1.4, np.array([0.4, 0.3, 0.2])
+
+
+def small_corpus():
+    rng = np.random.default_rng(5)
+    near = rng.dirichlet(np.full(N_WORDS, 0.2), 3)
+    content = np.array([rng.multinomial(rng.integers(1, 30), near[j % 3]) for j in range(N_DOCUMENTS)])
+    year = rng.standard_normal(N_DOCUMENTS) + np.arange(N_DOCUMENTS) % 3
+    year[3] = np.nan
+    authors = rng.integers(0, 2, (N_DOCUMENTS, 5)) * rng.integers(0, 2, (N_DOCUMENTS, 1))
+    pages = rng.poisson(3, N_DOCUMENTS).astype(float)
+    return Corpus(content, contexts={"year": year, "author": sp.csr_matrix(authors), "pages": pages})
+
+
+def sample_of(cluster, prior, omega=math.inf):
+    """A sample whose topic m has the words 3m, 3m + 1 and 3m + 2 and no other, so that tokens' topics are known."""
+    k = int(cluster.max()) + 1
+    return Sample(
+        cluster_weights=np.full(k, 1 / k),
+        new_cluster_weight=0.1,
+        topic_given_cluster=np.random.default_rng(1).dirichlet(np.ones(N_TOPICS), k),
+        new_topic_weight=np.full(k, 0.01),
+        topic_words=np.kron(np.eye(N_TOPICS), np.full((1, 3), 1e4)),
+        topic_prior=1e-9,
+        topic_weights=EPSILON,
+        table_concentration=V,
+        contexts=SparseRows.of(np.tile(prior, (k, 1))),
+        cluster=cluster.astype(np.int32),
+        document_concentration=omega,
+    )
+
+
+def mc2_of(corpus, seed=0, n_clusters=7, n_samples=1, families=FAMILIES, omega=math.inf):
+    """A posterior of MC2 with clusters at random."""
+    rng = np.random.default_rng(seed)
+    drawn = [rng.permutation(np.arange(N_DOCUMENTS) % n_clusters) for _ in range(n_samples)]
+    dimensions = {name: family.dimension(corpus.contexts[name]) for name, family in families.items()}
+    prior = np.concatenate([np.zeros(0), *(families[name].prior(dimensions[name]) for name in sorted(families))])
+    samples = [sample_of(cluster, prior, omega) for cluster in drawn]
+    return Posterior(samples, families, dimensions, corpus.vocabulary)
+
+
+def urn(counts, prior):
+    """ln p of a sequence with these whole counts under a Dirichlet: draw after draw."""
+    met, total = np.zeros(len(prior)), 0.0
+    for item, count in enumerate(counts):
+        for _ in range(int(count)):
+            total += math.log((prior[item] + met[item]) / (prior.sum() + met.sum()))
+            met[item] += 1
+    return total
+
+
+def contexts_one_by_one(corpus, documents):
+    """ln p of the contexts of some documents of one cluster, each predicted from those before it, without the base
+    measure.
+    """
+    total, (mu, kappa, a, b) = 0.0, (0.2, 0.7, 1.3, 0.9)
+    shape, rate = 1.5, 0.4
+    authors = np.zeros(5)
+    for j in documents:
+        if not np.isnan(x := corpus.contexts["year"][j]):
+            total += stats.t.logpdf(x, 2 * a, mu, math.sqrt(b * (kappa + 1) / (a * kappa)))
+            total += 0.5 * math.log(2 * math.pi)
+            a, b = a + 0.5, b + 0.5 * kappa * (x - mu) ** 2 / (kappa + 1)
+            mu, kappa = (kappa * mu + x) / (kappa + 1), kappa + 1
+        x = corpus.contexts["pages"][j]
+        total += stats.nbinom.logpmf(x, shape, rate / (rate + 1)) + math.lgamma(x + 1)
+        shape, rate = shape + x, rate + 1
+        authors += corpus.contexts["author"][[j]].toarray().ravel()
+    return total + urn(authors, np.full(5, 0.3))
+
+
+def of_mc2(corpus):
+    """ln p of what the documents of one cluster hold, of the corpus under ``mc2_of``."""
+    tokens = corpus.content.toarray().reshape(N_DOCUMENTS, N_TOPICS, 3).sum(axis=2)
+    prior = V * np.append(EPSILON, 1 - EPSILON.sum())
+
+    def log_marginal(documents):
+        return urn(np.append(tokens[documents].sum(axis=0), 0), prior) + contexts_one_by_one(corpus, documents)
+
+    return log_marginal
+
+
+def joined_alone(found, size):
+    """The level before ``size``, its two clusters joined and no document moved, and all of its clusters."""
+    before, after = found.at(size + 1), found.at(size)
+    step = found.n_clusters - 1 - size
+    left = np.setdiff1d(np.arange(found.n_clusters), found.joined[:step, 1])  # their numbers in ascending order
+    one, other = np.searchsorted(left, found.joined[step])
+    joined = np.where(before == other, one, before)
+    assert len(np.unique(after)) == size
+    return before, joined
+
+
+def check_every_step(found, log_marginal, sweeps_end=True):
+    """Scores are those of the labels, each union is the best of all pairs, and no single move is left that gains."""
+    assert found.n_clusters >= 3
+    known = functools.cache(lambda documents: log_marginal(np.array(documents)))
+
+    def plain_score(cluster):
+        return sum(known(tuple(np.flatnonzero(cluster == k).tolist())) for k in np.unique(cluster[cluster >= 0]))
+
+    for size in range(found.n_clusters, 0, -1):
+        cluster = found.at(size)
+        score = plain_score(cluster)
+        assert found.scores[size - 1] == pytest.approx(score, rel=1e-8, abs=1e-7)
+        if size == found.n_clusters:
+            continue
+        before, joined = joined_alone(found, size)
+        unions = [plain_score(np.where(before == b, a, before)) for b in range(size + 1) for a in range(b)]
+        assert plain_score(joined) == pytest.approx(max(unions), rel=1e-8, abs=1e-7)
+        assert score >= max(unions) - 1e-7
+        for j in range(len(cluster)) if sweeps_end else ():
+            for k in range(size) if (cluster == cluster[j]).sum() > 1 else ():
+                moved = cluster.copy()
+                moved[j] = k
+                assert plain_score(moved) <= score + 1e-7
+
+
+class TestSteps:
+    @pytest.mark.parametrize("omega", [math.inf, 1.3])
+    def test_each_joins_the_best_pair_and_moves_documents_until_none_gains(self, omega, monkeypatch):
+        """Of MC2 with three contexts, with a document level and without."""
+        monkeypatch.setattr(levels, "SWEEPS", 50)
+        corpus = small_corpus()
+        found = find_levels(mc2_of(corpus, omega=omega), corpus)
+        assert len(found.document) > 5
+        check_every_step(found, of_mc2(corpus))
+
+    @pytest.mark.parametrize("strength", [0.0, 0.25])
+    def test_contexts_weigh_by_their_strength(self, strength, monkeypatch):
+        monkeypatch.setattr(levels, "SWEEPS", 50)
+        corpus, plain = small_corpus(), Corpus(small_corpus().content)
+        tokens = corpus.content.toarray().reshape(N_DOCUMENTS, N_TOPICS, 3).sum(axis=2)
+
+        def log_marginal(documents):
+            result = urn(np.append(tokens[documents].sum(axis=0), 0), V * np.append(EPSILON, 1 - EPSILON.sum()))
+            for name, family in FAMILIES.items():
+                statistics = family.statistics(corpus.contexts[name])[documents].toarray().sum(axis=0)
+                result += float(family.log_marginal(family.prior(len(statistics)) + strength * statistics))
+            return result
+
+        found = find_levels(mc2_of(corpus, families=at_strength(FAMILIES, strength)), corpus)
+        check_every_step(found, log_marginal)
+        alone = find_levels(mc2_of(plain, families={}), plain)
+        assert np.allclose(found.scores, alone.scores) == (strength == 0.0)
+
+    def test_those_of_fastex_hold_words(self, monkeypatch):
+        monkeypatch.setattr(levels, "SWEEPS", 50)
+        corpus = small_corpus().with_contexts({})
+        posterior = fit(corpus, *fastex(n_clusters=9, proposal="exact", word_prior=0.2), iterations=1, seed=2).posterior
+        words = corpus.content.toarray()
+        check_every_step(
+            find_levels(posterior, corpus), lambda documents: urn(words[documents].sum(axis=0), np.full(9, 0.2))
+        )
+
+    def test_svi_has_levels_of_the_clusters_of_its_documents(self):
+        corpus = small_corpus().with_contexts({})
+        engine = svi(max_clusters=5, n_topics=4, batch_size=None, document_concentration=1.3)
+        posterior = fit(corpus, *engine, iterations=3, seed=1).posterior
+        found = find_levels(posterior, corpus)
+        assert found.n_clusters == len(np.unique(posterior.representative.cluster))
+        assert clustering.adjusted_rand_index(posterior.representative.cluster, found.at(found.n_clusters)) == 1.0
+
+    def test_moving_documents_is_never_worse_than_joining_alone(self, monkeypatch):
+        corpus = small_corpus()
+        for seed in range(5):
+            posterior = mc2_of(corpus, seed)
+            refined = find_levels(posterior, corpus)
+            monkeypatch.setattr(levels, "WORK", 0)
+            alone = find_levels(posterior, corpus)
+            monkeypatch.undo()
+            assert not len(alone.document)
+            check_every_step(alone, of_mc2(corpus), sweeps_end=False)
+            assert (refined.scores >= alone.scores - 1e-7).all()
+            assert (refined.scores > alone.scores + 1.0).any()
+
+    def test_sizes_that_cost_too_much_are_joined_alone(self, monkeypatch):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus)
+        products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
+        monkeypatch.setattr(levels, "WORK", levels.SWEEPS * products * 4.5**2 / 2)
+        moved = find_levels(posterior, corpus).table().set_index("clusters")["moved"]
+        assert not moved.loc[5:].any()
+        assert moved.loc[:4].any()
+
+    def test_whole_numbers_keep_the_sums_of_documents(self):
+        tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
+        assert levels._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]
+
+
+class TestLevels:
+    def test_every_size_is_there_and_the_first_is_the_fits(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus)
+        found = posterior.find_levels(corpus)
+        assert posterior.levels is found
+        assert found.at(7).tolist() == posterior.representative.cluster.tolist()
+        assert [sorted(set(found.at(size).tolist())) for size in range(1, 8)] == [list(range(n)) for n in range(1, 8)]
+        for wrong in (0, 8):
+            with pytest.raises(ValueError, match=f"{wrong} clusters were asked for; levels go from 1 to 7"):
+                found.at(wrong)
+
+    def test_a_level_is_its_steps_one_after_another(self):
+        found = find_levels(mc2_of(small_corpus(), seed=3), small_corpus())
+        cluster = found.cluster.copy()
+        for step, (first, second) in enumerate(found.joined.tolist()):
+            cluster[cluster == second] = first
+            for move in range(found.start[step], found.start[step + 1]):
+                cluster[found.document[move]] = found.to[move]
+            expected = np.unique(cluster, return_inverse=True)[1]
+            assert found.at(found.n_clusters - 1 - step).tolist() == expected.tolist()
+
+    def test_documents_of_no_cluster_stay_in_none(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus)
+        cluster = posterior.samples[0].cluster.copy()
+        cluster[[0, 5]] = -1
+        found = find_levels(replace(posterior, samples=[replace(posterior.samples[0], cluster=cluster)]), corpus)
+        for size in range(1, 8):
+            assert np.flatnonzero(found.at(size) < 0).tolist() == [0, 5]
+
+    def test_agreement_is_that_with_levels_of_other_samples(self):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus, n_samples=3)
+        found = find_levels(posterior, corpus)
+        others = [find_levels(replace(posterior, samples=[one]), corpus) for one in posterior.samples]
+        for size in range(1, 8):
+            ari = [clustering.adjusted_rand_index(found.at(size), one.at(size)) for one in others]
+            assert found.agreement[size - 1] == pytest.approx(np.mean(ari))
+
+    def test_agreement_is_not_known_of_one_sample_or_where_most_have_fewer_clusters(self):
+        corpus = small_corpus()
+        assert np.isnan(find_levels(mc2_of(corpus), corpus).agreement).all()
+        posterior = mc2_of(corpus, n_samples=4)
+        few = np.arange(N_DOCUMENTS, dtype=np.int32) % 3
+        for n, known in ((2, 7), (3, 3)):
+            samples = [replace(one, cluster=few) if i < n else one for i, one in enumerate(posterior.samples)]
+            found = find_levels(replace(posterior, samples=samples), corpus)
+            assert np.isnan(found.agreement).tolist() == [size > known for size in range(1, found.n_clusters + 1)]
+
+    @pytest.mark.parametrize(
+        ("scores", "agreement", "chosen"),
+        [
+            # joining the last but one loses 0.1 of all that is explained at size 4: 4 * 0.1 is enough, 5 * 0.03 is not
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.9, 0.9, 0.9], 4),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [1.0, 0.9, 0.8, 0.7, 0.9], 3),
+            ([0.0, 50.0, 87.0, 97.0, 100.0], [math.nan] * 5, 4),
+            ([0.0, 50.0, 60.0, 90.0, 100.0], [1.0, 0.9, 0.9, math.nan, math.nan], 3),
+            ([0.0, -3.0, -9.0], [1.0, 0.9, 0.9], 1),
+            ([0.0], [1.0], 1),
+        ],
+    )
+    def test_the_marked_level_is_the_largest_that_loses_and_agrees_enough(self, scores, agreement, chosen):
+        n = len(scores)
+        pairs = np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
+        none = np.zeros(0, np.int32)
+        made = Levels(
+            np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, np.array(scores),
+            np.array(agreement),
+        )  # fmt: skip
+        assert made.chosen == chosen
+        table = made.table()
+        assert table.loc[table["marked"] == "yes", "clusters"].tolist() == [chosen]
+        assert (table["loss"].iloc[:-1] * n).tolist() == pytest.approx(np.diff(scores))
+
+    def test_classes_that_are_far_apart_are_marked_and_found(self):
+        rng = np.random.default_rng(3)
+        classes = np.arange(200) % 5
+        words = rng.dirichlet(np.full(60, 0.1), 5)
+        corpus = Corpus(np.array([rng.multinomial(30, words[one]) for one in classes]))
+        cluster = (2 * classes + rng.integers(0, 2, 200)).astype(np.int32)  # each class in two
+        cluster[::20] = rng.integers(0, 10, 10)  # and some documents in another's
+        posterior = fit(corpus, *fastex(n_clusters=10, proposal="exact"), iterations=1, seed=0).posterior
+        counts = np.array([corpus.content[cluster == k].toarray().sum(axis=0) for k in range(10)])
+        sample = posterior.samples[0]
+        posterior.samples = [
+            replace(
+                sample, cluster=cluster, topic_words=sp.csr_matrix(counts), cluster_weights=np.full(10, 0.1),
+                topic_given_cluster=sp.identity(10, format="csr"), new_topic_weight=np.zeros(10),
+                topic_weights=np.full(10, 0.1), contexts=SparseRows.of(np.zeros((10, 0))),
+            )
+        ]  # fmt: skip
+        found = find_levels(posterior, corpus)
+        assert found.chosen == 5
+        assert clustering.adjusted_rand_index(classes, found.at(5)) == 1.0
+
+    def test_shares_are_those_of_documents(self):
+        found = find_levels(mc2_of(small_corpus()), small_corpus())
+        cluster, level = np.arange(N_DOCUMENTS) % 4, found.at(3)
+        shares = found.shares(3, cluster, 5)
+        for k in range(4):
+            assert shares[k] == pytest.approx(np.bincount(level[cluster == k], minlength=3) / 6)
+        assert shares[4] == pytest.approx(np.bincount(level, minlength=3) / N_DOCUMENTS)
+
+    def test_what_has_no_levels_is_refused(self, monkeypatch):
+        corpus = small_corpus().with_contexts({})
+        hdp = fit(corpus, *gibbs(kernel="collapsed", model="hdp", start_topics=2), iterations=1, seed=0)
+        with pytest.raises(ValueError, match="each document is a cluster of its own"):
+            hdp.posterior.find_levels(corpus)
+        posterior = mc2_of(corpus, families={})
+        with pytest.raises(ValueError, match="the corpus has 23 documents, but the model was fitted on 24"):
+            posterior.find_levels(corpus.subset(np.arange(23)))
+        monkeypatch.setattr(levels, "MOST_CLUSTERS", 6)
+        with pytest.raises(ValueError, match="7 clusters of 4 topics, words or names are too many for levels"):
+            posterior.find_levels(corpus)
+        none = replace(posterior.samples[0], cluster=np.full(N_DOCUMENTS, -1, np.int32))
+        with pytest.raises(ValueError, match="no document is in a cluster"):
+            find_levels(replace(posterior, samples=[none]), corpus)
+
+
+def damaged(name, place, value):
+    def change(arrays):
+        arrays[f"levels.{name}"][place] = value
+
+    return change
+
+
+def copied(name, place, other, source):
+    def change(arrays):
+        arrays[f"levels.{name}"][place] = arrays[f"levels.{other}"][source]
+
+    return change
+
+
+class TestFile:
+    @staticmethod
+    def saved(folder):
+        corpus = small_corpus()
+        posterior = mc2_of(corpus, n_samples=2)
+        posterior.find_levels(corpus)
+        posterior.save(folder / "posterior.npz")
+        return posterior
+
+    def test_levels_are_kept(self, tmp_path):
+        made = self.saved(tmp_path).levels
+        read = Posterior.load(tmp_path / "posterior.npz").levels
+        for size in range(1, 8):
+            assert read.at(size).tolist() == made.at(size).tolist()
+        assert read.table().equals(made.table())
+
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            (lambda arrays: arrays.pop("levels.to"), "'to' is missing"),
+            (damaged("cluster", 3, 7), "'cluster' holds 7"),
+            (damaged("cluster", slice(None), 0), "a cluster has no document"),
+            (damaged("joined", (0, 1), 9), "'joined' holds 9"),
+            (copied("joined", 2, "joined", 1), "'joined' names a cluster that is gone"),
+            (copied("joined", (0, 0), "joined", (0, 1)), "'joined' names a cluster that is gone"),
+            (damaged("start", 0, 1), "'start' does not rise"),
+            (damaged("start", 2, 10**6), "'start' does not rise"),
+            (damaged("document", 0, 24), "'document' holds 24"),
+            (copied("to", -1, "joined", (0, 1)), "a document moves to a cluster that is gone"),
+            (damaged("scores", 0, np.nan), "'scores' holds a value that is not finite"),
+            (damaged("agreement", slice(None), 1.5), "'agreement' holds 1.5"),
+            (lambda arrays: arrays.update({"levels.scores": np.zeros(3)}), "'agreement' has the shape"),
+            (lambda arrays: arrays.update({"levels.cluster": np.zeros(23, np.int32)}), "'cluster' has the shape"),
+        ],
+    )  # fmt: skip
+    def test_damaged_levels_are_refused(self, tmp_path, change, said):
+        self.saved(tmp_path)
+        arrays = {name: np.array(array) for name, array in storage.read_arrays(tmp_path / "posterior.npz").items()}
+        change(arrays)
+        storage.write_arrays(tmp_path / "forged.npz", arrays)
+        with pytest.raises(ValueError, match=f"forged.npz is not a saved posterior: levels: .*{said}"):
+            Posterior.load(tmp_path / "forged.npz")
+
+
+class TestCommand:
+    def fitted(self, folder):
+        """The path of a fit by the command, and documents that are new to it."""
+        corpus = small_corpus()
+        new = corpus.subset(np.arange(6))
+        corpus.save(folder / "corpus")
+        new.save(folder / "new")
+        fitted = ["fit", str(folder / "corpus"), "--out", str(folder / "fit"), "--iterations", "6", "--seed", "3"]
+        start = ["--set", "start_topics=3", "--set", "start_clusters=5", "--set", "document_level=false"]
+        assert main([*fitted, *start, "--context", "pages=gamma_poisson"]) == 0
+        return str(folder / "fit" / "posterior.npz"), new
+
+    def rows(self, capsys):
+        first, *lines = capsys.readouterr().out.splitlines()
+        return [dict(zip(first.split(","), line.split(","), strict=True)) for line in lines]
+
+    def test_levels_are_kept_by_a_fit_and_shown(self, tmp_path, capsys):
+        path, new = self.fitted(tmp_path)
+        capsys.readouterr()
+        kept = Posterior.load(path)
+        assert kept.levels is not None
+        assert main(["clusters", path, "--levels"]) == 0
+        shown = self.rows(capsys)
+        assert [int(row["clusters"]) for row in shown] == list(range(1, kept.levels.n_clusters + 1))
+        assert [row["clusters"] for row in shown if row["marked"]] == [str(kept.levels.chosen)]
+        assert float(shown[1]["loss"]) == pytest.approx(np.diff(kept.levels.scores)[1] / N_DOCUMENTS, rel=1e-4)
+
+        assert main(["clusters", path, str(tmp_path / "corpus"), "--level", "2"]) == 0
+        level, rows = kept.levels.at(2), self.rows(capsys)
+        assert [int(row["cluster"]) - 1 for row in rows] == level.tolist()
+        for j in (0, 7, 23):  # with what share of its clusters' documents, over samples, it is in its cluster of two
+            shares = [np.mean(level[one.cluster == one.cluster[j]] == level[j]) for one in kept.samples]
+            assert float(rows[j]["probability"]) == pytest.approx(np.mean(shares), abs=1e-6)
+
+        assert main(["clusters", path, str(tmp_path / "new"), "--level", "2"]) == 0
+        rows, first = self.rows(capsys), kept.representative.cluster
+        into = np.array(
+            [[np.mean(level[first == k] == g) for g in (0, 1)] for k in range(kept.representative.n_clusters)]
+        )
+        expected = kept.predict(new) @ into
+        assert [int(row["cluster"]) - 1 for row in rows] == expected.argmax(axis=1).tolist()
+        assert [float(row["probability"]) for row in rows] == pytest.approx(expected.max(axis=1), abs=1e-6)
+
+    def test_what_cannot_be_shown_is_said(self, tmp_path, capsys):
+        path, _ = self.fitted(tmp_path)
+        n = Posterior.load(path).levels.n_clusters
+        assert main(["clusters", path, str(tmp_path / "corpus"), "--level", str(n + 1)]) == 2
+        assert f"error: {n + 1} clusters were asked for; levels go from 1 to {n}" in capsys.readouterr().err
+        assert main(["clusters", path]) == 2
+        assert "error: a corpus is needed" in capsys.readouterr().err
+        replace(Posterior.load(path), levels=None).save(tmp_path / "without.npz")
+        without = str(tmp_path / "without.npz")
+        assert main(["clusters", without, "--levels"]) == 2
+        assert "keeps no levels; give the corpus of the fit" in capsys.readouterr().err
+        assert main(["clusters", without, str(tmp_path / "new"), "--level", "2"]) == 2
+        assert "error: the posterior keeps no levels; mc2 fit leaves them" in capsys.readouterr().err
+        for command in ("--levels", "--level=2"):
+            assert main(["clusters", path, str(tmp_path / "corpus"), command]) == 0
+            kept = capsys.readouterr().out
+            assert main(["clusters", without, str(tmp_path / "corpus"), command]) == 0
+            assert capsys.readouterr().out == kept
