@@ -1,5 +1,6 @@
 """The page in a real browser: it draws, answers clicks and keys, and asks nothing of a network."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -61,6 +62,19 @@ def test_it_draws_light_and_dark_wide_and_narrow(folder, width, scheme):
         assert (background == "rgb(255, 255, 255)") == (scheme == "light")
         page.click("#theme")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(description, tmp_path):
+    sample = description.posterior.samples[0]
+    fewer = dataclasses.replace(sample, topic_weights=sample.topic_weights[:2])
+    provenance = description.posterior.provenance | {"chains": [1, 2]}
+    several = dataclasses.replace(description.posterior, samples=[fewer, sample, sample], provenance=provenance)
+    describe(several, description.corpus, tmp_path / "out")
+    k, m = sample.n_clusters, sample.n_topics
+    with opened(tmp_path / "out/index.html") as page:
+        said = page.inner_text("#summary")
+    assert f"{k} clusters ({k} to {k} in 90 % of the samples) · {m} topics (2 to {m} in 90 % of the samples)" in said
+    assert f" · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits" in said
 
 
 def test_titles_and_names_are_text(folder):
