@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.base.checks import MOST_LABELS, prior_count, whole
+from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, prior_count, whole
 from mc2core.models.base import ROLES, TopicModel, context_families
+
+#: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
+_EACH = 10.0
 
 
 class MC2(TopicModel):
@@ -27,8 +30,8 @@ class MC2(TopicModel):
         Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
         context's kind, NormalGamma of numbers and DirichletCategorical of counts.
     group_concentration : float in [1e-10, 1e10] or None, default None
-        alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and with n_clusters N, so that
-        all weights of clusters are equally likely.
+        alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and 10 N with n_clusters: with N
+        or less, clusters of short documents empty.
     table_concentration : float in [1e-10, 1e10], default 1.0
         v, within a cluster; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
@@ -69,7 +72,7 @@ class MC2(TopicModel):
             self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)
             self.roles = tuple(role for role in ROLES if role != "group")
         if group_concentration is None:
-            group_concentration = self.n_clusters or 1.0
+            group_concentration = 1.0 if self.n_clusters is None else min(_EACH * self.n_clusters, MOST_PRIOR)
         self.group_concentration = prior_count("group_concentration", group_concentration)
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior

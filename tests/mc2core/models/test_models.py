@@ -149,10 +149,11 @@ def test_what_names_and_settings_cannot_make_is_refused(model, engine, settings,
     assert "\n" not in str(caught.value)
 
 
-def test_where_the_number_of_clusters_is_told_their_weights_are_alike_and_their_concentration_is_held():
+def test_where_the_number_of_clusters_is_told_their_concentration_follows_and_is_held():
     told = MC2(n_clusters=8)
     assert (MC2().n_clusters, MC2().group_concentration, MC2().most_clusters) == (None, 1.0, np.inf)
-    assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 8.0, 8)
+    assert (told.n_clusters, told.group_concentration, told.most_clusters) == (8, 80.0, 8)
+    assert MC2(n_clusters=2**31 - 1).group_concentration == 1e10
     assert MC2(n_clusters=8, group_concentration=2).group_concentration == 2.0
     assert (told.learn_concentrations, list(told.concentration_priors)) == (["table", "topic"], ["table", "topic"])
     assert told.in_words.startswith("MC2 of at most 8 clusters with a document level")

@@ -7,13 +7,16 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.fits import gibbs
 from helpers.gibbs_enumeration import canonical, log_clusters, partitions
 from helpers.gibbs_twin import small_corpus
 
-from mc2core import fit
+from mc2core import Corpus, fit
+from mc2core.inference import Gibbs
 from mc2core.inference.gibbs import blocked
 from mc2core.inference.gibbs.partition import PartitionLaw, log_partition
+from mc2core.models import MC2
 
 
 @pytest.mark.parametrize(("alpha", "n_clusters"), [(0.3, 2), (3.0, 3), (5.0, 7), (1.2, math.inf)])
@@ -62,6 +65,17 @@ def test_many_clusters_are_a_dirichlet_process():
     np.testing.assert_array_equal(chains[0].trace.clusters, chains[1].trace.clusters)
     np.testing.assert_array_equal(chains[0].state.cluster, chains[1].state.cluster)
     assert chains[0].state.log_joint == pytest.approx(chains[1].state.log_joint, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_chain_has_the_clusters_it_is_told(seed):
+    """200 documents of ten words, of six kinds: at alpha = N one of the six empties now and then."""
+    rng = np.random.default_rng(seed)
+    words, tau = rng.dirichlet(np.full(100, 0.05), 10), rng.dirichlet(np.full(10, 0.2), 6)
+    content = [rng.multinomial(10, rng.dirichlet(20.0 * tau[j % 6] + 1e-9) @ words) for j in range(200)]
+    corpus = Corpus(sp.csr_matrix(np.array(content)))
+    found = fit(corpus, MC2(n_clusters=6), Gibbs(), iterations=30, seed=seed, progress=False)
+    assert (found.trace.clusters == 6).all()
 
 
 @pytest.mark.parametrize("document_level", [False, True])
