@@ -254,7 +254,7 @@ class TestLetters:
         class Good:
             word_given_topic = truth.word_given_topic[::-1]
 
-            class last:
+            class representative:
                 n_clusters, n_topics = 4, 13
                 cluster = np.repeat([0, 1, 2, 3], [50, 30, 18, 2])  # the last is smaller than 3 % of 100
 
