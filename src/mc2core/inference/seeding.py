@@ -14,6 +14,7 @@ from mc2core.corpus import Corpus, take_rows
 from mc2core.families.stacked import StackedContexts
 
 _LLOYD_PASSES = 10
+_FACTORS, _SUBSPACE_PASSES = 20, 4  # of words
 _BLOCK = 10_000  # documents whose square roots are held at once
 _CANDIDATES = 4
 _MAX_DENSE = 2**24  # entries of an array of centres, or of products with them, that is held at once
@@ -40,6 +41,32 @@ def cluster_documents(
         parameters = contexts.expected_parameters(contexts.natural(cluster, n_clusters))
         cluster[left] = contexts.take(left).log_likelihood(parameters).argmax(axis=1)
     return cluster
+
+
+def cluster_words(corpus: Corpus, n_clusters: int, rng: np.random.Generator) -> np.ndarray:
+    """(V,) int: k-means of words by the directions of their latent factors; 0 for words that no document has."""
+    cluster = np.zeros(corpus.n_words, np.int64)
+    words = np.unique(corpus.content.indices)
+    if len(words):
+        factors = _latent_factors(sp.csr_matrix(unit_rows(corpus.content)[:, words]), rng)
+        lengths = np.maximum(np.linalg.norm(factors, axis=1, keepdims=True), 1e-300)
+        cluster[words] = cluster_rows(sp.csr_matrix(factors / lengths), min(n_clusters, len(words)), rng)
+    return cluster
+
+
+def _latent_factors(rows: sp.csr_matrix, rng: np.random.Generator) -> np.ndarray:
+    """(V, factors): columns of the rows by their largest singular vectors, by subspace iteration."""
+    factors = rng.standard_normal((rows.shape[1], min(_FACTORS, *rows.shape)))
+    for _ in range(_SUBSPACE_PASSES):
+        factors = rows.T @ _orthonormal(rows @ _orthonormal(factors))
+    return factors
+
+
+def _orthonormal(columns: np.ndarray) -> np.ndarray:
+    """A basis of the same space. By ``einsum``: a library of linear algebra sums in an order that threads decide."""
+    values, vectors = np.linalg.eigh(np.einsum("ij,ik->jk", columns, columns))
+    kept = values > 1e-9 * values.max()
+    return np.einsum("ij,jk->ik", columns, vectors[:, kept] / np.sqrt(values[kept]))
 
 
 def unit_rows(counts: sp.csr_matrix) -> sp.csr_matrix:

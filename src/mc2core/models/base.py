@@ -23,6 +23,8 @@ WORDS = "words"
 DOCUMENT = "document"
 #: of a concentration that is learnt, where no prior is given: Gamma(shape, rate)
 _PRIOR = (1.0, 1.0)
+#: of omega, which may be in the hundreds: at a rate of 1, an omega of 100 costs 100 nats
+_DOCUMENT_PRIOR = (1.0, 0.01)
 
 
 class Model(Settings, ABC):
@@ -146,7 +148,7 @@ class TopicModel(Model):
 
     def prior_of(self, role: str) -> tuple[float, float]:
         """(shape, rate) of the Gamma prior of a concentration."""
-        shape, rate = self.concentration_priors.get(role, _PRIOR)
+        shape, rate = self.concentration_priors.get(role, _DOCUMENT_PRIOR if role == DOCUMENT else _PRIOR)
         return shape, rate
 
 

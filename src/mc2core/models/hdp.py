@@ -25,7 +25,7 @@ class HDP(TopicModel):
     learn_concentrations : bool or list of {"table", "topic", "words"}, default True
         Which concentrations are learnt; True is the first two. Words is topic_prior.
     concentration_priors : dict of {"table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 

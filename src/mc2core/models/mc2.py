@@ -40,7 +40,7 @@ class MC2(TopicModel):
         Which concentrations are learnt; True is the first three. Words is topic_prior. With n_clusters group is not
         among them.
     concentration_priors : dict of {"group", "table", "topic", "words", "document"} to pair of float in [1e-10, 1e10] or None, default None
-        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given.
+        Gamma prior (shape, rate) of each concentration that is learnt; (1, 1) where not given, of document (1, 0.01).
     topic_prior : float in [1e-10, 1e10], default 0.01
         s, of the symmetric Dirichlet prior of a topic's words; the start where it is learnt.
 

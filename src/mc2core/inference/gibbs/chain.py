@@ -162,12 +162,19 @@ class GibbsState(State):
         result = log_partition(self.concentrations.partition, assignments.n_k) if self.model.has_clusters else 0.0
         for term in self.log_topics():
             result += term
-        total = self.topic_prior * (len(self.cells.start) - 1)
-        result += (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum()
-        result += log_words(self.cells, assignments.topic, assignments.n_topics, self.topic_prior)
+        for term in self.log_content():
+            result += term
         for term in self.log_contexts():
             result += term
         return float(result)
+
+    def log_content(self) -> list[float]:
+        """Terms of ln p(w | l), psi summed out, in nats."""
+        assignments, total = self.assignments, self.topic_prior * (len(self.cells.start) - 1)
+        return [
+            (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
+            log_words(self.cells, assignments.topic, assignments.n_topics, self.topic_prior),
+        ]
 
     def log_contexts(self) -> list[float]:
         """Terms of the log marginal likelihood of the contexts, in nats."""

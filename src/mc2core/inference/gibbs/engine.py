@@ -15,15 +15,15 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
-from mc2core.inference.gibbs.document_level.start import settle
+from mc2core.inference.gibbs.document_level.start import settle, topics_by_rule
 from mc2core.inference.gibbs.document_level.state import TOPIC_PROPOSALS, DocumentLevelState
 from mc2core.inference.gibbs.state import start_assignments
 from mc2core.models import HDP, MC2, NPTOT, Model
 from mc2core.models.base import TopicModel
 from mc2core.posterior import Sample
 
-# topics at the start, at most, where none are set
-_TOPICS, _TOPICS_WITH_DOCUMENT_LEVEL = 50, 100
+# topics at the start, at most, where none are set and there is no document level
+_TOPICS = 50
 _MOST_TOKENS = 2**31 - 1
 KERNELS = ("collapsed", "blocked", "interleaved")
 
@@ -36,11 +36,11 @@ class Gibbs(Engine):
     kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
         Collapsed sweeps, blocked moves, or both in turn. For npTOT it must be collapsed, and is where a fit names none.
     start_topics : int in [1, 2147483647] or None, default None
-        Topics of the starting state, at most; None: 50, with a document_concentration 100.
+        Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens.
     start_clusters : int in [1, 2147483647], default 20
-        Document clusters of the starting state, at most; n_clusters of the model takes its place. With a
-        document_concentration topics settle in one cluster; then clusters are found from one (unless n_clusters is
-        told) and from this number at random, and the likelier of both are the start.
+        Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
+        level the chain is started from this number, its square root and 1 (three times from n_clusters), and the
+        likeliest state after some sweeps goes on; of more than a million tokens once, from this number.
     threads : int in [1, inf), default 1
         Threads of the blocked move, of documents' tables and of weights of clusters; the result does not depend on it.
 
@@ -83,18 +83,15 @@ class Gibbs(Engine):
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
         n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
-        n_topics = self.start_topics or (_TOPICS_WITH_DOCUMENT_LEVEL if model.document_level else _TOPICS)
+        n_topics = self.start_topics or (topics_by_rule(corpus.n_tokens) if model.document_level else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
-        contexts, rng = StackedContexts(corpus, model.cluster_contexts), streams.generator(seed, "start")
+        contexts = StackedContexts(corpus, model.cluster_contexts)
         state: GibbsState
         if model.document_level:
-            first = 1 if n_clusters else None
-            state = DocumentLevelState.of(
-                model, corpus, contexts, start_assignments(corpus, contexts, first, n_topics, rng)
-            )
             with thread_budget(self.threads) as pool:
-                state = settle(corpus, state, n_clusters or 1, seed, pool)
+                state = settle(model, corpus, contexts, n_topics, self.start_clusters, seed, pool)
         else:
+            rng = streams.generator(seed, "start")
             state = SharedState.of(
                 model, corpus, contexts, start_assignments(corpus, contexts, n_clusters, n_topics, rng)
             )

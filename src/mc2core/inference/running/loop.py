@@ -29,7 +29,7 @@ from mc2core.families import Family, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
-from mc2core.inference.running.summary import found
+from mc2core.inference.running.summary import ONE_CLUSTER, found, is_one_cluster
 from mc2core.models import Model
 from mc2core.posterior import Posterior
 
@@ -457,6 +457,8 @@ def _result(chains: Sequence[_Chain], engine: Engine, iterations: int, compiled:
         shown = posterior_of(model, corpus, done.snapshots, about)
     traces = [chain.done.trace for chain in chains]
     numbers = found(posterior, traces, model.finds, engine.truncations(model, corpus))
+    if is_one_cluster(numbers):
+        logger.info(ONE_CLUSTER)
     about = posterior.provenance | timing | {"found": numbers} | environment()
     return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, shown)
 

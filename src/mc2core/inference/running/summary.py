@@ -63,9 +63,11 @@ def sentence(about: Mapping[str, Any]) -> str:
     if about["chains"]:
         return _with_changes(
             f"{first}; {agreement(about['chains'])}", about, names, "changed", _changes([about], names)
-        )
+        ) + _meaning([about])
     ends = [(about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
-    return _with_changes(first, about, names, "went", [f"from {before} to {after}" for before, after in ends])
+    return _with_changes(
+        first, about, names, "went", [f"from {before} to {after}" for before, after in ends]
+    ) + _meaning([about])
 
 
 def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
@@ -76,7 +78,23 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in _NAMES if name in known[0]]
     numbers = [f"{_range([one[name] for one in known])} {name}" for name in names]
     first = f"found {' and '.join(numbers)} in {len(known)} fits{_of_at_most(known, names)}"
-    return _with_changes(first, known[0], names, "changed", _changes(known, names))
+    return _with_changes(first, known[0], names, "changed", _changes(known, names)) + _meaning(known)
+
+
+#: what it means where all documents are in one cluster
+ONE_CLUSTER = (
+    "one cluster: topics alone account for how documents differ, no grouping of documents does so better "
+    "(docs/questions.md)"
+)
+
+
+def is_one_cluster(about: Mapping[str, Any]) -> bool:
+    """Whether a fit of topics found one cluster of documents."""
+    return about.get("clusters") == 1 and "topics" in about
+
+
+def _meaning(known: Sequence[Mapping[str, Any]]) -> str:
+    return f"; {ONE_CLUSTER}" if any(map(is_one_cluster, known)) else ""
 
 
 def agreement(chains: Mapping[str, Any]) -> str:

@@ -16,6 +16,7 @@ from mc2core.inference.gibbs.document_level.start import log_clustering
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.state import Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
+from mc2core.models import HDP, MC2
 
 CLUSTERS, DOCUMENTS, TOPICS, WORDS, LENGTH = 6, 150, 10, 100, 60
 
@@ -48,14 +49,73 @@ def test_a_chain_soon_has_the_clusters_of_its_topics():
         assert (together == should).mean() > 0.9
 
 
-def test_of_two_clusterings_the_likelier_is_the_start(monkeypatch):
+def densities_of(engine, corpus, monkeypatch, sign):
+    """Of all starts that are tried, and of the one that goes on; sign -1 turns the choice round."""
+    density, tried = starting.log_density, []
+
+    def note(state):
+        tried.append(density(state))
+        return sign * tried[-1]
+
+    monkeypatch.setattr(starting, "log_density", note)
+    state = engine.init(corpus, 0)
+    monkeypatch.setattr(starting, "log_density", density)
+    return tried, density(state)
+
+
+def test_of_several_starts_the_likeliest_goes_on(monkeypatch):
     corpus, _ = simulated()
-    engine, likelihood = gibbs(document_level=True, start_topics=20), starting.likelihood
-    likelier = engine.init(corpus, 0)
-    monkeypatch.setattr(starting, "likelihood", lambda state: -likelihood(state))
-    other = engine.init(corpus, 0)
-    assert (likelier.topic == other.topic).all()
-    assert likelihood(likelier) > likelihood(other)
+    engine = gibbs(document_level=True)
+    tried, chosen = densities_of(engine, corpus, monkeypatch, 1)
+    assert len(set(tried)) == 3  # from 1, 4 and 20 clusters
+    assert chosen == max(tried)
+    assert densities_of(engine, corpus, monkeypatch, -1) == (tried, min(tried))
+
+
+def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
+    corpus, _ = simulated()
+    assert starting.numbers_to_try(MC2(), corpus, 20) == [1, 4, 20]
+    assert starting.numbers_to_try(MC2(), corpus, 1000) == [1, 12, 150]
+    assert starting.numbers_to_try(MC2(), corpus, 1) == [1]
+    assert starting.numbers_to_try(MC2(n_clusters=8), corpus, 20) == [8, 8, 8]
+    assert starting.numbers_to_try(HDP(document_level=True), corpus, 20) == [None]
+    monkeypatch.setattr(starting, "_MOST_TRIED", corpus.n_tokens - 1)
+    assert starting.numbers_to_try(MC2(), corpus, 20) == [20]
+    assert [starting.topics_by_rule(n) for n in (0, 15_000, 2_070_064)] == [1, 25, 127]
+
+
+def test_a_start_has_the_same_bits_on_two_threads():
+    corpus, _ = simulated()
+    one, two = (gibbs(document_level=True, threads=n).init(corpus, 3).arrays() for n in (1, 2))
+    assert one.keys() == two.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], two[name])
+
+
+def agreement(truth, found):
+    """Adjusted Rand index by its definition over pairs of documents."""
+    together, should = (np.triu(x[:, None] == x, 1).sum() for x in (found, truth))
+    both = np.triu((found[:, None] == found) & (truth[:, None] == truth), 1).sum()
+    expected = together * should / (len(truth) * (len(truth) - 1) / 2)
+    return (both - expected) / ((together + should) / 2 - expected)
+
+
+def test_clusters_of_short_documents_are_kept():
+    """Ten words a document say little of its topics: clusters found beside settled topics were one to three."""
+    rng = np.random.default_rng(0)
+    words = rng.dirichlet(np.full(300, 0.02), 12)
+    tau = rng.dirichlet(np.full(12, 0.3), 8) + 1e-9
+    truth = rng.integers(0, 8, 400)
+    content = [rng.multinomial(10, rng.dirichlet(30.0 * tau[k]) @ words) for k in truth]
+    agreements = []
+    for seed in range(2):
+        fitted = fit(
+            Corpus(sp.csr_matrix(np.array(content))), *gibbs(document_level=True), iterations=30, seed=seed,
+            progress=False,
+        )  # fmt: skip
+        found = fitted.posterior.cluster
+        agreements.append(agreement(truth, found))
+    assert np.mean(agreements) > 0.35
 
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])

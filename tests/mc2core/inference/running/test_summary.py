@@ -1,11 +1,14 @@
 """What a run is said to have found, on traces that were made up: numbers, and no verdict on convergence."""
 
+import logging
 import re
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from helpers.made_up_runs import found_by, trace
 
+from mc2core import Corpus, fit
 from mc2core.inference.running.summary import sentence, sentence_of_all
 
 
@@ -35,11 +38,11 @@ def test_a_stationary_chain_gets_no_verdict():
 
 @pytest.mark.parametrize(("n", "over"), [(1, 0), (2, 0), (3, 1), (8, 2)])
 def test_few_iterations(n, over):
-    about = found_by(trace(range(n), [6] * n))
+    about = found_by(trace(range(5, 5 + n), [6] * n))
     assert about["over"] == over
     last = "iteration" if over == 1 else f"{over} iterations"
-    change = f"; over the last {last} clusters went from {n - 1 - over} to {n - 1}, topics from 6 to 6"
-    assert sentence(about) == f"found {n - 1} clusters and 6 topics" + (change if over else "")
+    change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, topics from 6 to 6"
+    assert sentence(about) == f"found {n + 4} clusters and 6 topics" + (change if over else "")
 
 
 def test_what_an_engine_does_not_find_is_not_said():
@@ -103,3 +106,21 @@ def test_chains_are_said_with_how_far_they_agree():
     two = trace([9] * 30, [20] * 30), trace([9] * 30, [25] * 30)
     hdp = found_by(*two, names=["topics"], chains={"topics": [20, 25]})
     assert sentence(hdp).startswith("found 20 topics; 2 chains of 20 and 25 topics; over the last")
+
+
+def test_what_one_cluster_means_is_said():
+    one, two = found_by(trace([2, 1, 1], [5, 5, 6])), found_by(trace([2] * 3, [5] * 3))
+    means = "; one cluster: topics alone account for how documents differ"
+    for told in (sentence(one), sentence_of_all([one, two]), sentence_of_all([{}, one])):
+        assert means in told
+    assert "one cluster" not in sentence(two) + sentence_of_all([two, two])
+    # an engine of clusters alone has nothing of the kind to say
+    alone = {name: value for name, value in one.items() if name != "topics"}
+    assert "one cluster" not in sentence(alone | {"before": {}, "after": {}})
+
+
+def test_what_one_cluster_means_is_in_the_log(caplog):
+    with caplog.at_level(logging.INFO, "mc2core"):
+        done = fit(Corpus(sp.csr_matrix([[2, 1]])), iterations=2, progress=False)
+    assert done.provenance["found"]["clusters"] == 1
+    assert "one cluster: topics alone account for how documents differ" in caplog.text

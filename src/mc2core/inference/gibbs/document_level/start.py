@@ -1,16 +1,18 @@
-"""The starting state of a chain with a document level.
+"""The starting state of a chain with a document level: some starts settle, and the best of them is the start.
 
-Topics settle while all documents are in one cluster; then, with topics held, clusters are found from that one and from
-some at random, and the likelier of both are where the chain begins. From one alone, hundreds of topics leave one or two
-clusters, since no single split of them pays; from many, those of short documents stay in pieces.
+Topics that begin at random end as many copies of each true one, which hundreds of sweeps do not join; topics that
+settle in one cluster at a small omega erase the clusters of short documents. So a token begins with a topic of its
+word's, words being clustered by the documents they are in, and documents begin in clusters found by k-means, which are
+held while topics settle. Then all move. How many clusters k-means had better find is not known before: several numbers
+are tried, one of them 1, and the state of the highest posterior density after equal sweeps goes on.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import gammaln
@@ -25,59 +27,91 @@ from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstant
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.partition import log_openings
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
 from mc2core.inference.gibbs.weights import GammaPrior
-from mc2core.models.base import DOCUMENT
+from mc2core.inference.seeding import cluster_words
+from mc2core.models.base import DOCUMENT, TopicModel
 
-#: sweeps in which documents stay in one cluster ...
+logger = logging.getLogger(__name__)
+#: sweeps of a start in which documents stay in their clusters ...
 SETTLING = 20
-#: ... and those after them, in which tokens stay with their topics
-SORTING = 40
+#: ... and those after them, in which all move, where several are compared
+TRYING = 20
+#: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
+_MOST_TRIED = 1_000_000
+
+
+def topics_by_rule(n_tokens: int) -> int:
+    """Topics at the start where none are set: the cube root of the tokens, 25 of 15,000 and 128 of two million."""
+    return max(1, round(n_tokens ** (1 / 3)))
+
+
+def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> list[int | None]:
+    """Clusters of each start: ``start_clusters``, its square root and 1, or three times as many as the model is told.
+
+    None: each document is a cluster of its own.
+    """
+    if not model.has_clusters:
+        return [None]
+    most = min(model.n_clusters or start_clusters, corpus.n_documents)
+    if corpus.n_tokens > _MOST_TRIED:
+        return [most]
+    return [most] * 3 if model.n_clusters else [*sorted({1, round(math.sqrt(most)), most})]
 
 
 def settle(
-    corpus: Corpus, state: DocumentLevelState, start_clusters: int, seed: int, pool: Executor | None
-) -> DocumentLevelState:
-    """Sweeps that hold clusters and omega while topics are still as if at random; then documents given topics."""
-    state.move_all_but_tokens(seed, -SETTLING, pool, is_settled=False)
-    with work("topics settle", SETTLING, "sweeps") as told:
-        for iteration in range(1 - SETTLING, 1):
+    model: TopicModel, corpus: Corpus, contexts: StackedContexts, n_topics: int, start_clusters: int, seed: int,
+    pool: Executor | None,
+) -> DocumentLevelState:  # fmt: skip
+    """The state that the chain begins with: the best of those from several numbers of clusters."""
+    words = cluster_words(corpus, n_topics, streams.generator(seed, "start topics"))
+    topic = np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
+    numbers = numbers_to_try(model, corpus, start_clusters)
+    trying = TRYING if len(numbers) > 1 else 0
+    best, highest = None, -math.inf
+    for attempt, n_clusters in enumerate(numbers):
+        rng = streams.generator(seed, "start", attempt)
+        assignments = start_assignments(corpus, contexts, n_clusters, n_topics, rng, topic)
+        state = DocumentLevelState.of(model, corpus, contexts, assignments)
+        # iterations before the first of the chain, of each attempt its own
+        last = (attempt + 1 - len(numbers)) * (SETTLING + trying + 1)
+        _sweep(state, corpus, seed, last, pool, n_clusters, trying)
+        if not trying:
+            return state
+        density = log_density(state)
+        logger.info(
+            "from %d clusters: %d clusters, %d topics, log density %.0f",
+            n_clusters, state.assignments.n_clusters, state.assignments.n_topics, density,
+        )  # fmt: skip
+        if best is None or density > highest:
+            best, highest = state, density
+    assert best is not None
+    return best
+
+
+def _sweep(
+    state: DocumentLevelState, corpus: Corpus, seed: int, last: int, pool: Executor | None, n_clusters: int | None,
+    trying: int,
+) -> None:  # fmt: skip
+    """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
+    first = last - SETTLING - trying
+    state.move_all_but_tokens(seed, first, pool, is_settled=False)
+    told = "topics settle" + (f", {n_clusters} clusters at first" if n_clusters else "")
+    with work(told, SETTLING + trying, "sweeps") as progress:
+        for iteration in range(first + 1, last + 1):
             state.move_tokens(corpus, seed, iteration)
-            state.move_all_but_tokens(seed, iteration, pool, is_settled=False)
-            told.advance()
-    if not state.model.has_clusters:
-        return state
-    starts = [start_clusters] if state.model.n_clusters else sorted({1, min(start_clusters, corpus.n_documents)})
-    return max((_sort(state, n, seed, pool) for n in starts), key=likelihood)
+            state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)
+            progress.advance()
 
 
-def likelihood(state: DocumentLevelState) -> float:
-    """:func:`log_clustering` of a state."""
+def log_density(state: DocumentLevelState) -> float:
+    """ln p(w, x, l, z, epsilon, concentrations) of a state, theta, tau and psi summed out, up to a constant.
+
+    Not given tau, of which many clusters have more, and so fair to states of few.
+    """
     priors = {**vars(state.priors), DOCUMENT: state.omega_prior}
-    return log_clustering(state.assignments, state.level, state.concentrations, priors, state.contexts)
-
-
-def _sort(state: DocumentLevelState, n_clusters: int, seed: int, pool: Executor | None) -> DocumentLevelState:
-    """A state with the topics of ``state``, from this number of clusters."""
-    assignments, level = scatter(state.assignments, state.level, n_clusters, streams.generator(seed, "sort"))
-    state = replace(state, assignments=assignments, concentrations=replace(state.concentrations), level=level)
-    first = -SETTLING - SORTING * n_clusters
-    with work(f"documents into clusters, {n_clusters} at first", SORTING, "sweeps") as told:
-        for sweep in range(SORTING):
-            state.move_all_but_tokens(seed, first + sweep, pool, is_settled=sweep > 0)
-            told.advance()
-    return state
-
-
-def scatter(
-    assignments: Assignments, level: DocumentLevel, n_clusters: int, rng: np.random.Generator
-) -> tuple[Assignments, DocumentLevel]:
-    """Every document in one of these many clusters at random, all with the proportions of one; topics are shared."""
-    _, cluster = np.unique(rng.integers(n_clusters, size=len(assignments.cluster)), return_inverse=True)
-    scattered = replace(assignments, cluster=cluster.astype(np.int32), topic_weights=assignments.topic_weights.copy())
-    scattered.count()
-    proportions = np.tile(level.proportions[:1], (scattered.n_clusters, 1))
-    return scattered, DocumentLevel(proportions, scattered.n_km.copy(), level.omega)
+    clustering = log_clustering(state.assignments, state.level, state.concentrations, priors, state.contexts)
+    return clustering + sum(state.log_content())
 
 
 @kernel(error_model="numpy")
