@@ -256,6 +256,9 @@ class Posterior:
         ValueError where there is no such level, or the posterior keeps none and has not these documents.
         """
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
+        if is_of_fit:  # by its numbers, which may be of other words and names
+            self.check_corpus(corpus)
+            self.stacked(corpus)
         if level is None:
             if is_of_fit and self._is_of_several:
                 cluster = self.cluster.astype(np.int64)

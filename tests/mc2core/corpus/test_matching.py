@@ -124,6 +124,9 @@ def test_the_commands_refuse_too(model, tmp_path, capsys):
     for command in ("evaluate", "clusters"):
         assert main([command, str(tmp_path / "posterior.npz"), str(tmp_path / "other")]) == 2
         assert "word 1 is 'birch' in the model and 'date' in the corpus" in capsys.readouterr().err
+    corpus(authors=["bob", "ann"]).save(tmp_path / "other")
+    assert main(["clusters", str(tmp_path / "posterior.npz"), str(tmp_path / "other")]) == 2
+    assert "column 0 is 'ann' in the model and 'bob' in the corpus" in capsys.readouterr().err
 
 
 def test_a_figure_of_other_documents_is_refused(model):

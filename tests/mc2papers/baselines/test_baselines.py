@@ -80,7 +80,10 @@ class TestOtherLibraries:
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         for baseline, method in (
             (LSAKMeans(n_clusters=4, dimension=4), cluster.KMeans(4, n_init=10, random_state=0)),
-            (LSAMixture(n_clusters=4, dimension=4), mixture.GaussianMixture(4, covariance_type="diag", n_init=10)),
+            (
+                LSAMixture(n_clusters=4, dimension=4),
+                mixture.GaussianMixture(4, covariance_type="diag", n_init=10, random_state=0),
+            ),
         ):
             found = solve(baseline, corpus, seed).solutions["k4"]
             assert clustering.nmi(method.fit_predict(points), found) == pytest.approx(1.0)
