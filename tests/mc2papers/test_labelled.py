@@ -1,5 +1,7 @@
 """The table of real labelled corpora on made-up scores, and what a run says without their files."""
 
+import itertools
+
 import numpy as np
 import pytest
 from helpers.workflow_calls import snakemake
@@ -110,6 +112,19 @@ def test_methods_are_compared_by_seed(ours, verdict):
     assert len(found) == 4
 
 
+def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
+    ours = seeds("a", "MC2, document level (ours, K given)", 0.6, 0.61, 0.6)
+    rivals = {"K-means": 0.5, "LSA + K-means": 0.7, "NMF": 0.6}
+    made = [
+        seeds(name, f"{name} (K given)", value, value, value, converged={"k8": True}) for name, value in rivals.items()
+    ]
+    found = {text: one.verdict for (_, text), one in judged([*ours, *itertools.chain.from_iterable(made)]).items()}
+    verdicts = {"K-means": "holds", "LSA + K-means": "does not hold", "NMF": "cannot be told"}
+    for name in ("LSA + Gaussian mixture", "LDA"):
+        verdicts[name] = "not computed"
+    assert found == {f"ours: told K, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
+
+
 def test_corpora_without_labels_are_refused(tmp_path):
     with pytest.raises(ValueError, match="run 'l-hdp' has no agreement: each document of its corpus needs one label"):
         table1.agreement_table(SCORES, CLASSES, {})
@@ -144,8 +159,8 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert said not in output
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
-    # MC2 and SVI, each with a document level too, FastEx twice, HDP: three seeds, three corpora; K-means twice, LSA
-    # twice, NMF, AP
-    for rule, jobs in (("fit", 63), ("baseline", 21), ("baseline_model", 3), ("score", 45), ("labelled_table1", 1)):
+    # MC2, with a document level, told K too, SVI twice, FastEx twice, HDP: three seeds, three corpora; K-means twice,
+    # LSA twice, NMF, AP
+    for rule, jobs in (("fit", 72), ("baseline", 21), ("baseline_model", 3), ("score", 48), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)
