@@ -320,6 +320,8 @@ class TestRuns:
                 {"settings": "start_topic=3"},
                 "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
             ),
+            ({"settings": "n_clusters=0"}, "run 'a': n_clusters is 0; it must be a whole number of at least 1"),
+            ({"engine": "svi", "settings": "n_clusters=8"}, "run 'a': n_clusters is 8; SVI cannot be told"),
             (
                 {"engine": "kmeens"},
                 "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, lda, mllib_lda, kmeans, ",

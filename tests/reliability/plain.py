@@ -28,13 +28,15 @@ def log_joint_of_mc2(
     topic_weights: np.ndarray,
     *,
     alpha: float | None,
+    n_clusters: int | None,
     v: float,
     s: float,
     families: Mapping[str, Family],
     token_families: Mapping[str, Family],
     document_level: tuple[float, np.ndarray] | None,
 ) -> tuple[float, float]:
-    """ln p(w, x, z, l | epsilon, alpha, v) with tau, psi, phi and pi integrated out (ICML14); alpha None: z is given.
+    """ln p(w, x, z, l | epsilon, alpha, v) with tau, psi, phi and pi integrated out (ICML14); alpha None: z is given;
+    ``n_clusters`` None: as many as there are documents for.
 
     ``topic``: of each token, tokens in CSR order, a count of c giving c tokens in a row. ``token_families``: contexts
     that topics emit with each token (npTOT). ``document_level``: omega and tau (K, at least M), which is given.
@@ -43,7 +45,7 @@ def log_joint_of_mc2(
     words = np.repeat(content.indices, content.data)
     document = np.repeat(np.arange(corpus.n_documents), np.diff(content.indptr))
     document = np.repeat(document, content.data)
-    terms = [*_terms_of_words(topic, words, s, corpus.n_words), *_terms_of_clusters(cluster, alpha)]
+    terms = [*_terms_of_words(topic, words, s, corpus.n_words), *_terms_of_clusters(cluster, alpha, n_clusters)]
     if document_level is None:
         terms += _terms_of_proportions(cluster[document], topic, v, np.tile(topic_weights, (cluster.max() + 1, 1)))
     else:
@@ -58,12 +60,17 @@ def log_joint_of_mc2(
     return math.fsum(terms), math.fsum(map(abs, terms))
 
 
-def _terms_of_clusters(cluster: np.ndarray, alpha: float | None) -> Iterator[float]:
-    """Of the Chinese restaurant process; none where clusters are given."""
+def _terms_of_clusters(cluster: np.ndarray, alpha: float | None, n_clusters: int | None) -> Iterator[float]:
+    """Of the Chinese restaurant process, or of a finite mixture; none where clusters are given."""
     sizes = Counter(cluster.tolist())
     if alpha is not None:
-        yield len(sizes) * log(alpha)
-        yield from (lgamma(size) for size in sizes.values())
+        if n_clusters is None:
+            yield len(sizes) * log(alpha)
+            yield from (lgamma(size) for size in sizes.values())
+        else:
+            yield from (log(n_clusters - i) for i in range(len(sizes)))
+            yield from (lgamma(size + alpha / n_clusters) for size in sizes.values())
+            yield -len(sizes) * lgamma(alpha / n_clusters)
         yield lgamma(alpha)
         yield -lgamma(alpha + len(cluster))
 

@@ -124,6 +124,9 @@ def draw_case(seed: int, number: int) -> Case:
         if model != "mc2":  # no clusters
             del settings["group_concentration"]
             settings["concentration_priors"].pop("group", None)
+        elif rng.random() < 0.3:  # a number of clusters that is told
+            settings["n_clusters"] = pick(int(rng.integers(1, 12)), 2**31 - 1)
+            settings["concentration_priors"].pop("group", None)
         if model == "hdp":
             del settings["contexts"]
     if name == "svi":
@@ -265,6 +268,7 @@ def _faults_of_gibbs(case: Case, fit: Any) -> list[str]:
             state.topic,
             assignments.topic_weights,
             alpha=state.concentrations.group if model.has_clusters else None,
+            n_clusters=model.n_clusters,
             v=state.concentrations.table,
             s=model.topic_prior,
             families=model.cluster_contexts,

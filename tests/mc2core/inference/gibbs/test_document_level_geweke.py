@@ -21,7 +21,7 @@ from helpers.gibbs_forward import (
     statistics,
 )
 
-ALPHA = 2.0
+ALPHA = 6.0
 FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
 
 
