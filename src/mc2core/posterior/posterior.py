@@ -257,8 +257,7 @@ class Posterior:
         """
         is_of_fit = use_context and self.was_fitted_on(corpus) and min(map(np.min, self._clusterings)) >= 0
         if is_of_fit:  # by its numbers, which may be of other words and names
-            self.check_corpus(corpus)
-            self.stacked(corpus)
+            self._stacked_to_predict(corpus)
         if level is None:
             if is_of_fit and self._is_of_several:
                 cluster = self.cluster.astype(np.int64)
@@ -299,15 +298,11 @@ class Posterior:
         """
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")
-        self.check_corpus(corpus)
+        stacked = self._stacked_to_predict(corpus, use_context)
         sample = self.representative
         log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
-        if use_context and self.families:
-            try:
-                of_context = self.stacked(corpus).log_predictive(sample.natural)
-            except ValueError as error:
-                by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
-                raise ValueError(f"{error}; {by_words}") from error
+        if stacked is not None:
+            of_context = stacked.log_predictive(sample.natural)
         with showing(progress), np.errstate(divide="ignore"):
             if sample.has_document_level:
                 log_p = np.log(document_level.cluster_probabilities(corpus, sample, log_weights + of_context, threads))
@@ -321,6 +316,17 @@ class Posterior:
                 "the posterior's weights, topic_words and natural must be finite"
             )
         return np.exp(log_p - total)
+
+    def _stacked_to_predict(self, corpus: Corpus, use_context: bool = True) -> StackedContexts | None:
+        """Contexts to predict by, if any; ValueError where the corpus does not fit the posterior."""
+        self.check_corpus(corpus)
+        if not (use_context and self.families):
+            return None
+        try:
+            return self.stacked(corpus)
+        except ValueError as error:
+            by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
+            raise ValueError(f"{error}; {by_words}") from error
 
     def log_likelihood(
         self, corpus: Corpus, estimator: str | None = None, seed: int = 0, threads: int = 1

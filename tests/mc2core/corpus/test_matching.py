@@ -43,6 +43,7 @@ def warned(caplog):
 
 USES = {
     "predict": lambda model, one: model.predict(one),
+    "assign": lambda model, one: model.assign(one),
     "log_likelihood": lambda model, one: model.log_likelihood(one),
     "perplexity": lambda model, one: model.perplexity(one, "context"),
     "evaluate, test": lambda model, one: evaluate(model, corpus(), one, ["context"]),
