@@ -96,9 +96,10 @@ def _terms_of_words(topic: np.ndarray, words: np.ndarray, s: float, n_words: int
 
 
 def _terms_of_context(family: Family, values: np.ndarray | sp.csr_matrix) -> Iterator[float]:
-    """Of ln of the marginal likelihood of the observations of one cluster."""
+    """Of ln of the marginal likelihood of the observations of one cluster, each to the power of the strength."""
+    strength = family.strength
     if isinstance(family, DirichletCategorical):
-        a, counts = family.concentration, np.asarray(values.sum(axis=0)).ravel()
+        a, counts = family.concentration, strength * np.asarray(values.sum(axis=0)).ravel()
         for n in counts[counts > 0].tolist():
             yield lgamma(a + n)
             yield -lgamma(a)
@@ -106,19 +107,19 @@ def _terms_of_context(family: Family, values: np.ndarray | sp.csr_matrix) -> Ite
         yield -lgamma(a * len(counts) + counts.sum())
         return
     seen = values[~np.isnan(values)]
-    n = len(seen)
+    n = strength * len(seen)
     if isinstance(family, GammaPoisson):
-        total = float(seen.sum())
+        total = strength * float(seen.sum())
         yield lgamma(family.a0 + total)
         yield -lgamma(family.a0)
         yield family.a0 * log(family.b0)
         yield -(family.a0 + total) * log(family.b0 + n)
-        yield from (-lgamma(x + 1.0) for x in seen.tolist())
+        yield from (-strength * lgamma(x + 1.0) for x in seen.tolist())
     elif n:
         assert isinstance(family, NormalGamma)
         mean = float(seen.mean())
         a, kappa = family.a0 + n / 2, family.kappa0 + n
-        b = family.b0 + float(((seen - mean) ** 2).sum()) / 2
+        b = family.b0 + strength * float(((seen - mean) ** 2).sum()) / 2
         b += family.kappa0 * n * (mean - family.mu0) ** 2 / (2 * kappa)
         yield lgamma(a)
         yield -lgamma(family.a0)
