@@ -1,4 +1,4 @@
-"""Tables of clusters and of their unions."""
+"""Tables of clusters and of their levels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from mc2core.explore.description import MOST_GROUPS, Description
+from mc2core.explore.description import Description
 from mc2core.explore.words import often_enough, said, top_of, words_table
 from mc2core.posterior import clustering
 
@@ -22,10 +22,10 @@ _BLOCK = 64
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
-    merges.
+    level_clusters, levels.
 
-    ``cluster`` counts from 1; numbers above K are unions, as ``merges`` says. A cluster without a document
-    has no row in ``clusters``.
+    ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
+    document has no row in it, nor in ``clusters``.
     """
     words, lines = _words(description)
     values, numbers = _contexts(description)
@@ -44,9 +44,12 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         first = tables["cluster_labels"].groupby("cluster").first()
         rows["label"] = rows["cluster"].map(first["label"])
         rows["label_share"] = rows["cluster"].map(first["share"])
-    is_union = rows["cluster"] > description.n_clusters
-    tables["clusters"] = rows[~is_union & (rows["documents"] > 0)].reset_index(drop=True)
-    tables["merges"] = _merges(description, rows[is_union])
+    met, is_of_level = rows["documents"] > 0, rows["cluster"] > description.n_clusters
+    tables["clusters"] = rows[met & ~is_of_level].reset_index(drop=True)
+    place = [(size, number + 1) for size in description.levels for number in range(size)]
+    places = pd.DataFrame(place, columns=["level", "number"], index=rows.index[is_of_level])
+    tables["level_clusters"] = places.join(rows)[met[is_of_level]].reset_index(drop=True)
+    tables["levels"] = _levels(description)
     return tables
 
 
@@ -180,33 +183,21 @@ def _typical(description: Description) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])
 
 
-# -- unions --------------------------------------------------------------------------------------------------------
-def agreement(description: Description, groups: int) -> dict[str, float]:
-    """Scores against the labels with ``groups`` left; none where there are no labels of one each."""
+# -- levels --------------------------------------------------------------------------------------------------------
+def agreement(description: Description, size: int) -> dict[str, float]:
+    """Scores against the labels where there are ``size`` clusters; none where there are no labels of one each."""
     labels = description.corpus.labels
     if not isinstance(labels, np.ndarray):
         return {}
-    joined = description.tree.cut(groups)[description.cluster]
     measures = (clustering.nmi, clustering.adjusted_rand_index, clustering.purity)
-    return dict(zip(("nmi", "ari", "purity"), (float(one(labels, joined)) for one in measures), strict=True))
+    found = description.at(size)
+    return dict(zip(("nmi", "ari", "purity"), (float(one(labels, found)) for one in measures), strict=True))
 
 
-def _merges(description: Description, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row for each union, in the order in which clusters are joined."""
-    k, tree = description.n_clusters, description.tree
-    left = np.arange(k - 1, 0, -1)
-    table = pd.DataFrame(
-        {
-            "groups_left": left,
-            "union": np.arange(k + 1, 2 * k),
-            "first": tree.pairs[:, 0] + 1,
-            "second": tree.pairs[:, 1] + 1,
-            "change": tree.changes,
-            "total_change": np.cumsum(tree.changes),
-        }
-    )
-    scores = pd.DataFrame(
-        [agreement(description, n) if n <= MOST_GROUPS else {} for n in left.tolist()], index=table.index
-    )
-    table = table.join(scores)
-    return table.merge(rows.rename(columns={"cluster": "union"}), on="union", how="left")
+def _levels(description: Description) -> pd.DataFrame:
+    """A row for each size (:meth:`mc2core.posterior.levels.Levels.table`), those described with their scores."""
+    kept = description.posterior.levels
+    if kept is None or not description.levels:
+        return pd.DataFrame()
+    scores = pd.DataFrame([{"clusters": size, **agreement(description, size)} for size in description.first])
+    return kept.table().merge(scores, on="clusters", how="left")

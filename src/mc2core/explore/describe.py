@@ -14,7 +14,7 @@ from mc2core.explore.tables import tables_of, write_tables
 from mc2core.posterior import Posterior
 
 DESCRIBED_FILES = (
-    r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|merges)\.csv|index\.html"
+    r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|levels|level_clusters)\.csv|index\.html"
     r"|\.snakemake_timestamp"
 )
 """Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""

@@ -1,4 +1,4 @@
-"""What a fit found in a corpus, brought together once: clusters of documents, their unions, tokens of topics."""
+"""What a fit found in a corpus, brought together once: clusters of documents, their levels, tokens of topics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ import scipy.sparse as sp
 from mc2core.base.progress import work
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
-from mc2core.posterior.merging import MergeTree, merge_tree
+from mc2core.posterior.levels import Levels
 
 MOST_GROUPS = 200
-"""Unions are described where at most so many groups are left."""
+"""Levels are described where they have at most so many clusters."""
+EVERY_SIZE = 12
+"""Levels of at most so many clusters are all described; then of each a quarter more, and the marked one."""
 _PASSES = 20  # over a document whose proportions are its own
 _ENTRIES = 1 << 22  # of a block: documents' words by topics
 
@@ -25,7 +27,7 @@ _ENTRIES = 1 << 22  # of a block: documents' words by topics
 class Description:
     """A posterior and the documents it is asked about.
 
-    A *node* is a cluster (0..K-1) or a union of two nodes (K, K + 1, ...), numbered as in :class:`MergeTree`; tables
+    A *node* is a cluster of the fit (0..K-1) or of one of the levels (K, K + 1, ...: the largest level first); tables
     count from 1.
 
     Attributes
@@ -35,14 +37,16 @@ class Description:
         The cluster of each document, and
     probability : (J, K) float64
         how likely it is in each (:meth:`mc2core.Posterior.assign`).
-    tree : MergeTree
+    levels : dict of (J,) int64
+        Clusters of the documents at each smaller size that is described, the largest first; none where the posterior
+        keeps no levels and the documents are not those of the fit.
     """
 
     posterior: Posterior
     corpus: Corpus
     cluster: np.ndarray
     probability: np.ndarray
-    tree: MergeTree
+    levels: dict[int, np.ndarray]
 
     @classmethod
     def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1) -> Description:
@@ -50,44 +54,68 @@ class Description:
 
         ValueError where the posterior has no clusters of documents, or the corpus does not fit it.
         """
-        tree = merge_tree(posterior)
-        return cls(posterior, corpus, *posterior.assign(corpus, threads=threads), tree)
+        sample = posterior.representative
+        if sample.documents_are_clusters:
+            raise ValueError("each document is a cluster of its own in this posterior; there is nothing to describe")
+        cluster, probability = posterior.assign(corpus, threads=threads)
+        is_of_fit = posterior.was_fitted_on(corpus)
+        kept = posterior.levels or (posterior.find_levels(corpus) if is_of_fit else None)
+        levels: dict[int, np.ndarray] = {}
+        if kept is not None:
+            is_known = is_of_fit and kept.cluster.min() >= 0
+            for size in _sizes(kept):
+                into = kept.shares(size, sample.cluster, sample.n_clusters)
+                found = kept.at(size) if is_known else (probability @ into).argmax(axis=1)
+                levels[size] = found.astype(np.int64)
+        return cls(posterior, corpus, cluster, probability, levels)
 
     @property
     def n_clusters(self) -> int:
         """K."""
-        return self.tree.n_clusters
+        return self.posterior.representative.n_clusters
+
+    @property
+    def sizes(self) -> list[int]:
+        """Sizes of what the page shows, ascending: the levels, and K where it is not too large or there are none."""
+        is_shown = self.n_clusters <= MOST_GROUPS or not self.levels
+        return [*reversed(self.levels), *([self.n_clusters] if is_shown else [])]
 
     @cached_property
-    def shown(self) -> set[int]:
-        """The nodes that are there when MOST_GROUPS clusters or fewer are left."""
-        k = self.n_clusters
-        gone = self.tree.pairs[: max(0, k - MOST_GROUPS)].ravel().tolist()
-        return set(range(k + len(self.tree.pairs))) - set(gone)
+    def first(self) -> dict[int, int]:
+        """The number of the first node of each size, K and the levels; a size's nodes follow each other."""
+        sizes = [self.n_clusters, *self.levels]
+        return dict(zip(sizes, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
 
     @cached_property
     def nodes(self) -> list[int]:
-        """The nodes that are described: all clusters, and the unions of ``shown``."""
-        return [*range(self.n_clusters), *sorted(node for node in self.shown if node >= self.n_clusters)]
+        """All nodes."""
+        return list(range(self.n_clusters + sum(self.levels)))
+
+    @cached_property
+    def shown(self) -> set[int]:
+        """The nodes of ``sizes``."""
+        return {node for size in self.sizes for node in range(self.first[size], self.first[size] + size)}
+
+    def at(self, size: int) -> np.ndarray:
+        """(J,) int64: clusters of the documents at K or a level, from 0."""
+        return self.cluster if size == self.n_clusters else self.levels[size]
 
     @cached_property
     def members(self) -> sp.csr_matrix:
-        """(nodes, K) CSR of 0 and 1: the clusters of each node that is described, a row for each of ``nodes``."""
-        parts: list[list[int]] = [[k] for k in range(self.n_clusters)]
-        parts += [[] for _ in self.tree.pairs]
-        for number, (one, other) in enumerate(self.tree.pairs, self.n_clusters):
-            parts[number] = parts[one] + parts[other]
-        chosen = [parts[node] for node in self.nodes]
-        row = np.repeat(np.arange(len(chosen)), [len(part) for part in chosen])
-        column = np.concatenate([np.array(part) for part in chosen])
-        return sp.csr_matrix((np.ones(len(row)), (row, column)), shape=(len(chosen), self.n_clusters))
+        """(nodes, K) CSR: the share of the documents of each of the fit's clusters that are in each node."""
+        kept, sample = self.posterior.levels, self.posterior.representative
+        parts = [sp.identity(self.n_clusters, format="csr")]
+        if kept is not None:
+            parts += [kept.shares(size, sample.cluster, self.n_clusters).T for size in self.levels]
+        return sp.csr_matrix(sp.vstack([sp.csr_matrix(part) for part in parts], format="csr"))
 
     @cached_property
     def documents_of(self) -> sp.csr_matrix:
-        """(nodes, J) CSR of 0 and 1: the documents whose cluster is in each node."""
-        n = len(self.cluster)
-        alone = sp.csr_matrix((np.ones(n), (self.cluster, np.arange(n))), shape=(self.n_clusters, n))
-        return sp.csr_matrix(self.members @ alone)
+        """(nodes, J) CSR of 0 and 1: the documents of each node."""
+        n, parts = self.corpus.n_documents, []
+        for size in self.first:
+            parts.append(sp.csr_matrix((np.ones(n), (self.at(size), np.arange(n))), shape=(size, n)))
+        return sp.csr_matrix(sp.vstack(parts, format="csr"))
 
     # -- words ---------------------------------------------------------------------------------------------
     @cached_property
@@ -179,3 +207,11 @@ class Description:
             if end - content.indptr[starts[-1]] > most and document > starts[-1]:
                 starts.append(document)
         return [*starts, content.shape[0]]
+
+
+def _sizes(levels: Levels) -> list[int]:
+    """Sizes below the fit's own that are described, the largest first."""
+    sizes, size = {levels.chosen, *range(1, EVERY_SIZE + 1)}, EVERY_SIZE
+    while (size := size * 5 // 4) <= MOST_GROUPS:
+        sizes.add(size)
+    return [size for size in sorted(sizes, reverse=True) if size < levels.n_clusters and size <= MOST_GROUPS]

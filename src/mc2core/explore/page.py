@@ -12,14 +12,14 @@ import pandas as pd
 
 from mc2core.base import pages
 from mc2core.explore.clusters import context_names, own_unit
-from mc2core.explore.description import MOST_GROUPS, Description
+from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
 
 MOST_NAMES = 20
 """Names, such as authors, of one document on the page."""
 _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
-    "merges": ("groups_left", "union", "first", "second", "change", "total_change", "nmi", "ari", "purity"),
+    "levels": ("clusters", "loss", "moved", "agreement", "marked", "nmi", "ari", "purity"),
     "cluster_words": ("cluster", "word", "probability", "lift"),
     "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share"),
     "cluster_numbers": None,
@@ -31,7 +31,7 @@ _COLUMNS = {
     "trends": ("of", "number", "context", "start", "end", "share"),
 }
 _SCRIPTS = ("data.js", "charts.js", "panels.js")
-_OF_NODES = ("cluster", "documents", "share", "words", "distinctive_words")
+_OF_NODES = ("cluster", "level", "number", "documents", "share", "words", "distinctive_words")
 
 
 def build(description: Description, tables: Tables, title: str) -> str:
@@ -40,7 +40,8 @@ def build(description: Description, tables: Tables, title: str) -> str:
         "title": title,
         "summary": tables["summary"].to_numpy().tolist(),
         "clusters": description.n_clusters,
-        "most": min(description.n_clusters, MOST_GROUPS),
+        "sizes": description.sizes,
+        "levels": _levels(description, tables),
         "nodes": _packed(_nodes(description, tables)),
         "contexts": _of_documents(description, tables["documents"]),
         "tables": {name: _packed(part) for name, part in _parts(description, tables)},
@@ -59,14 +60,26 @@ def _asset(name: str) -> str:
 
 
 def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
-    """Clusters and unions alike."""
+    """Clusters of the fit and of levels alike, each with its ``level``, a size, and its ``number`` there."""
     clusters = tables["clusters"]
-    rows = [clusters[[name for name in (*_OF_NODES, "label", "label_share") if name in clusters]]]
-    if "merges" in tables:
-        unions = tables["merges"].dropna(subset=["documents"]).drop(columns="cluster", errors="ignore")
-        rows.append(unions.rename(columns={"union": "cluster"})[list(rows[0].columns)])
-    table = pd.concat(rows, ignore_index=True)
+    rows = [clusters.assign(level=description.n_clusters, number=clusters["cluster"])]
+    rows += [tables["level_clusters"]] if "level_clusters" in tables else []
+    names = [*_OF_NODES, *(name for name in ("label", "label_share") if name in clusters)]
+    table = pd.concat([part[names] for part in rows], ignore_index=True)
     return table.loc[table["cluster"].isin({node + 1 for node in description.shown})]
+
+
+def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
+    """Those on the map and the typical ones."""
+    near, table = tables["cluster_documents"], tables["documents"]
+    typical = set(near.loc[near["cluster"].isin({node + 1 for node in description.shown}), "document"])
+    return table.loc[table["x"].notna() | table["document"].isin(typical)]
+
+
+def _levels(description: Description, tables: Tables) -> dict[int, list[int]]:
+    """By size, the node of each document that the page has, from 1."""
+    rows = _shown_documents(description, tables)["document"].to_numpy() - 1
+    return {size: (description.at(size)[rows] + description.first[size] + 1).tolist() for size in description.sizes}
 
 
 def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
@@ -77,9 +90,7 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             continue
         table = tables[name]
         if name == "documents":
-            near = tables["cluster_documents"]
-            typical = set(near.loc[near["cluster"].isin(shown), "document"])
-            table = table.loc[table["x"].notna() | table["document"].isin(typical)]
+            table = _shown_documents(description, tables)
         elif name == "trends":
             table = table.loc[(table["of"] == "topic") | table["number"].isin(shown)]
         elif "cluster" in table:

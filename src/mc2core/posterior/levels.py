@@ -41,11 +41,12 @@ MOST_CLUSTERS = 5000
 """Clusters of which levels are made: the table of pairs takes 8 bytes each, 0.2 GB."""
 MOST_CELLS = 1 << 27
 """Of the table of topics or words (and names in contexts) by clusters, 8 bytes each."""
-SWEEPS = 2
-"""Over all documents at each size, at most; fewer where none moves."""
-WORK = 1 << 32
-"""Products for one descent: larger sizes than these suffice for are made by joining alone."""
-N_OTHERS = 4
+SWEEPS = 1
+"""Over all documents at each size."""
+WORK = 1 << 30
+"""Products for one descent, about: where they suffice for some sizes only, documents move at these, and at larger ones
+after each tenth of the clusters if a sweep costs at most an eighth of them."""
+N_OTHERS = 3
 """Samples, at most, whose levels are compared with those of the fit."""
 LEAST_AGREEMENT = 0.8
 """Of the best: levels of less are not marked."""
@@ -194,16 +195,19 @@ def _descend(held: _Held, start: np.ndarray, told: Work) -> Levels:
     used, number = np.unique(start, return_inverse=True)
     cluster: np.ndarray = (number - np.searchsorted(used, 0)).astype(np.int32)
     clusters = _Clusters(held, cluster)
-    n_clusters, largest = clusters.n, held.most_refined
+    n_clusters, swept = clusters.n, math.inf
     joined, moves = np.zeros((n_clusters - 1, 2), np.int32), []
     scores = np.empty(n_clusters)
     scores[-1] = clusters.score()
     for step in range(n_clusters - 1):
         joined[step] = clusters.join_best()
         before = clusters.numbers()
-        for _ in range(SWEEPS if clusters.n <= largest and clusters.n > 1 else 0):
-            if not clusters.sweep():
-                break
+        is_tenth = clusters.n <= 0.9 * swept and 8.0 * held.products * clusters.n <= WORK
+        if clusters.n > 1 and (clusters.n <= held.most_refined or is_tenth):
+            swept = clusters.n
+            for _ in range(SWEEPS):
+                if not clusters.sweep():
+                    break
         clusters.renew()
         after = clusters.numbers()
         went = np.flatnonzero(before != after)
@@ -261,9 +265,14 @@ class _Held:
 
     @property
     def most_refined(self) -> int:
-        """The largest size at which documents move: sums over sizes of products are ``WORK`` at most."""
-        products = np.minimum(self.counts.data, _SMALL_COUNT).sum() + 32.0 * self.numbers.statistics.nnz
-        return int(math.sqrt(2.0 * WORK / (SWEEPS * max(products, 1.0))))
+        """Documents move at all sizes up to this one: sums over these of products are ``WORK`` at most."""
+        return int(math.sqrt(2.0 * WORK / (SWEEPS * self.products)))
+
+    @cached_property
+    def products(self) -> float:
+        """Of a sweep, for each cluster."""
+        of_counts = np.minimum(self.counts.data, _SMALL_COUNT).sum()
+        return max(1.0, float(of_counts) + 32.0 * self.numbers.statistics.nnz)
 
 
 # -- what documents hold -------------------------------------------------------------------------------------------

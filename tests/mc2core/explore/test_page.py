@@ -129,7 +129,8 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(description, tmp_pa
         assert 20 <= int(said[1]) < 60  # and the typical ones
 
 
-def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, description):
+def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(folder, description):
+    kept = description.posterior.levels
     with opened(folder / "index.html") as page:
         assert page.locator("#clusters button").count() == description.n_clusters
         page.focus("#groups")
@@ -137,16 +138,21 @@ def test_the_slider_merges_and_says_how_well_it_agrees_with_the_labels(folder, d
             page.keyboard.press("ArrowLeft")
         assert page.inner_text("#groups-number") == f"3 of {description.n_clusters}"
         assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
-        group = description.tree.cut(3)[description.cluster]
+        assert re.fullmatch(r"Cluster \d of 3", page.inner_text("#panel-title"))
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
             for one in page.locator("#clusters button").all()
         ]
-        assert sizes == sorted(np.bincount(group).tolist(), reverse=True)
-        scores = page.inner_text("#merged")
-        row = (folder / "merges.csv").read_text().splitlines()[description.n_clusters - 3]
-        ari = float(row.split(",")[7])
-        assert f"ARI {float(f'{ari:.4g}'):g}" in scores
+        assert sizes == sorted(np.bincount(kept.at(3)).tolist(), reverse=True)
+        said = page.inner_text("#merged")
+        row = pd.read_csv(folder / "levels.csv").iloc[2]
+        assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
+        assert f"loses {float(f'{row.loss:.4g}'):g} nats a document" in said
+        assert ("marked: as fine as the data bear" in said) == (kept.chosen == 3)
+        x, y = place_on_map(page, folder, 1)
+        page.hover("#map canvas", position={"x": x, "y": y})
+        page.wait_for_selector("#tip:not([hidden])")
+        assert f"Cluster {kept.at(3)[1] + 1} of 3" in page.inner_text("#tip")
 
 
 def test_clusters_without_documents_are_not_listed(description, tmp_path):
@@ -159,7 +165,7 @@ def test_clusters_without_documents_are_not_listed(description, tmp_path):
         page.focus("#groups")
         for key in ("Home", "End"):  # all joined, and apart again
             page.keyboard.press(key)
-            assert re.fullmatch(r"(Cluster|Union) \d+", page.inner_text("#panel-title"))
+            assert re.fullmatch(r"Cluster \d+( of \d+)?", page.inner_text("#panel-title"))
         assert page.locator("#clusters button").count() == len(used)
 
 

@@ -14,7 +14,8 @@ from helpers.fits import at_strength
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
 from mc2core.explore import describe, documents, page, tables, topics
-from mc2core.explore.description import Description
+from mc2core.explore.description import Description, _sizes
+from mc2core.posterior.levels import Levels
 
 
 @pytest.fixture(scope="module")
@@ -28,36 +29,71 @@ def made(description):
     return tables.tables_of(description)
 
 
+def place_of(description, number):
+    """Size and number there, from 0, of a cluster or a cluster of a level, counted from 1."""
+    first = description.n_clusters
+    if number <= first:
+        return first, number - 1
+    for size in sorted(description.levels, reverse=True):
+        if number - 1 < first + size:
+            return size, number - 1 - first
+        first += size
+
+
 def documents_of(description, number):
-    """Documents of a cluster or union, counted from 1, by the unions themselves."""
-    members = {number}
-    while any(one > description.n_clusters for one in members):
-        union = max(members)
-        members = (members - {union}) | set((description.tree.pairs[union - description.n_clusters - 1] + 1).tolist())
-    return np.flatnonzero(np.isin(description.cluster + 1, list(members))), sorted(members)
+    """Documents of a cluster or a cluster of a level, counted from 1."""
+    size, place = place_of(description, number)
+    found = description.cluster if size == description.n_clusters else description.posterior.levels.at(size)
+    return np.flatnonzero(found == place)
 
 
-def test_clusters_and_unions_have_the_documents_of_their_members(description, made):
-    assert description.n_clusters >= 3
+def test_clusters_and_those_of_levels_have_their_documents(description, made):
+    assert description.n_clusters >= 4
+    kept = description.posterior.levels
     sizes = np.bincount(
         description.posterior.predict(description.corpus).argmax(axis=1), minlength=description.n_clusters
     )
     assert made["clusters"]["documents"].tolist() == sizes.tolist()
-    for row in made["merges"].itertuples():
-        assert row.documents == len(documents_of(description, row.union)[0])
-    assert made["merges"]["total_change"].iloc[-1] == pytest.approx(made["merges"]["change"].sum())
-    assert made["merges"]["groups_left"].tolist() == list(range(description.n_clusters - 1, 0, -1))
+    assert list(description.levels) == list(range(kept.n_clusters - 1, 0, -1))
+    assert len(made["level_clusters"]) == sum(description.levels)
+    for row in made["level_clusters"].itertuples():
+        assert (row.level, row.number - 1) == place_of(description, row.cluster)
+        assert row.documents == (kept.at(row.level) == row.number - 1).sum()
+    assert made["levels"]["clusters"].tolist() == list(range(1, kept.n_clusters + 1))
+    assert made["levels"]["loss"].iloc[:-1].tolist() == pytest.approx((np.diff(kept.scores) / 60).tolist())
+    assert made["summary"].set_index("name").loc["level that is marked", "value"] == str(kept.chosen)
 
 
-def test_words_have_the_probabilities_of_the_model_and_unions_those_of_their_members_by_weight(description, made):
+def test_new_documents_have_levels_by_those_of_the_fit(description):
+    new = description.corpus.subset(np.arange(7))
+    other = Description.of(description.posterior, new)
+    sample, level = description.posterior.representative, description.posterior.levels.at(2)
+    into = [[np.mean(level[sample.cluster == k] == g) for g in (0, 1)] for k in range(sample.n_clusters)]
+    expected = (description.posterior.predict(new) @ np.array(into)).argmax(axis=1)
+    assert other.levels[2].tolist() == expected.tolist()
+    without = Description.of(dataclasses.replace(description.posterior, levels=None), new)
+    assert (without.levels, without.sizes) == ({}, [description.n_clusters])
+
+
+def test_levels_are_described_up_to_twelve_then_by_quarters_and_where_marked():
+    n = 100
+    scores = np.append(np.arange(42.0), np.full(n - 42, 41.0))
+    none, pairs = np.zeros(0, np.int32), np.column_stack([np.zeros(n - 1), np.arange(1, n)]).astype(np.int32)
+    made = Levels(np.arange(n, dtype=np.int32), pairs, np.zeros(n, np.int64), none, none, scores, np.full(n, np.nan))
+    assert made.chosen == 42
+    assert _sizes(made) == [97, 78, 63, 51, 42, 41, 33, 27, 22, 18, 15, *range(12, 0, -1)]
+
+
+def test_words_have_the_probabilities_of_the_model_and_levels_those_of_their_parts_by_weight(description, made):
     sample, vocabulary = description.posterior.representative, description.corpus.vocabulary
     everywhere = np.asarray(description.corpus.content.sum(axis=0)).ravel() + sample.topic_prior
     everywhere = everywhere / everywhere.sum()
     table = made["cluster_words"]
-    for number in (1, int(made["merges"]["union"].iloc[-1])):
-        _, members = documents_of(description, number)
-        rows = [one - 1 for one in members]
-        expected = np.average(sample.word_given_cluster[rows], axis=0, weights=sample.cluster_weights[rows])
+    for number in (1, int(made["level_clusters"]["cluster"].iloc[-2])):
+        own = documents_of(description, number)
+        parts = [np.isin(np.flatnonzero(sample.cluster == k), own).mean() for k in range(sample.n_clusters)]
+        weights = np.eye(sample.n_clusters)[0] if number == 1 else parts * sample.cluster_weights
+        expected = np.average(sample.word_given_cluster, axis=0, weights=weights)
         part = table[table["cluster"] == number]
         places = [vocabulary.index(word) for word in part["word"]]
         assert part["probability"].to_numpy() == pytest.approx(expected[places])
@@ -70,8 +106,8 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
     centre, sd = description.corpus.units["year"]
     years = description.corpus.contexts["year"] * sd + centre
     authors = description.corpus.contexts["author"].toarray()
-    for number in made["merges"]["union"].tolist():
-        own, _ = documents_of(description, number)
+    for number in made["level_clusters"]["cluster"].tolist():
+        own = documents_of(description, number)
         row = made["cluster_numbers"].query("cluster == @number").iloc[0]
         met = years[own][~np.isnan(years[own])]
         assert (row["documents"], row["mean"], row["sd"]) == (
@@ -91,7 +127,7 @@ def test_contexts_are_those_of_the_documents_in_their_own_unit(description, made
 
 
 def test_typical_documents_overlap_most_with_their_cluster(description, made):
-    own, _ = documents_of(description, 1)
+    own = documents_of(description, 1)
     share = description.corpus.content[own].toarray() / description.corpus.document_lengths[own][:, None]
     overlap = np.sqrt(share * description.posterior.representative.word_given_cluster[0]).sum(axis=1)
     part = made["cluster_documents"].query("cluster == 1")
@@ -102,11 +138,12 @@ def test_typical_documents_overlap_most_with_their_cluster(description, made):
 def test_labels_are_counted_and_scored_at_every_level(description, made):
     from sklearn import metrics
 
-    for row in made["merges"].itertuples():
-        group = description.tree.cut(row.groups_left)[description.cluster]
+    for row in made["levels"].itertuples():
+        whole = row.clusters == description.n_clusters
+        group = description.cluster if whole else description.posterior.levels.at(row.clusters)
         assert row.ari == pytest.approx(metrics.adjusted_rand_score(description.corpus.labels, group))
         assert row.nmi == pytest.approx(metrics.normalized_mutual_info_score(description.corpus.labels, group))
-    own, _ = documents_of(description, 1)
+    own = documents_of(description, 1)
     counts = made["cluster_labels"].query("cluster == 1").set_index("label")["documents"]
     assert (
         counts.to_dict()
@@ -175,7 +212,8 @@ def test_clusters_without_documents_have_no_row(description):
     assert 0 < len(made["clusters"]) < part.n_clusters
     said = made["summary"].set_index("name")["value"]
     assert (said["clusters"], said["clusters with a document"]) == (str(part.n_clusters), str(len(made["clusters"])))
-    assert len(made["merges"]) == part.n_clusters - 1
+    assert set(made["level_clusters"]["level"]) == set(part.levels)
+    assert (made["level_clusters"]["documents"] > 0).all()
 
 
 def test_shares_of_topics_are_those_of_the_tokens_that_were_fitted(description, made):
@@ -274,8 +312,8 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())
         ) or _same(shown, in_file)
     nodes = pd.DataFrame({key: column(one) for key, one in data["nodes"].items()})
-    unions = files["merges"].rename(columns={"union": "cluster"}) if "merges" in files else files["clusters"].iloc[:0]
-    rows = pd.concat([files["clusters"], unions])[list(nodes.columns)].reset_index(drop=True)
+    alone = files["clusters"].assign(level=fitted.representative.n_clusters, number=files["clusters"]["cluster"])
+    rows = pd.concat([alone, files["level_clusters"]])[list(nodes.columns)].reset_index(drop=True)
     assert _same(nodes, rows)
     assert [name for name, _ in data["summary"]] == files["summary"]["name"].tolist()
     for name, shown in data["contexts"].items():
@@ -301,16 +339,14 @@ def _same(shown, in_file):
 
 def test_only_what_is_left_near_the_top_is_on_the_page(description, monkeypatch):
     monkeypatch.setattr("mc2core.explore.description.MOST_GROUPS", 2)
-    few = dataclasses.replace(description)
-    k, group = description.n_clusters, description.tree.cut(2)
-    assert few.shown == {2 * k - 2, *(description.tree.pairs[-1].tolist())}
-    assert [one in few.shown for one in range(k)] == [(group == group[one]).sum() == 1 for one in range(k)]
-    described = set(few.nodes)
-    assert described == {*range(k), *few.shown}
+    few = Description.of(description.posterior, description.corpus)
+    k = description.n_clusters
+    assert (list(few.levels), few.sizes) == ([2, 1], [1, 2])
+    assert few.shown == {k, k + 1, k + 2}
     made = tables.tables_of(few)
-    assert set(made["cluster_words"]["cluster"]) == {node + 1 for node in described}
-    nodes = page._nodes(few, made)
-    assert set(nodes["cluster"]) == {node + 1 for node in few.shown}
+    assert set(made["cluster_words"]["cluster"]) == set(range(1, k + 4))
+    assert set(page._nodes(few, made)["cluster"]) == {k + 1, k + 2, k + 3}
+    assert set(page._levels(few, made)) == {1, 2}
 
 
 def test_the_command_writes_a_folder_and_replaces_no_other(description, tmp_path, capsys):

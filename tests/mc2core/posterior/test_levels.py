@@ -209,6 +209,19 @@ class TestSteps:
         assert not moved.loc[5:].any()
         assert moved.loc[:4].any()
 
+    def test_documents_move_at_small_sizes_and_above_after_each_tenth_of_the_clusters(self, monkeypatch):
+        corpus, seen, sweep = small_corpus(), [], levels._Clusters.sweep
+
+        def noted(clusters):
+            seen.append(clusters.n)
+            return sweep(clusters)
+
+        monkeypatch.setattr(levels._Clusters, "sweep", noted)
+        products = corpus.n_tokens + int(corpus.contexts["author"].sum()) + 32 * (4 * 23 + 2 * 24)
+        monkeypatch.setattr(levels, "WORK", 8 * 23 * products)  # enough for sizes up to sqrt(2 * 8 * 23)
+        find_levels(mc2_of(corpus, n_clusters=24), corpus)
+        assert seen == [23, *range(20, 1, -1)]
+
     def test_whole_numbers_keep_the_sums_of_documents(self):
         tokens = np.array([[0.4, 0.4, 0.2], [2.6, 0.3, 1.1], [0.5, 0.5, 2.0], [0.0, 0.0, 0.0]])
         assert levels._whole(tokens).tolist() == [[1, 0, 0], [3, 0, 1], [1, 0, 2], [0, 0, 0]]

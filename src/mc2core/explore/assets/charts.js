@@ -67,7 +67,7 @@ const trendCharts = (parent, key, what) => {
 
 // -- the map ---------------------------------------------------------------------------------------------------
 const colouring = () => {
-  if (colourBy === "cluster") return { of: (row) => colours.get(groupOf.get(row.cluster)), legend: groups.slice(0, 12).map((row) => [nameOf(row.cluster), colours.get(row.cluster)]) };
+  if (colourBy === "cluster") return { of: (row) => colours.get(groupOf.get(row)), legend: groups.slice(0, 12).map((row) => [nameOf(row.cluster), colours.get(row.cluster)]) };
   if (colourBy === "label") return categories((row) => row.label);
   const context = DESCRIPTION.contexts[colourBy.slice(3)];
   if (!context.number) return categories((row) => (row[colourBy] || [])[0]);
@@ -88,21 +88,21 @@ const mapData = () => {
   const colour = colouring(), size = points.length > 3000 ? 14 : points.length > 400 ? 30 : 70;
   fill($("legend"), colour.legend.map(([name, dot]) => { const one = element("span", name); one.style.setProperty("--dot", dot); return one; }));
   const shown = points.map((row) => {
-    const inside = !lit || groupOf.get(row.cluster) === chosen;
+    const inside = !lit || groupOf.get(row) === chosen;
     return { x: row.x, y: row.y, document: row.document, colour: colour.of(row), opacity: inside ? 0.85 : 0.13, size: inside && lit ? size * 1.5 : size };
   });
-  const names = grouped(points, "cluster"), byGroup = new Map();
-  for (const [cluster, rows] of names) byGroup.set(groupOf.get(cluster), [...(byGroup.get(groupOf.get(cluster)) || []), ...rows]);
+  const byGroup = new Map();
+  for (const row of points) byGroup.has(groupOf.get(row)) ? byGroup.get(groupOf.get(row)).push(row) : byGroup.set(groupOf.get(row), [row]);
   const said = groups.filter((row, i) => byGroup.has(row.cluster) && (i < 40 || row.cluster === chosen));
   return {
     points: shown,
-    names: said.map((row) => ({ x: median(byGroup.get(row.cluster).map((p) => p.x)), y: median(byGroup.get(row.cluster).map((p) => p.y)), name: String(row.cluster), colour: css("--ink") })),
+    names: said.map((row) => ({ x: median(byGroup.get(row.cluster).map((p) => p.x)), y: median(byGroup.get(row.cluster).map((p) => p.y)), name: String(row.number), colour: css("--ink") })),
   };
 };
 const sayDocument = (datum) => {
   const row = byDocument.get(datum.document);
   if (!row) return "";
-  const facts = [row.title, `${nameOf(groupOf.get(row.cluster))}, probability of cluster ${row.cluster}: ${digits(row.probability)}`];
+  const facts = [row.title, `${nameOf(groupOf.get(row))}, probability of cluster ${row.cluster}: ${digits(row.probability)}`];
   if (row.label) facts.push(`label: ${row.label}`);
   for (const name of Object.keys(DESCRIPTION.contexts)) {
     const value = row[`in ${name}`];
@@ -117,7 +117,7 @@ const drawMap = () => {
     entry.listens = true;
     entry.view.addEventListener("click", (_, item) => {
       const row = item && item.datum && byDocument.get(item.datum.document);
-      if (row) return show(groupOf.get(row.cluster));
+      if (row) return show(groupOf.get(row));
       lit = false;
       drawMap();
     });

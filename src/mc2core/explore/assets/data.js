@@ -16,7 +16,7 @@ const documents = rowsOf(T.documents), byDocument = new Map(documents.map((row) 
 const points = documents.filter((row) => row.x !== null);
 const nDocuments = +Object.fromEntries(DESCRIPTION.summary).documents;
 const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
-const merges = rowsOf(T.merges);
+const sizes = DESCRIPTION.sizes, levels = new Map(rowsOf(T.levels).map((row) => [row.clusters, row]));
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
 const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = grouped(rowsOf(T.cluster_labels), "cluster");
 const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(rowsOf(T.cluster_numbers), "cluster");
@@ -53,27 +53,22 @@ const ramp = (t) => {
   return `rgb(${stops[low].map((c, i) => Math.round(c + (at - low) * (stops[low + 1][i] - c))).join(",")})`;
 };
 
-// -- what is left after some merges ----------------------------------------------------------------------------
-let left = DESCRIPTION.most, groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
+// -- the clusters of one level ---------------------------------------------------------------------------------
+let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
+const byLevel = grouped([...nodes.values()], "level");
 const cut = (n) => {
-  const parent = new Map();
-  for (const merge of merges) {
-    if (merge.groups_left < n) break;
-    parent.set(merge.first, merge.union).set(merge.second, merge.union);
-  }
-  const root = (node) => { while (parent.has(node)) node = parent.get(node); return node; };
-  groupOf = new Map();
-  for (let cluster = 1; cluster <= K; cluster++) groupOf.set(cluster, root(cluster));
-  groups = [...new Set(groupOf.values())].map((node) => nodes.get(node)).filter((row) => row && row.documents).sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
+  groupOf = new Map(documents.map((row, i) => [row, DESCRIPTION.levels[n][i]]));
+  groups = (byLevel.get(n) || []).slice().sort((a, b) => b.documents - a.documents || a.cluster - b.cluster);
   colours = new Map(groups.map((row, i) => [row.cluster, i < PALETTE.length ? PALETTE[i] : groups.length <= 60 ? PALETTE[i % PALETTE.length] : REST]));
+  // what was chosen is now where most of its documents are
+  if (chosen !== null && !colours.has(chosen)) {
+    const before = DESCRIPTION.levels[left], counts = new Map();
+    documents.forEach((row, i) => { if (before[i] === chosen) counts.set(groupOf.get(row), (counts.get(groupOf.get(row)) || 0) + 1); });
+    chosen = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+  }
   left = n;
-  if (chosen !== null && !nodes.has(chosen)) chosen = null;
-  // a cluster without documents is not shown
-  if (chosen !== null && !colours.has(chosen)) chosen = membersOf(chosen).map(root).find((node) => colours.has(node)) ?? null;
 };
-const membersOf = (node) => {
-  if (node <= K) return [node];
-  const merge = merges[node - K - 1];
-  return [...membersOf(merge.first), ...membersOf(merge.second)];
+const nameOf = (node) => {
+  const row = nodes.get(node);
+  return !row || row.level === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.level}`;
 };
-const nameOf = (node) => (node <= K ? `Cluster ${node}` : `Union ${node}`);

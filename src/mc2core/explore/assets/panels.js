@@ -15,7 +15,7 @@ const keepInSight = (list) => {
   if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
 };
 const listClusters = () => fill($("clusters"), groups.map((row) => {
-  const line = item(String(row.cluster), `${whole(row.documents)} · ${row.words.split(" ").slice(0, 5).join(" ")}`, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
+  const line = item(String(row.number), `${whole(row.documents)} · ${row.words.split(" ").slice(0, 5).join(" ")}`, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
   line.firstChild.dataset.cluster = row.cluster;
   line.firstChild.setAttribute("aria-label", `${nameOf(row.cluster)}, ${many(row.documents, "document")}: ${row.words}`);
   return line;
@@ -36,7 +36,6 @@ const choose = (node, focus = false) => {
   const row = nodes.get(node);
   $("panel-title").textContent = nameOf(node);
   const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`];
-  if (node > K) facts.push(`joins clusters ${membersOf(node).sort((a, b) => a - b).join(", ")}`);
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
   bars("cluster-bars", words.get(node) || [], +$("relevance").value, `Words of ${nameOf(node)}`);
@@ -109,7 +108,7 @@ const search = () => {
   kind("Topics with the word", topics.filter((row) => (topicWords.get(row.topic) || []).some((one) => one.word.toLowerCase().startsWith(asked))).slice(0, 6)
     .map((row) => item(String(row.topic), row.words.split(" ").slice(0, 6).join(" "), () => chooseTopic(row.topic, true))));
   kind("Clusters with the word", groups.filter((row) => (words.get(row.cluster) || []).some((one) => one.word.toLowerCase().startsWith(asked))).slice(0, 6)
-    .map((row) => item(String(row.cluster), row.words.split(" ").slice(0, 6).join(" "), () => show(row.cluster, true), colours.get(row.cluster))));
+    .map((row) => item(String(row.number), row.words.split(" ").slice(0, 6).join(" "), () => show(row.cluster, true), colours.get(row.cluster))));
   const matches = [];
   for (const row of documents) {
     if (has(row.title)) matches.push([row, row.title]);
@@ -121,16 +120,19 @@ const search = () => {
     }
     if (matches.length >= 30) break;
   }
-  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, () => show(groupOf.get(row.cluster), true), colours.get(groupOf.get(row.cluster)))));
+  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, () => show(groupOf.get(row), true), colours.get(groupOf.get(row)))));
   if (!results.children.length) results.append(element("li", `nothing found${ofMap}`, { className: "kind" }));
 };
 
 // -- controls --------------------------------------------------------------------------------------------------
 const sayMerged = () => {
   $("groups-number").textContent = `${whole(left)} of ${whole(K)}`;
-  const last = left < K ? merges[K - left - 1] : null;
-  const scores = last || Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
-  const parts = [last ? `ln marginal likelihood changed by ${digits(last.total_change)} through merging` : "nothing is merged"];
+  const level = levels.get(left), parts = [];
+  const scores = left < K && level ? level : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
+  if (level?.marked) parts.push("marked: as fine as the data bear");
+  if (left === K) parts.push("the clusters of the fit");
+  else if (level) parts.push(`the step to this level loses ${digits(level.loss)} nats a document`);
+  if (level && level.agreement !== null) parts.push(`agreement between samples ${digits(level.agreement)}`);
   if (scores.nmi !== undefined && scores.nmi !== null) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
 };
@@ -142,10 +144,10 @@ const setLeft = (n) => {
   if (topic !== null) chooseTopic(topic);
 };
 const slider = $("groups");
-slider.max = DESCRIPTION.most;
-slider.value = DESCRIPTION.most;
-slider.disabled = DESCRIPTION.most < 2;
-slider.oninput = () => setLeft(+slider.value);
+slider.max = sizes.length - 1;
+slider.value = sizes.length - 1;
+slider.disabled = sizes.length < 2;
+slider.oninput = () => setLeft(sizes[+slider.value]);
 $("relevance").oninput = () => bars("cluster-bars", words.get(chosen) || [], +$("relevance").value, `Words of ${nameOf(chosen)}`);
 $("topic-relevance").oninput = () => bars("topic-bars", topicWords.get(topic) || [], +$("topic-relevance").value, `Words of topic ${topic}`);
 $("search").oninput = search;
@@ -168,7 +170,7 @@ $("summary").textContent = ["documents", "words", "tokens", "clusters", "topics"
   return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
 }).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
-cut(DESCRIPTION.most);
+cut(left);
 sayMerged();
 redraw();
 Promise.all([...views.values()].map((entry) => entry.ready)).then(() => { document.body.dataset.ready = "true"; });
