@@ -1,4 +1,4 @@
-"""The start that Gibbs and SVI share: k-means++ and k-means of documents under Hellinger's distance."""
+"""The start that Gibbs and SVI share: k-means++ and k-means of documents and of words."""
 
 import numpy as np
 import pytest
@@ -86,3 +86,38 @@ def test_documents_without_words_begin_with_one_in_each_cluster():
     contexts = StackedContexts(corpus, {"year": NormalGamma()})
     cluster = seeding.cluster_documents(corpus, contexts, 6, np.random.default_rng(0))
     assert sorted(cluster) == [0, 1, 2, 3, 4, 5]
+
+
+def test_words_are_clustered_by_the_documents_they_are_in():
+    """Three groups of documents, each of words of its own, and a word of all and one of none."""
+    rng = np.random.default_rng(0)
+    group = np.arange(60) % 3
+    content = np.zeros((60, 17), int)
+    for j, k in enumerate(group):
+        content[j, 5 * k : 5 * k + 5] = rng.poisson(2.0, 5)
+    content[:, 15] = 1
+    for seed in range(4):
+        found = seeding.cluster_words(Corpus(sp.csr_matrix(content)), 3, np.random.default_rng(seed))
+        assert found.shape == (17,)
+        assert [len(set(found[5 * k : 5 * k + 5])) for k in range(3)] == [1, 1, 1]
+        assert set(found[[0, 5, 10]]) == {0, 1, 2}
+        assert found[16] == 0
+
+
+def test_factors_of_words_are_those_of_the_singular_value_decomposition():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(80, 25)) @ np.diag(np.r_[np.full(25 - 5, 10.0), np.full(5, 0.1)])
+    factors = seeding._latent_factors(sp.csr_matrix(rows), rng)
+    _, values, right = np.linalg.svd(rows, full_matrices=False)
+    assert factors.shape == (25, 20)
+    expected = (right[:20].T * values[:20] ** 2) @ right[:20]
+    np.testing.assert_allclose(factors @ factors.T, expected, rtol=1e-3, atol=1e-3 * values[0] ** 2)
+
+
+@pytest.mark.parametrize("content", [np.zeros((3, 2), int), [[3]], [[1, 1], [1, 1]], [[1, 0, 2], [0, 0, 0], [2, 0, 4]]])
+def test_words_of_few_documents_have_clusters(content):
+    corpus = Corpus(sp.csr_matrix(content), contexts={"year": np.zeros(len(content))})
+    found = seeding.cluster_words(corpus, 5, np.random.default_rng(0))
+    assert found.shape == (np.shape(content)[1],)
+    assert found.min() >= 0
+    assert found.max() < 5
