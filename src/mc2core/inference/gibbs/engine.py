@@ -16,7 +16,8 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
 from mc2core.inference.gibbs.document_level.start import settle, topics_by_rule
-from mc2core.inference.gibbs.document_level.state import TOPIC_PROPOSALS, DocumentLevelState
+from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS
 from mc2core.inference.gibbs.state import start_assignments
 from mc2core.models import HDP, MC2, NPTOT, Model
 from mc2core.models.base import TopicModel
@@ -133,6 +134,6 @@ def _refuse_too_much(
     if has_times:
         n_bytes += 4 * corpus.n_words * n_topics
     if has_document_level:  # tokens listed by topic; counts of words in topics; tau and its tables
-        n_bytes += 25 * n_tokens + 4 * corpus.n_words * (n_topics + TOPIC_PROPOSALS) + 24 * n_clusters * n_topics
+        n_bytes += 25 * n_tokens + 4 * corpus.n_words * (n_topics + SPARE_TOPICS) + 24 * n_clusters * n_topics
     what = f"a Gibbs run of {n_tokens} tokens from {n_clusters} clusters and {n_topics} topics"
     memory.need(n_bytes, what, "start_topics and start_clusters may be lower")

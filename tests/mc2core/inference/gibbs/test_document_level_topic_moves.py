@@ -18,16 +18,28 @@ from scipy.stats import beta
 
 from mc2core.compute import streams
 from mc2core.families.stacked import StackedContexts
+from mc2core.inference.gibbs.document_level import topic_moves
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
 from mc2core.inference.gibbs.document_level.topic_moves import (
     Sides,
     Tokens,
     TopicConstants,
+    TopicSlots,
     _estimate,
+    _keep_merge,
+    _keep_split,
     _log_ratio,
+    allocate,
     count_sides,
     draw_shares,
+    forget_words,
+    gather,
+    launch,
+    list_tokens,
+    set_norms,
     split_and_merge_topics,
+    weigh_back,
+    weigh_partners,
 )
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import ConcentrationPriors
@@ -52,7 +64,9 @@ def exact_of(v, eta, omega, s):
 
 
 @pytest.mark.parametrize(("v", "eta", "omega", "s"), [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)])
-def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s):
+@pytest.mark.parametrize(("launched", "most"), [(0.0, 6), (0.5, 4), (1.0, 6)])
+def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, monkeypatch):
+    monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
     state = Assignments(CLUSTER.copy(), np.zeros(6, np.int32), start, np.array([0.6]), 0.4)
@@ -64,7 +78,7 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s):
     for i in range(CALLS):
         key = streams.key(i, "test")
         level.proportions, done = split_and_merge_topics(
-            state, corpus, level.proportions, omega, concentrations, s, key, 10
+            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
@@ -116,7 +130,8 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
     )  # fmt: skip
     sides = Sides(
         np.arange(6, dtype=np.int32), np.array(WORDS, np.int32), np.array([3, 4, 6, 0]), side.astype(np.int8),
-        np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64), tau[:, 0].copy(),
+        np.zeros(4, np.int64), np.zeros((3, 2), np.int32), np.zeros(2, np.int64), np.zeros(3, np.int64),
+        tau[:, 0].copy(),
         *np.full((4, 2, 2), 0.5), *np.full((3, 2), 0.5),
     )  # fmt: skip
     constants, stream = TopicConstants(omega, v, eta, s, 3 * s), np.zeros(2, np.uint64)
@@ -142,3 +157,71 @@ def test_the_ratio_of_a_split_equals_its_plain_twin(v):
         expected = split + jacobian - log_target(np.zeros(6, int), eps, tau, omega, v, eta, s) - log_q
         found = _log_ratio(6, n_words, eps[0], tokens, constants, sides)
         assert found == pytest.approx(expected, abs=1e-9)
+
+
+def state_of_topics(rng, n_topics=4, n_words=9, n_documents=12, slots=6):
+    """Topics of 90 tokens at random, and what moves are made with."""
+    n_tokens = 90
+    document, word = np.sort(rng.integers(n_documents, size=n_tokens)), rng.integers(n_words, size=n_tokens)
+    topic = np.append(np.arange(n_topics), rng.integers(n_topics, size=n_tokens - n_topics))
+    cluster, start = rng.integers(2, size=n_documents), np.searchsorted(document, np.arange(n_documents + 1))
+    tokens = Tokens(
+        *(x.astype(np.int32) for x in (document, word, topic, cluster)), np.empty(2 * n_tokens, np.int32),
+        *np.zeros((2, slots), np.int64),
+    )  # fmt: skip
+    list_tokens(tokens)
+    n_wm = np.zeros((n_words, slots), np.int32)
+    np.add.at(n_wm, (word, topic), 1)
+    tau = np.zeros((slots, 2))
+    tau[:n_topics] = rng.dirichlet(np.ones(n_topics), 2).T
+    topics = TopicSlots(n_wm, np.append(rng.dirichlet(np.ones(n_topics)), np.zeros(2)), tau, *np.zeros((2, slots)))
+    sides = Sides(
+        *np.zeros((2, n_tokens), np.int32), np.zeros(n_documents, np.int64), np.zeros(n_tokens, np.int8),
+        np.zeros(n_documents, np.int64), np.zeros((n_words, 2), np.int32), np.zeros(2, np.int64),
+        np.zeros(n_words, np.int64), np.zeros(2), *np.zeros((4, 2, 2)), *np.zeros((3, 2)),
+    )  # fmt: skip
+    constants = TopicConstants(2.5, 1.7, 1.3, 0.4, n_words * 0.4)
+    set_norms(n_topics, tokens, topics, constants)
+    return start, tokens, topics, sides, constants
+
+
+@pytest.mark.parametrize("is_launched", [True, False])
+def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched):
+    for seed in range(5):
+        rng, stream = np.random.default_rng(seed), np.zeros(2, np.uint64)
+        start, tokens, topics, sides, constants = state_of_topics(rng)
+        i = int(rng.integers(90))
+        m, eps = tokens.topic[i], topics.eps[tokens.topic[i]]
+        n = gather(m, m, tokens, sides)
+        sides.tau[:], fixed = topics.tau[m], int(np.flatnonzero(sides.members[:n] == i)[0])
+        arguments = (stream, n, fixed, -1) if is_launched else (stream, n, fixed, -1, -np.inf)
+        for item in range(100):
+            streams.seek(stream, np.uint64(3), item)
+            log_q, n_words = (launch if is_launched else allocate)(*arguments, eps, tokens, constants, sides)
+            if sides.size[1] > 0:
+                break
+            forget_words(n_words, sides)
+        assert log_q < 0 < sides.size[1]
+        _estimate(n, eps, tokens, constants, sides)
+        draw_shares(stream, eps, constants, sides)
+        weight, others = weigh_back(i, is_launched, n, n_words, 4, start, tokens, topics, constants, sides)
+        _keep_split(m, 4, n, n_words, tokens, topics, constants, sides)
+        forget_words(n_words, sides)
+        total = weigh_partners(i, is_launched, 5, start, tokens, topics, constants, sides)
+        assert topics.weights[4] == pytest.approx(weight)
+        assert total == pytest.approx(others + weight)
+        if not is_launched:
+            smooth = topics.n_wm[:, :5] + constants.s
+            cosine = smooth[:, m] @ smooth / np.linalg.norm(smooth, axis=0) / np.linalg.norm(smooth[:, m])
+            assert np.delete(topics.weights[:5], m) == pytest.approx(np.delete(cosine**4, m))
+        # the pass of the merge gives the same sides the same probability, and a merge keeps the norms
+        n = gather(m, 4, tokens, sides)
+        if not is_launched:
+            streams.seek(stream, np.uint64(3), item)
+            again, n_words = allocate(stream, n, fixed, m, -np.inf, eps, tokens, constants, sides)
+            forget_words(n_words, sides)
+            assert again == pytest.approx(log_q)
+        sides.side[:n] = tokens.topic[sides.members[:n]] == 4
+        n_words = count_sides(n, sides)
+        _keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, sides)
+        assert topics.norm[:4] == pytest.approx(((topics.n_wm[:, :4] + constants.s) ** 2).sum(axis=0))

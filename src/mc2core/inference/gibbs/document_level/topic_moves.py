@@ -10,13 +10,22 @@ A split shares out epsilon_m, tau_km of every cluster and the tokens of topic m;
 side, (eps_m, tau_m) -> (u, u_k) has the Jacobian eps_m prod_k tau_km, and these densities come to
 eta / (u (1 - u)) prod_k Beta(u_k; v eps_m u, v eps_m (1 - u)).
 
-**Proposals** (after Jain and Neal 2004). A topic and one of its tokens are drawn evenly, and with probability 1/2 each
-the topic is to be split, or merged with another one, drawn half evenly and half by the token's weights. A split starts
-with that token on side 0, and on side 1 all others of a few documents, which are drawn by tokens. Scans draw the side
-of every token but the first given all others, shares being estimated after each, and a last scan proposes. A merge
-makes the same scans for the probability that the last proposes what is. u and u_k are drawn from densities around an
-estimate that depends on the sides alone, so a merge whose ratio is hopeless before that probability, which only lowers
-it, is known as such without any scan.
+**Proposals.** A topic and one of its tokens are drawn evenly, and with probability 1/2 each the topic is to be split,
+or merged with another one. That token is on side 0. Of which of two kinds a proposal is, is drawn without regard to the
+state, and decides how the sides of all others come about:
+
+* *launched* (after Jain and Neal 2004): side 1 starts with what a few documents have, drawn by tokens. Scans draw the
+  side of every token given all others, shares being estimated after each, and a last scan proposes. A merge makes the
+  same scans for the probability that the last proposes what is. The topic to merge with is drawn half evenly and half
+  by the token's weights. These find small topics within a large one.
+* *allocated* (after Dahl 2005): documents come in random order, and the side of every token is drawn given those before
+  it, shares being estimated from these too. A merge makes one such pass for the probability of what is. The topic to
+  merge with is drawn half evenly and half by the likeness of words. These merge topics of the same words, of which a
+  launch never proposes the sides that are. Where there are too many tokens for that, nothing is proposed: their number
+  is the same before a split and before the merge that undoes it.
+
+u and u_k are drawn from densities around an estimate that depends on the sides alone, so a merge whose ratio is
+hopeless before the probability of its sides, which only lowers it, is known as such without any scan.
 """
 
 from __future__ import annotations
@@ -60,6 +69,7 @@ class Sides(NamedTuple):
     word: np.ndarray  # (N,) int32: ... their words ...
     end: np.ndarray  # (J,) int64: ... and where those of each of their documents end
     side: np.ndarray  # (N,) int8, of each member
+    rows: np.ndarray  # (J,) int64: documents of the members in the order of a sequential pass
     n_w: np.ndarray  # (V, 2) int32: tokens of each word
     size: np.ndarray  # (2,) int64: tokens
     words: np.ndarray  # (V,) int64: words that members have
@@ -231,6 +241,73 @@ def estimate_shares(n, n_passes, eps, tokens, constants, sides):
                 sides.share[which, k] = (prior * sides.eps_share[which] + sides.tables[which, k]) / total
 
 
+@kernel(error_model="numpy")
+def allocate(stream, n, fixed, first_topic, least, eps, tokens, constants, sides):
+    """Draw the sides of all members but ``fixed``, on side 0, in one pass, each given those drawn before it.
+
+    Documents come in random order; the shares are estimated from the tables expected of those before. Returns the
+    logarithm of the probability of what is drawn, and how many different words the members have. ``first_topic`` as
+    for :func:`scan`; a pass whose result comes to be below ``least`` is broken off.
+    """
+    side, n_w, word, words, rows = sides.side, sides.n_w, sides.word, sides.words, sides.rows
+    s, vs, prior, tables = constants.s, constants.vs, constants.v * eps, sides.tables
+    n_documents, end = 0, 0
+    while end < n:  # an inside-out shuffle
+        r = np.int64(streams.uniform(stream) * (n_documents + 1))
+        rows[n_documents], rows[r] = rows[r], n_documents
+        end, n_documents = sides.end[n_documents], n_documents + 1
+    tables[:], sides.eps_tables[:] = 0.0, 1.0
+    side[fixed], words[0], n_words = 0, word[fixed], 1
+    n_w[word[fixed], 0] = 1
+    n_0, n_1, result, product = 1.0, 0.0, 0.0, 1.0
+    for position in range(n_documents):
+        row = rows[position]
+        begin, end = sides.end[row - 1] if row > 0 else 0, sides.end[row]
+        k = tokens.cluster[tokens.document[sides.members[begin]]]
+        u_0 = sides.eps_tables[0] / (sides.eps_tables[0] + sides.eps_tables[1])
+        a = constants.omega * max(sides.tau[k], LEAST) / (prior + tables[0, k] + tables[1, k])
+        a_0 = max(a * (prior * u_0 + tables[0, k]), LEAST)
+        a_1 = max(a * (prior * (1.0 - u_0) + tables[1, k]), LEAST)
+        n_j0, n_j1 = np.float64(begin <= fixed < end), 0.0
+        for i in range(begin, end):
+            if i == fixed:
+                continue
+            w = word[i]
+            if n_w[w, 0] + n_w[w, 1] == 0:
+                words[n_words] = w
+                n_words += 1
+            x_0 = (n_j0 + a_0) * (n_w[w, 0] + s) * (n_1 + vs)
+            x_1 = (n_j1 + a_1) * (n_w[w, 1] + s) * (n_0 + vs)
+            if first_topic >= 0:
+                new = np.int8(tokens.topic[sides.members[i]] != first_topic)
+            else:
+                new = np.int8(streams.uniform(stream) * (x_0 + x_1) >= x_0)
+            product *= (x_1 if new == 1 else x_0) / (x_0 + x_1)
+            if product < _SMALL:
+                result += math.log(product)
+                product = 1.0
+            is_1 = np.float64(new)
+            n_j0, n_j1, n_0, n_1 = n_j0 + 1.0 - is_1, n_j1 + is_1, n_0 + 1.0 - is_1, n_1 + is_1
+            n_w[w, new] += 1
+            side[i] = new
+        if result < least:
+            break
+        _seat(0, k, n_j0, a_0, prior * u_0, sides)
+        _seat(1, k, n_j1, a_1, prior * (1.0 - u_0), sides)
+    sides.size[0], sides.size[1] = np.int64(n_0), np.int64(n_1)
+    return result + math.log(product), n_words
+
+
+@numba.njit(inline="always")
+def _seat(which, k, n_j, a, prior, sides):
+    """Count the tables that n_j tokens of a document are expected to have, and the tables these are expected to."""
+    if n_j > 0.0:
+        tables = 1.0 + a * log((a + n_j - 0.5) / (a + 0.5))
+        before = sides.tables[which, k]
+        sides.eps_tables[which] += 1.0 if before == 0.0 else tables * prior / (prior + before)
+        sides.tables[which, k] = before + tables
+
+
 @numba.njit(inline="always")
 def _log_beta(a, b):
     return log_gamma(a) + log_gamma(b) - log_gamma(a + b)
@@ -326,8 +403,11 @@ def log_documents_ratio(n, tokens, constants, sides):
 
 
 # -- the moves ------------------------------------------------------------------------------------------------
+LAUNCHED = 0.25  # share of the proposals
+MOST_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
+SPARE_TOPICS = 32  # for which there is room in the arrays
 _SCANS = 10
-_MOST_DOCUMENTS = 12  # with which a split starts
+_MOST_DOCUMENTS = 12  # with which a launched split starts
 _PASSES = 4  # of the estimate around which shares are drawn
 
 
@@ -337,12 +417,17 @@ class TopicSlots(NamedTuple):
     n_wm: np.ndarray  # (V, slots) int32
     eps: np.ndarray  # (slots,) float64
     tau: np.ndarray  # (slots, K) float64
+    norm: np.ndarray  # (slots,) float64: sum over words of (n_wm + s)**2
     weights: np.ndarray  # (slots,) float64, of the topics to merge with
 
 
 @kernel(error_model="numpy")
-def _launch(stream, n, fixed, eps, tokens, constants, sides):
-    """Sides from which a split is proposed; returns how many different words the members have."""
+def launch(stream, n, fixed, first_topic, eps, tokens, constants, sides):
+    """Draw sides at random, scan them, and draw the sides of all members but ``fixed``, on side 0, in a last scan.
+
+    Returns the logarithm of the probability of what that draws, and how many different words the members have.
+    ``first_topic`` as for :func:`scan`.
+    """
     members, side, document = sides.members, sides.side, tokens.document
     side[:n] = 0
     for _ in range(1 + np.int64(streams.uniform(stream) * _MOST_DOCUMENTS)):
@@ -361,7 +446,7 @@ def _launch(stream, n, fixed, eps, tokens, constants, sides):
         estimate_shares(n, 1, eps, tokens, constants, sides)
         scan(stream, n, fixed, False, -1, tokens, constants, sides)
     estimate_shares(n, 1, eps, tokens, constants, sides)
-    return n_words
+    return scan(stream, n, fixed, True, first_topic, tokens, constants, sides), n_words
 
 
 @kernel(error_model="numpy")
@@ -382,7 +467,7 @@ def _log_ratio(n, n_words, eps, tokens, constants, sides):
 
 
 @kernel(error_model="numpy")
-def _weigh_partners(i, m, n_slots, start, tokens, topics, constants):
+def _weigh_by_token(i, m, n_slots, start, tokens, topics, constants):
     """Weights of token i's topics but its own, m, left in ``topics.weights``; returns their sum."""
     j, w, weights = tokens.document[i], tokens.word[i], topics.weights
     k, total = tokens.cluster[j], 0.0
@@ -397,6 +482,88 @@ def _weigh_partners(i, m, n_slots, start, tokens, topics, constants):
         weights[other] *= (topics.n_wm[w, other] + constants.s) / (tokens.size[other] + constants.vs)
         total += weights[other]
     return total
+
+
+@kernel(error_model="numpy")
+def _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, sides):
+    """Weights of all topics but m by their likeness to side 0, left in ``topics.weights``; returns their sum."""
+    weights, n_wm, n_0, total = topics.weights, topics.n_wm, sides.size[0], 0.0
+    weights[:n_slots] = 0.0
+    for c in range(n_words):
+        w = sides.words[c]
+        n_w = np.float64(sides.n_w[w, 0])
+        if n_w > 0.0:
+            for other in range(n_slots):
+                weights[other] += n_w * n_wm[w, other]
+    norm = _norm(n_words, 0, constants, sides)
+    for other in range(n_slots):
+        if other == m or tokens.size[other] == 0:
+            weights[other] = 0.0
+        else:
+            product = weights[other] + constants.s * (n_0 + tokens.size[other] + constants.vs)
+            weights[other] = _likeness(product, norm, topics.norm[other])
+            total += weights[other]
+    return total
+
+
+@kernel(error_model="numpy")
+def _norm(n_words, which, constants, sides):
+    """Sum over all words of (n_w + s)**2 on one side."""
+    result = 0.0
+    for c in range(n_words):
+        result += np.float64(sides.n_w[sides.words[c], which]) ** 2
+    return result + constants.s * (2.0 * sides.size[which] + constants.vs)
+
+
+@kernel(error_model="numpy")
+def set_norms(n_slots, tokens, topics, constants):
+    """Count the norm of every topic."""
+    for m in range(n_slots):
+        topics.norm[m] = constants.s * (2.0 * tokens.size[m] + constants.vs)
+    for w in range(topics.n_wm.shape[0]):
+        for m in range(n_slots):
+            topics.norm[m] += np.float64(topics.n_wm[w, m]) ** 2
+
+
+@numba.njit(inline="always")
+def _likeness(product, norm, other):
+    """A power of the cosine of two topics' words: those of one true topic stand out from all others."""
+    return (product * product / (norm * other)) ** 2
+
+
+@kernel(error_model="numpy")
+def weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, sides):
+    """Weights of the topics that token i's may be merged with, left in ``topics.weights``; returns their sum."""
+    m = tokens.topic[i]
+    if is_launched:
+        return _weigh_by_token(i, m, n_slots, start, tokens, topics, constants)
+    n = gather(m, m, tokens, sides)
+    sides.side[:n] = 0
+    n_words = count_sides(n, sides)
+    total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, sides)
+    forget_words(n_words, sides)
+    return total
+
+
+@kernel(error_model="numpy")
+def weigh_back(i, is_launched, n, n_words, n_slots, start, tokens, topics, constants, sides):
+    """What :func:`weigh_partners` would give side 1 after the split of token i's topic, and all other topics."""
+    m = tokens.topic[i]
+    if is_launched:
+        total, weight = _weigh_by_token(i, m, n_slots, start, tokens, topics, constants), 0.0
+        j = tokens.document[i]
+        for c in range(n):
+            if tokens.document[sides.members[c]] == j:
+                weight += sides.side[c]
+        k = tokens.cluster[j]
+        weight += constants.omega * max(sides.tau[k] * exp(sides.log_share[1, k]), LEAST)
+        return weight * (sides.n_w[tokens.word[i], 1] + constants.s) / (sides.size[1] + constants.vs), total
+    total = _weigh_by_likeness(n_words, m, n_slots, tokens, topics, constants, sides)
+    product = constants.s * (n + constants.vs)
+    for c in range(n_words):
+        w = sides.words[c]
+        product += np.float64(sides.n_w[w, 0]) * sides.n_w[w, 1]
+    return _likeness(product, _norm(n_words, 0, constants, sides), _norm(n_words, 1, constants, sides)), total
 
 
 @numba.njit(inline="always")
@@ -446,7 +613,7 @@ def _place(n, token, members):
 
 
 @numba.njit(inline="always")
-def _keep_split(m, new, n, n_words, tokens, topics, sides):
+def _keep_split(m, new, n, n_words, tokens, topics, constants, sides):
     """Make side 1 a new topic."""
     place = tokens.first[m]
     tokens.size[m], tokens.size[new] = sides.size[0], sides.size[1]
@@ -463,6 +630,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, sides):
     for i in range(n_words):
         w = sides.words[i]
         topics.n_wm[w, m], topics.n_wm[w, new] = sides.n_w[w, 0], sides.n_w[w, 1]
+    topics.norm[m], topics.norm[new] = _norm(n_words, 0, constants, sides), _norm(n_words, 1, constants, sides)
     eps = topics.eps[m]
     topics.eps[m], topics.eps[new] = eps * exp(sides.eps_log_share[0]), eps * exp(sides.eps_log_share[1])
     for k in range(sides.tau.size):
@@ -471,7 +639,7 @@ def _keep_split(m, new, n, n_words, tokens, topics, sides):
 
 
 @numba.njit(inline="always")
-def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
+def _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides):
     """Make topics a and b one; returns the end of what is listed."""
     if end + n > tokens.order.size:
         for i in range(n):
@@ -483,8 +651,10 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
             tokens.topic[sides.members[i]] = a
             tokens.order[end] = sides.members[i]
             end += 1
+    topics.norm[a] += topics.norm[b] - constants.s * constants.vs
     for i in range(n_words):
         w = sides.words[i]
+        topics.norm[a] += 2.0 * topics.n_wm[w, a] * topics.n_wm[w, b]
         topics.n_wm[w, a], topics.n_wm[w, b] = topics.n_wm[w, a] + topics.n_wm[w, b], 0
     topics.eps[a], topics.eps[b] = topics.eps[a] + topics.eps[b], 0.0
     for k in range(sides.tau.size):
@@ -493,41 +663,46 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, sides):
 
 
 @numba.njit(inline="always")
-def _try_split(stream, i, n_topics, new, start, tokens, topics, constants, sides):
+def _try_split(stream, i, is_launched, most, n_topics, new, start, tokens, topics, constants, sides):
     """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it was."""
     m = tokens.topic[i]
+    if not is_launched and tokens.size[m] > most:
+        return False
     n, eps = gather(m, m, tokens, sides), topics.eps[m]
     copy(topics.tau[m], sides.tau)
     fixed = _place(n, i, sides.members)
-    n_words = _launch(stream, n, fixed, eps, tokens, constants, sides)
-    log_q = scan(stream, n, fixed, True, -1, tokens, constants, sides)
+    if is_launched:
+        log_q, n_words = launch(stream, n, fixed, -1, eps, tokens, constants, sides)
+    else:
+        log_q, n_words = allocate(stream, n, fixed, -1, -np.inf, eps, tokens, constants, sides)
     if sides.size[1] == 0:
         forget_words(n_words, sides)
         return False
     _estimate(n, eps, tokens, constants, sides)
     draw_shares(stream, eps, constants, sides)
-    total = _weigh_partners(i, m, new, start, tokens, topics, constants)
-    j, weight = tokens.document[i], 0.0
-    for c in range(n):
-        if tokens.document[sides.members[c]] == j:
-            weight += sides.side[c]
-    k = tokens.cluster[j]
-    weight += constants.omega * max(sides.tau[k] * exp(sides.log_share[1, k]), LEAST)
-    weight *= (sides.n_w[tokens.word[i], 1] + constants.s) / (sides.size[1] + constants.vs)
     log_ratio = _log_ratio(n, n_words, eps, tokens, constants, sides) - log_q
-    log_ratio += math.log(_partner_share(weight, n_topics, total + weight))
     log_ratio += math.log(n / np.float64(sides.size[0]) * n_topics / (n_topics + 1.0))
-    is_made = math.log(streams.uniform(stream)) < log_ratio
+    log_u = math.log(streams.uniform(stream))
+    is_made = log_u < log_ratio
+    if is_made:  # the probability of the merge can only make it less
+        weight, total = weigh_back(i, is_launched, n, n_words, new, start, tokens, topics, constants, sides)
+        is_made = log_u < log_ratio + math.log(_partner_share(weight, n_topics, total + weight))
     if is_made:
-        _keep_split(m, new, n, n_words, tokens, topics, sides)
+        _keep_split(m, new, n, n_words, tokens, topics, constants, sides)
     forget_words(n_words, sides)
     return is_made
 
 
 @numba.njit(inline="always")
-def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants, sides):
-    """Try to merge topic b with that of token i; returns whether it was, and the end of what is listed."""
+def _try_merge(stream, i, is_launched, most, n_topics, n_slots, start, end, tokens, topics, constants, sides):
+    """Try to merge the topic of token i with another; returns whether it was, and the end of what is listed."""
     a = tokens.topic[i]
+    if not is_launched and tokens.size[a] >= most:
+        return False, end
+    total = weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, sides)
+    b, log_share = _draw_partner(stream, a, n_slots, n_topics - 1, total, tokens, topics)
+    if not is_launched and tokens.size[a] + tokens.size[b] > most:
+        return False, end
     n, eps = gather(a, b, tokens, sides), topics.eps[a] + topics.eps[b]
     for c in range(n):
         sides.side[c] = 0 if tokens.topic[sides.members[c]] == a else 1
@@ -546,33 +721,40 @@ def _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants
     if not log_u < log_ratio:
         return False, end
     fixed = _place(n, i, sides.members)
-    _launch(stream, n, fixed, eps, tokens, constants, sides)
-    log_ratio += scan(stream, n, fixed, True, a, tokens, constants, sides)
+    if is_launched:
+        log_q, n_words = launch(stream, n, fixed, a, eps, tokens, constants, sides)
+    else:
+        log_q, n_words = allocate(stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, sides)
     forget_words(n_words, sides)
-    if not log_u < log_ratio:
+    if not log_u < log_ratio + log_q:
         return False, end
-    return True, _keep_merge(a, b, end, n, n_words, tokens, topics, sides)
+    return True, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
 
 
 @kernel(error_model="numpy")
-def _move(key, n_proposals, n_slots, start, tokens, topics, constants, sides):
-    """Make the proposals; returns the number of slots in use and how many splits and merges were made."""
+def _move(key, first, n_proposals, launched, most, n_slots, start, tokens, topics, constants, sides):
+    """Make proposals from number ``first`` on until no slot is spare.
+
+    Returns the number of the next one, how many slots are in use and how many splits and merges were made.
+    """
     stream, made, end = np.zeros(2, np.uint64), np.zeros(2, np.int64), list_tokens(tokens)
-    for proposal in range(n_proposals):
+    set_norms(n_slots, tokens, topics, constants)
+    for proposal in range(first, n_proposals):
+        if n_slots == tokens.size.size:
+            return proposal, n_slots, made
         streams.seek(stream, key, proposal)
         i, n_topics = _draw_token(stream, n_slots, tokens)
+        is_launched = streams.uniform(stream) < launched
         if streams.uniform(stream) < 0.5:
-            if _try_split(stream, i, n_topics, n_slots, start, tokens, topics, constants, sides):
+            if _try_split(stream, i, is_launched, most, n_topics, n_slots, start, tokens, topics, constants, sides):
                 n_slots += 1
                 made[0] += 1
-            continue
-        if n_topics > 1:
-            m = tokens.topic[i]
-            total = _weigh_partners(i, m, n_slots, start, tokens, topics, constants)
-            b, log_share = _draw_partner(stream, m, n_slots, n_topics - 1, total, tokens, topics)
-            merged, end = _try_merge(stream, i, b, log_share, n_topics, end, tokens, topics, constants, sides)
+        elif n_topics > 1:
+            merged, end = _try_merge(
+                stream, i, is_launched, most, n_topics, n_slots, start, end, tokens, topics, constants, sides
+            )
             made[1] += merged
-    return n_slots, made
+    return n_proposals, n_slots, made
 
 
 def split_and_merge_topics(
@@ -584,6 +766,8 @@ def split_and_merge_topics(
     topic_prior: float,
     key: np.uint64,
     n_proposals: int,
+    launched: float = LAUNCHED,
+    most_allocated: int = MOST_ALLOCATED,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
 
@@ -593,6 +777,8 @@ def split_and_merge_topics(
         Topic proportions of the clusters, the rest in the last column.
     omega : document concentration
     key : one stream for each proposal
+    launched : probability that a proposal is of the launched kind, not of the one that allocates tokens in one pass
+    most_allocated : tokens of a topic that is split, or of two that are merged, in one pass
 
     Returns
     -------
@@ -601,34 +787,40 @@ def split_and_merge_topics(
     (2,) int64
         Splits and merges made.
     """
-    content, n_tokens, n_clusters, n_topics = corpus.content, corpus.n_tokens, len(tau), assignments.n_topics
-    if n_tokens == 0:
-        return tau, np.zeros(2, np.int64)
-    slots, n_words = n_topics + n_proposals, corpus.n_words
-    lengths = np.diff(assignments.document_start)
-    tokens = Tokens(
-        np.repeat(np.arange(len(lengths), dtype=np.int32), lengths), np.repeat(content.indices, content.data),
-        assignments.topic, assignments.cluster, np.empty(2 * n_tokens, np.int32), *np.zeros((2, slots), np.int64),
-    )  # fmt: skip
-    by_topic, eps, n_wm = np.zeros((slots, n_clusters)), np.zeros(slots), np.zeros((n_words, slots), np.int32)
-    by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
-    count_words(
-        DocumentCells(content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster),
-        assignments.topic, n_wm,
-    )  # fmt: skip
-    topics = TopicSlots(n_wm, eps, by_topic, np.empty(slots))
+    content, lengths = corpus.content, np.diff(assignments.document_start)
+    n_tokens, n_words, n_clusters = corpus.n_tokens, corpus.n_words, len(tau)
     constants = TopicConstants(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
     sides = Sides(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(len(lengths), np.int64),
-        np.empty(n_tokens, np.int8), np.zeros((n_words, 2), np.int32), np.zeros(2, np.int64),
-        np.empty(n_words, np.int64), np.empty(n_clusters),
+        np.empty(n_tokens, np.int8), np.empty(len(lengths), np.int64), np.zeros((n_words, 2), np.int32),
+        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
         *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
     )  # fmt: skip
-    n_slots, made = _move(key, n_proposals, n_topics, assignments.document_start, tokens, topics, constants, sides)
-    assignments.topic_weights = eps[:n_slots]
-    used = tokens.size[:n_slots] > 0
-    assignments.count()
-    assignments.compact()
-    return np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]]), made
+    document, word = (
+        np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
+        np.repeat(content.indices, content.data),
+    )
+    order, cluster, start = np.empty(2 * n_tokens, np.int32), assignments.cluster, assignments.document_start
+    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
+    made, proposal = np.zeros(2, np.int64), 0
+    while n_tokens > 0 and proposal < n_proposals:
+        n_topics = assignments.n_topics
+        slots = n_topics + SPARE_TOPICS
+        tokens = Tokens(document, word, assignments.topic, cluster, order, *np.zeros((2, slots), np.int64))
+        by_topic, eps, n_wm = np.zeros((slots, n_clusters)), np.zeros(slots), np.zeros((n_words, slots), np.int32)
+        by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
+        count_words(documents, assignments.topic, n_wm)
+        topics = TopicSlots(n_wm, eps, by_topic, *np.empty((2, slots)))
+        proposal, n_slots, now_made = _move(
+            key, proposal, n_proposals, float(launched), most_allocated, n_topics, start, tokens, topics, constants,
+            sides,
+        )  # fmt: skip
+        made += now_made
+        assignments.topic_weights = eps[:n_slots]
+        used = tokens.size[:n_slots] > 0
+        assignments.count()
+        assignments.compact()
+        tau = np.column_stack([by_topic[:n_slots][used].T, tau[:, -1]])
+    return tau, made
