@@ -42,6 +42,7 @@ it is in, and clusters merge.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
@@ -62,6 +63,7 @@ from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.seeding import join_nearest
+from mc2core.inference.svi import sticks
 from mc2core.inference.svi.direct import (
     LEAST_FACTOR,
     LEAST_SUM,
@@ -77,7 +79,7 @@ from mc2core.inference.svi.direct import (
 )
 from mc2core.inference.svi.local import WORD_BLOCK, Assign, Batch, DocumentStatistics
 from mc2core.inference.svi.local import assign_documents as assign_shared
-from mc2core.inference.svi.state import BatchStep, RunSettings, Start, blend, change
+from mc2core.inference.svi.state import GROUP, BatchStep, RunSettings, Start, blend, change
 from mc2core.models import MC2
 from mc2core.models.base import DOCUMENT
 
@@ -109,18 +111,31 @@ def expected_tables(a, n):
     return a * np.log1p(n / a) + 0.5 * n / b - (a / (b * b) - 1.0 / a) / 12.0
 
 
+@kernel(error_model="numpy")
+def tetragamma(x):
+    """Second derivative of digamma for x >= 1: shifted by 6, then the asymptotic series."""
+    total = 0.0
+    for i in range(6):
+        total += 2.0 / ((x + i) * (x + i) * (x + i))
+    r = 1.0 / (x + 6.0)
+    z = r * r
+    return -total - z * (1.0 + r + z * (0.5 - z * (1.0 / 6.0 - z / 6.0)))
+
+
 class Local(NamedTuple):
     """Local posteriors of some documents, C candidate clusters each.
 
     cluster : (B, C) int32, -1 where a document has fewer
     share : (B, C) float64, mu_jk
     counts : (B, C, M) float64, n_jkm
+    squares : (B, C, M) float64, sum_w x_jw gamma_wm^2
     lengths : (B,) float64, N_j
     """
 
     cluster: np.ndarray
     share: np.ndarray
     counts: np.ndarray
+    squares: np.ndarray
     lengths: np.ndarray
 
 
@@ -141,16 +156,35 @@ def sum_rising_factorials(cluster, share, counts, prior, first, last):
 
 
 @kernel(error_model="numpy")
-def add_tables(cluster, share, counts, prior, first, last, tables):
-    """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)) over documents first..last-1."""
-    for j in range(first, last):
+def seated_tables(a, n, square):
+    """Expectation of a (digamma(a + N) - digamma(a)) over whole numbers N with mean ``n`` and variance n - ``square``.
+
+    N is 0 as often as a binomial number with these moments; given that it is not, to second order about its mean (Teh,
+    Kurihara and Welling 2008).
+    """
+    p = min(square / n, 1.0 - 1e-12)
+    log_none = n * (np.log1p(-p) / p if p > 1e-9 else -1.0)
+    seen = -np.expm1(log_none)
+    mean = max(n / seen, 1.0)
+    variance = max((n - square) / seen - np.exp(log_none) * mean * mean, 0.0)
+    return seen * (expected_tables(a, mean) + 0.5 * a * tetragamma(a + mean) * variance)
+
+
+@kernel(error_model="numpy")
+def add_tables(cluster, share, counts, squares, prior, is_seated, tables, of_document):
+    """tables[k, m] += mu_jk a (digamma(a + n_jkm) - digamma(a)); to of_document[j] these, or :func:`seated_tables`."""
+    for j in range(cluster.shape[0]):
         for i in range(cluster.shape[1]):
             if share[j, i] < LEAST_SHARE:
                 continue
             k = cluster[j, i]
             for m in range(prior.shape[1]):
                 if counts[j, i, m] > 0.0:
-                    tables[k, m] += share[j, i] * expected_tables(prior[k, m], counts[j, i, m])
+                    t = share[j, i] * expected_tables(prior[k, m], counts[j, i, m])
+                    tables[k, m] += t
+                    if is_seated:
+                        t = share[j, i] * seated_tables(prior[k, m], counts[j, i, m], squares[j, i, m])
+                    of_document[j] += t
 
 
 def log_evidence(local: Local, prior: np.ndarray, omega: float, pool: Executor | None) -> float:
@@ -164,16 +198,16 @@ def log_evidence(local: Local, prior: np.ndarray, omega: float, pool: Executor |
     return float(sum(terms) + np.sum(gammaln(omega) - gammaln(omega + local.lengths)))
 
 
-def tables_of(local: Local, prior: np.ndarray) -> np.ndarray:
-    """(K, M) float64: t_km."""
-    tables = np.zeros_like(prior)
-    add_tables(local.cluster, local.share, local.counts, prior, 0, len(local.lengths), tables)
-    return tables
+def tables_of(local: Local, prior: np.ndarray, is_seated: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """(K, M) float64 t_km, and (B,) float64, those of each document, or where ``is_seated`` what omega goes by."""
+    tables, of_document = np.zeros_like(prior), np.zeros(len(local.lengths))
+    add_tables(local.cluster, local.share, local.counts, local.squares, prior, is_seated, tables, of_document)
+    return tables, of_document
 
 
-def log_remainder(lengths: np.ndarray, omega: float) -> float:
-    """sum_j digamma(omega + N_j) - digamma(omega)."""
-    return float(np.sum(array_digamma(omega + lengths) - array_digamma(omega)))
+def tables_of_lengths(lengths: np.ndarray, omega: float) -> np.ndarray:
+    """omega (digamma(omega + N_j) - digamma(omega)): tables expected of documents before their words are seen."""
+    return omega * (array_digamma(omega + lengths) - array_digamma(omega))
 
 
 def backtracked(value: Callable[[float], float], now: float, halvings: int = 30) -> float:
@@ -327,6 +361,7 @@ class Visit(NamedTuple):
     prior, mean_prior : (K, M) and (M,) float64, a and its mean over clusters
     held : (B,) int32, the document's cluster where it is held, else -1
     cluster, share, counts : as of :class:`Local`; on entry candidates to be kept (else -1) and their counts
+    squares : as of :class:`Local`
     theta : (B, C, M) float64, exp(digamma(a + n)) of the last pass relative to its largest
     ratio : (cells, C) float64, mu_jk x / sum_m weights theta of each cell; 0 where the pair has no share
     best : (cells, C) int32, the one topic of a cell whose sum vanished, else -1
@@ -340,10 +375,15 @@ class Visit(NamedTuple):
     cluster: np.ndarray
     share: np.ndarray
     counts: np.ndarray
+    squares: np.ndarray
     theta: np.ndarray
     ratio: np.ndarray
     best: np.ndarray
     log_evidence: np.ndarray
+
+    def local(self, lengths: np.ndarray) -> Local:
+        """What it filled, of documents of (B,) ``lengths``."""
+        return Local(self.cluster, self.share, self.counts, self.squares, lengths)
 
 
 @dataclass
@@ -448,9 +488,14 @@ def visit_documents(cells, words, omega, least, visit, first, last):
             place = candidates[i]
             visit.counts[j, place] = 0.0
             visit.theta[j, place] = 0.0
+            of_cells = np.where(best[i] < 0, x / (total[i] * total[i]), 0.0)
             for t in range(used.size):
                 visit.counts[j, place, used[t]] = few[i, t]
                 visit.theta[j, place, used[t]] = theta[i, t]
+                square = 0.0
+                for c in range(x.size):
+                    square += of_cells[c] * p[t, c] * p[t, c]
+                visit.squares[j, place, used[t]] = square * theta[i, t] * theta[i, t]
                 if few[i, t] > 0.0:
                     score[i] += log_rising_factorial(a[i, t], few[i, t])
             score[i] += visit.log_weights[j, visit.cluster[j, place]]
@@ -469,6 +514,7 @@ def visit_documents(cells, words, omega, least, visit, first, last):
                     visit.best[begin + c, place] = -1
                 else:
                     visit.ratio[begin + c, place] = visit.share[j, place] * x[c]
+                    visit.squares[j, place, used[best[i, c]]] += x[c]
                     visit.best[begin + c, place] = used[best[i, c]]
 
 
@@ -495,23 +541,21 @@ def add_topic_words(indptr, cell, document, visit, weights, first, last, topic_w
                     out[best[c, i]] += ratio[c, i]
 
 
-def assign_documents(
+def visit_batch(
     batch: Batch,
     words: Words,
     expected: DocumentLevelExpectations,
     held: np.ndarray,
     kept: tuple[np.ndarray, np.ndarray] | None,
-    buffers: Buffers,
     pool: Executor | None,
-) -> tuple[np.ndarray, DocumentLevelStatistics]:
-    """Local posteriors of every document: (B, K) float64 mu_jk, and statistics.
+) -> Visit:
+    """Local posteriors of every document.
 
     Parameters
     ----------
     held : (B,) int, clusters of documents that are held there, else -1
     kept : (cluster, counts) that the documents were left with, as of :class:`Local`, to go on from over all
         topics; None is from the mean prior
-    buffers : of the statistics' ``topic_words``
     """
     n_documents, (n_clusters, n_topics) = batch.n_documents, expected.prior.shape
     n_candidates = min(CANDIDATES, n_clusters) if kept is None else kept[0].shape[1]
@@ -524,6 +568,7 @@ def assign_documents(
         cluster=np.full(shape, -1, np.int32) if kept is None else kept[0].copy(),
         share=np.zeros(shape),
         counts=np.zeros((*shape, n_topics)) if kept is None else kept[1].copy(),
+        squares=np.zeros((*shape, n_topics)),
         theta=np.zeros((*shape, n_topics)),
         ratio=np.zeros((len(batch.indices), n_candidates)),
         best=np.full((len(batch.indices), n_candidates), -1, np.int32),
@@ -537,32 +582,52 @@ def assign_documents(
         n_documents,
         _DOCUMENT_BLOCK,
     )
+    return visit
+
+
+def shares_of(visit: Visit) -> np.ndarray:
+    """(B, K) float64 mu_jk."""
+    shares = np.zeros((len(visit.share), len(visit.prior)))
+    document, place = np.nonzero(visit.cluster >= 0)
+    shares[document, visit.cluster[document, place]] = visit.share[document, place]
+    return shares
+
+
+def assign_documents(
+    batch: Batch,
+    words: Words,
+    expected: DocumentLevelExpectations,
+    held: np.ndarray,
+    kept: tuple[np.ndarray, np.ndarray] | None,
+    buffers: Buffers,
+    pool: Executor | None,
+) -> tuple[np.ndarray, DocumentLevelStatistics]:
+    """(B, K) float64 mu_jk and statistics of :func:`visit_batch`; ``buffers`` are of their ``topic_words``."""
+    visit = visit_batch(batch, words, expected, held, kept, pool)
     topic_words = buffers.empty("topic_words", *words.weights.shape)
     order = np.argsort(batch.indices, kind="stable")
     indptr = np.searchsorted(batch.indices[order], np.arange(len(topic_words) + 1))
-    document = np.repeat(np.arange(n_documents), np.diff(batch.indptr))[order]
+    document = np.repeat(np.arange(batch.n_documents), np.diff(batch.indptr))[order]
     in_blocks(
         pool,
         lambda first, last: add_topic_words(indptr, order, document, visit, words.weights, first, last, topic_words),
         len(topic_words),
         WORD_BLOCK,
     )
-    shares = np.zeros((n_documents, n_clusters))
-    document, place = np.nonzero(visit.cluster >= 0)
-    shares[document, visit.cluster[document, place]] = visit.share[document, place]
     lengths = np.asarray(
-        sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(n_documents, len(topic_words))).sum(axis=1),
+        sp.csr_matrix((batch.counts, batch.indices, batch.indptr), shape=(batch.n_documents, len(topic_words))).sum(
+            axis=1
+        ),
         np.float64,
     ).ravel()
-    local = Local(visit.cluster, visit.share, visit.counts, lengths)
-    contexts = np.asarray(batch.contexts.statistics.T @ shares).T
+    shares = shares_of(visit)
     return shares, DocumentLevelStatistics(
-        n_documents=n_documents,
+        n_documents=batch.n_documents,
         log_evidence=float(visit.log_evidence.sum()),
         n_k=shares.sum(axis=0),
-        word_mass=np.empty((0, n_clusters)),
-        contexts=contexts,
-        local=local,
+        word_mass=np.empty((0, len(visit.prior))),
+        contexts=np.asarray(batch.contexts.statistics.T @ shares).T,
+        local=visit.local(lengths),
         topic_words=topic_words,
     )
 
@@ -570,6 +635,8 @@ def assign_documents(
 # -- the state -----------------------------------------------------------------------------------------------------
 #: omega of the starting state where it is learnt
 START = 10.0
+#: longest step of ln omega, before its rate
+LONGEST_STEP = 2.0
 # truncations where none are set
 _DOCUMENTS_FOR_CLUSTER, _LEAST_CLUSTERS, _MOST_CLUSTERS, _TOPICS_FOR_CLUSTER = 25, 2, 100, 8
 _DOCUMENTS_WHERE_FEW, _MOST_WHERE_FEW = 4, 20
@@ -586,8 +653,8 @@ class DocumentLevelGlobals(DirectGlobals):
     ----------
     document_concentration : float
         omega.
-    log_remainder : float
-        Expectation of sum_j digamma(omega + N_j) - digamma(omega), as mini-batches told it.
+    omega_information : float
+        Sum over documents of the squared slope of their bound by ln omega, as mini-batches told it; 0 before the first.
     local_cluster : (J, A) int32
         Full batches only (else A is 0): candidate clusters of each document, -1 where it has fewer.
     local_counts : (J, A, M) float64
@@ -601,11 +668,11 @@ class DocumentLevelGlobals(DirectGlobals):
     }
     described_numbers: ClassVar[dict[str, Stored]] = {
         "document_concentration": Stored("f", "", least=LEAST_OMEGA, most=MOST_OMEGA),
-        "log_remainder": Stored("f", "", least=0),
+        "omega_information": Stored("f", "", least=0),
         **DirectGlobals.described_numbers,
     }
 
-    log_remainder: float = 0.0
+    omega_information: float = 0.0
     local_cluster: np.ndarray
     local_counts: np.ndarray
 
@@ -637,7 +704,7 @@ class DocumentLevelGlobals(DirectGlobals):
     def begin(cls, model: MC2, settings: RunSettings, start: Start, corpus: Corpus, contexts: StackedContexts) -> Self:
         state = super().begin(model, settings, start, corpus, contexts)
         # tokens become tables: each document has those expected of its length, at its cluster's topics
-        tables = state.document_concentration * state.log_remainder / corpus.n_documents * state.n_k
+        tables = tables_of_lengths(corpus.document_lengths, state.document_concentration).mean() * state.n_k
         tokens = state.n_km.sum(axis=1)
         state.n_km *= np.divide(tables, tokens, where=tokens > 0, out=np.zeros_like(tables))[:, None]
         state.weights = step_weights(state.objective, state.weights, STEPS_AT_START)
@@ -651,7 +718,6 @@ class DocumentLevelGlobals(DirectGlobals):
         n_candidates = min(CANDIDATES, settings.n_clusters) if settings.batch_size is None else 0
         return {
             "document_concentration": omega,
-            "log_remainder": log_remainder(corpus.document_lengths, omega),
             "local_cluster": np.full((corpus.n_documents, n_candidates), -1, np.int32),
             "local_counts": np.zeros((corpus.n_documents, n_candidates, settings.n_topics)),
         }
@@ -671,6 +737,25 @@ class DocumentLevelGlobals(DirectGlobals):
         self.local_cluster = np.where(self.local_cluster >= 0, number[self.local_cluster], np.int32(-1))
         self.local_counts = np.ascontiguousarray(self.local_counts[:, :, topics])
         super().keep(clusters, topics)
+
+    def join(self, cluster_of: np.ndarray, topic_of: np.ndarray) -> None:
+        """Unions, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again."""
+        n_k = sum_by(cluster_of, self.n_k)
+        order = np.argsort(-n_k, kind="stable")
+        cluster_of = np.argsort(order, kind="stable")[cluster_of].astype(np.int32)
+        self.n_km = sum_by(topic_of, sum_by(cluster_of, self.n_km).T).T.copy()
+        self.context_counts = sum_by(cluster_of, self.context_counts.T).T.copy()
+        self.context_totals = sum_by(cluster_of, self.context_totals.T).T.copy()
+        self.topic_words = sum_by(topic_of, self.topic_words.T).T.copy()
+        self.topic_weights, self.n_m = sum_by(topic_of, self.topic_weights), sum_by(topic_of, self.n_m)
+        self.group_sticks = sticks.stick_posterior(np.append(n_k[order], 0.0), self.concentrations().mean[GROUP])
+        self.cluster = np.where(self.cluster >= 0, cluster_of[self.cluster], np.int32(-1))
+        number = np.where(self.local_cluster >= 0, cluster_of[self.local_cluster], np.int32(-1))
+        for i in range(1, number.shape[1]):
+            number[(number[:, :i] == number[:, [i]]).any(axis=1), i] = -1
+        self.local_cluster = number
+        shape = (*self.local_counts.shape[:2], len(self.n_m))
+        self.local_counts = sum_by(topic_of, self.local_counts.reshape(-1, len(topic_of)).T).T.reshape(shape).copy()
 
     def document_prior(self) -> np.ndarray:
         """(K, M): omega exp(E ln tau)."""
@@ -700,12 +785,13 @@ class DocumentLevelGlobals(DirectGlobals):
             self.local_counts = posteriors.counts
             ascend(self, posteriors, pool)
         else:
-            blend(self.n_km, scale * tables_of(posteriors, before.prior), rate)
+            tables, of_document = tables_of(posteriors, before.prior, is_seated=True)
+            blend(self.n_km, scale * tables, rate)
             self.weights = step_weights(self.objective, self.weights, STEPS_OF_BATCH)
-            self.log_remainder *= 1.0 - rate
-            self.log_remainder += rate * scale * log_remainder(posteriors.lengths, self.document_concentration)
             if self.omega_prior is not None:
-                self.document_concentration = omega_goal(self, self.n_km, self.omega_prior)
+                self.document_concentration *= math.exp(
+                    rate * step_of_omega(self, posteriors, of_document, scale, rate)
+                )
 
         def changed() -> float:
             after = self.expectations(batch.columns)
@@ -719,16 +805,40 @@ class DocumentLevelGlobals(DirectGlobals):
 
     def held(self, batch: Batch) -> np.ndarray:
         """(B,) int: the clusters in which documents are held, as all are in the first epoch; else -1."""
+        return self.cluster[batch.rows] if self.n_epochs == 0 else np.full(batch.n_documents, -1)
+
+    @property
+    def n_epochs(self) -> int:
+        """Epochs that are over."""
         n_documents = len(self.cluster)
-        n_batches = -(-n_documents // (self.settings.batch_size or n_documents))
-        return self.cluster[batch.rows] if self.n_updates < n_batches else np.full(batch.n_documents, -1)
+        return self.n_updates // -(-n_documents // (self.settings.batch_size or n_documents))
 
 
-def omega_goal(state: DocumentLevelGlobals, tables: np.ndarray, prior: tuple[float, float]) -> float:
-    """Where the slope of the bound by omega vanishes, given expected tables and remainders, within its range."""
-    shape, rate = prior
-    goal = (float(tables.sum()) + shape) / (state.log_remainder + rate)
-    return float(np.clip(goal, LEAST_OMEGA, MOST_OMEGA))
+def sum_by(number: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """(n, ...) sums of the rows of ``values`` with each number 0..n-1."""
+    total = np.zeros((int(number.max(initial=-1)) + 1, *values.shape[1:]))
+    np.add.at(total, number, values)
+    return total
+
+
+def step_of_omega(
+    state: DocumentLevelGlobals, local: Local, of_document: np.ndarray, scale: float, rate: float
+) -> float:
+    """How far ln omega is to go by its natural gradient, given the tables ``of_document`` (B,) of some documents.
+
+    A step of EM, to where the slope given counts vanishes, is short: counts follow omega. The slopes of documents have
+    the information of their evidence as variance; it is kept, in place, as mini-batches tell it.
+    """
+    assert state.omega_prior is not None
+    shape, prior_rate = state.omega_prior
+    omega = state.document_concentration
+    slopes = of_document - tables_of_lengths(local.lengths, omega)
+    known, seen = state.omega_information, scale * float(slopes @ slopes)
+    state.omega_information = (1.0 - rate) * known + rate * seen if known > 0 else seen
+    slope = scale * float(slopes.sum()) + shape - prior_rate * omega
+    step = slope / (state.omega_information + prior_rate * omega)
+    least, most = math.log(LEAST_OMEGA / omega), math.log(MOST_OMEGA / omega)
+    return float(np.clip(step, max(-LONGEST_STEP, least), min(LONGEST_STEP, most)))
 
 
 def ascend(state: DocumentLevelGlobals, local: Local, pool: Executor | None) -> None:
@@ -742,7 +852,7 @@ def ascend(state: DocumentLevelGlobals, local: Local, pool: Executor | None) -> 
         omega = state.document_concentration
         return log_evidence(local, state.document_prior(), omega, pool) - state.proportions_divergence()
 
-    tables, goal_of_tables = state.n_km, tables_of(local, state.document_prior())
+    tables, (goal_of_tables, _) = state.n_km, tables_of(local, state.document_prior())
 
     def move_tables(share: float) -> float:
         state.n_km = (1.0 - share) * tables + share * goal_of_tables
@@ -762,8 +872,10 @@ def ascend(state: DocumentLevelGlobals, local: Local, pool: Executor | None) -> 
     if state.omega_prior is None:
         return
     omega = state.document_concentration
-    state.log_remainder = log_remainder(local.lengths, omega)
-    goal = omega_goal(state, tables_of(local, state.document_prior()), state.omega_prior)
+    shape, prior_rate = state.omega_prior
+    remainder = float(np.sum(tables_of_lengths(local.lengths, omega))) / omega
+    goal = (float(tables_of(local, state.document_prior())[0].sum()) + shape) / (remainder + prior_rate)
+    goal = float(np.clip(goal, LEAST_OMEGA, MOST_OMEGA))
 
     def move_omega(share: float) -> float:
         state.document_concentration = omega * (goal / omega) ** share

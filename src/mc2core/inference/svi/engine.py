@@ -24,6 +24,7 @@ from mc2core.inference.base import Engine
 from mc2core.inference.svi import local, start, sticks
 from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.document_level import DocumentLevelGlobals
+from mc2core.inference.svi.joining import join_alike
 from mc2core.inference.svi.state import BatchStep, Globals, RunSettings, clusters_in_use, divergence, topics_in_use
 from mc2core.inference.svi.tables import TableGlobals
 from mc2core.models import MC2, Model
@@ -45,9 +46,8 @@ _LEAST_FOR_THREADS = 200_000
 class SVI(Engine):
     """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
 
-    With a document level, documents stay in the clusters where they start until the first epoch is over. What is learnt of
-    omega is no estimate so far: it stays near 10, and the clusters and topics in use follow max_clusters and n_topics
-    (docs/questions.md). Ask Gibbs for omega and K. Without tables the group concentration has a Gamma posterior, the
+    With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end of
+    epochs clusters and topics are joined where the bound does not fall by it. Without tables the group concentration has a Gamma posterior, the
     table concentration and topic_prior have point estimates and the topic concentration stays as set: a point estimate
     of epsilon bounds it by nothing.
 
@@ -190,6 +190,8 @@ class SVI(Engine):
             batch_size = state.settings.batch_size
             if batch_size is None:
                 state.elbo = self.full_step(corpus, state, pool)
+                if isinstance(state, DocumentLevelGlobals):
+                    state.elbo = join_alike(corpus, state, pool)
             else:
                 n_batches = -(-corpus.n_documents // (batch_size * _PARTS))
                 ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
@@ -202,6 +204,8 @@ class SVI(Engine):
                 state.fold()
                 state.tidy(pool, is_full=False)
                 state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
+                if isinstance(state, DocumentLevelGlobals):
+                    join_alike(corpus, state, pool)
                 state.n_visited, state.evidence = 0, 0.0
         row = {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
         if state.document_concentration < math.inf:

@@ -27,9 +27,10 @@ from mc2core.inference.svi.document_level import (
     Local,
     expected_tables,
     log_evidence,
-    log_remainder,
     log_rising_factorial,
+    seated_tables,
     tables_of,
+    tables_of_lengths,
     topic_scores,
 )
 
@@ -47,7 +48,7 @@ def visit(state, corpus, held=None, pool=None):
 
 
 def twin(corpus, state):
-    """Per document and cluster, token by token: (score (J, K), counts (J, K, M), topic words (J, K, V, M))."""
+    """Token by token: (score (J, K), counts (J, K, M), sums of squared shares (J, K, M), topic words (J, K, V, M))."""
     log_tau, log_psi = dirichlet_logs(state)
     omega = state.document_concentration
     a = omega * np.exp(log_tau[:, :-1])
@@ -56,7 +57,7 @@ def twin(corpus, state):
     context = state.contexts.log_likelihood(state.contexts.expected_parameters(state.natural))
     n_clusters, n_topics = a.shape
     score = np.zeros((corpus.n_documents, n_clusters))
-    counts = np.zeros((corpus.n_documents, n_clusters, n_topics))
+    counts, squares = np.zeros((2, corpus.n_documents, n_clusters, n_topics))
     topic_words = np.zeros((corpus.n_documents, n_clusters, corpus.n_words, n_topics))
 
     def passes(tokens, priors, n, most):
@@ -79,14 +80,16 @@ def twin(corpus, state):
             value = sum(gamma[i] @ log_psi[:, w] for i, w in enumerate(tokens)) + entropy
             value += gammaln(omega) - gammaln(omega + len(tokens)) + np.sum(gammaln(a[k] + n) - gammaln(a[k]))
             score[j, k], counts[j, k] = value + beta[k] + context[j, k], n
+            squares[j, k] = np.sum(gamma**2, axis=0)
             np.add.at(topic_words[j, k], tokens, gamma)
-    return score, counts, topic_words
+    return score, counts, squares, topic_words
 
 
 def some_local(rng, n_documents=5, n_clusters=3, n_topics=4):
     cluster = np.array([rng.permutation(n_clusters)[:2] for _ in range(n_documents)], np.int32)
     counts = rng.gamma(0.5, 8.0, (n_documents, 2, n_topics))
-    return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, rng.integers(1, 40, n_documents).astype(float))
+    lengths = rng.integers(1, 40, n_documents).astype(float)
+    return Local(cluster, rng.dirichlet([1, 1], n_documents), counts, 0.3 * counts, lengths)
 
 
 def stirling(n, t):
@@ -150,16 +153,14 @@ class TestLocalStep:
             rng = np.random.default_rng(seed)
             state.n_km *= rng.random(state.n_km.shape)
             shares, documents = visit(state, corpus)
-            score, counts, topic_words = twin(corpus, state)
+            score, counts, squares, topic_words = twin(corpus, state)
             evidence = logsumexp(score, axis=1)
             mu = np.exp(score - evidence[:, None])
             np.testing.assert_allclose(shares, mu, rtol=1e-9, atol=1e-12)
             assert documents.log_evidence == pytest.approx(evidence.sum(), rel=1e-11)
-            np.testing.assert_allclose(
-                np.take_along_axis(counts, documents.local.cluster[:, :, None], axis=1),
-                documents.local.counts,
-                atol=1e-10,
-            )
+            place = documents.local.cluster[:, :, None]
+            np.testing.assert_allclose(np.take_along_axis(counts, place, 1), documents.local.counts, atol=1e-10)
+            np.testing.assert_allclose(np.take_along_axis(squares, place, 1), documents.local.squares, atol=1e-10)
             batch = local.take_batch(corpus, state.contexts, np.arange(corpus.n_documents))
             known = np.einsum("jk,jkwm->wm", mu, topic_words)
             np.testing.assert_allclose(documents.topic_words, known[batch.words], atol=1e-10)
@@ -171,7 +172,7 @@ class TestLocalStep:
         known = naive_direct(corpus, state)
         np.testing.assert_allclose(shares, known[0], rtol=1e-5, atol=1e-9)
         assert documents.log_evidence == pytest.approx(known[1].sum(), abs=1e-5)
-        np.testing.assert_allclose(tables_of(documents.local, state.document_prior()), known[2], atol=1e-4)
+        np.testing.assert_allclose(tables_of(documents.local, state.document_prior())[0], known[2], atol=1e-4)
         assert documents.topic_words.sum() == pytest.approx(corpus.n_tokens)
 
     def test_words_whose_sums_vanish(self):
@@ -210,14 +211,31 @@ class TestTables:
         def value(log_tau, omega):
             return log_evidence(documents, omega * np.exp(log_tau), omega, None)
 
-        tables, h = tables_of(documents, omega * np.exp(log_tau)), 1e-5
+        (tables, of_document), h = tables_of(documents, omega * np.exp(log_tau)), 1e-5
         for k, m in np.ndindex(3, 4):
             step = np.zeros((3, 4))
             step[k, m] = h
             slope = (value(log_tau + step, omega) - value(log_tau - step, omega)) / (2 * h)
             assert tables[k, m] == pytest.approx(slope, rel=1e-6, abs=1e-8)
         slope = (value(log_tau, omega * np.exp(h)) - value(log_tau, omega * np.exp(-h))) / (2 * h)
-        assert tables.sum() - omega * log_remainder(documents.lengths, omega) == pytest.approx(slope, rel=1e-6)
+        slopes = of_document - tables_of_lengths(documents.lengths, omega)
+        assert slopes.sum() == pytest.approx(slope, rel=1e-6)
+        for j in range(len(slopes)):
+            alone = Local(*(one[[j]] for one in documents))
+            assert tables_of(alone, omega * np.exp(log_tau))[0].sum() == pytest.approx(of_document[j])
+
+    @pytest.mark.parametrize("a", [0.02, 0.7, 5.0, 80.0])
+    def test_tables_of_numbers_of_tokens_that_are_not_certain(self, a):
+        """Against the distribution of the number of tokens, one after another; exactly where it is certain."""
+        for tokens in (np.array([0.9]), np.full(8, 0.02), np.linspace(0.05, 0.95, 12), np.full(40, 0.3)):
+            number = np.ones(1)
+            for gamma in tokens:
+                number = np.convolve(number, [1.0 - gamma, gamma])
+            tables = [math.fsum(a / (a + i) for i in range(n)) for n in range(len(number))]
+            known = float(number @ tables)
+            assert seated_tables(a, tokens.sum(), tokens @ tokens) == pytest.approx(known, rel=0.05)
+            fixed = math.fsum(a / (a + i) for i in range(len(tokens)))
+            assert seated_tables(a, len(tokens), len(tokens)) == pytest.approx(fixed, rel=1e-9)
 
 
 class TestBound:
