@@ -386,6 +386,8 @@ class Posterior:
             for i in range(meta["n_samples"]):
                 samples.append(unpack_sample(arrays, f"{i}.", sizes))
                 sizes["J"] = len(samples[0].cluster)
+            if not samples:
+                raise ValueError("it holds no sample")
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
             for i, sample in enumerate(samples):
                 _check_natural(sample, families, meta["dimensions"], f"sample {i}")
