@@ -38,7 +38,7 @@ from mc2core.models.base import DOCUMENT, TopicModel
 #: omega of the starting state where it is learnt
 START_OMEGA = 10.0
 #: proposals to split or merge topics, an iteration
-TOPIC_PROPOSALS = 400
+TOPIC_PROPOSALS = 250
 _DESCRIBED = {
     "proportions": Stored("f", "K C", least=0, most=1),
     "tables": Stored("i", "K M", least=0),

@@ -403,7 +403,7 @@ def log_documents_ratio(n, tokens, constants, sides):
 
 
 # -- the moves ------------------------------------------------------------------------------------------------
-LAUNCHED = 0.25  # share of the proposals
+LAUNCHED = 0.4  # share of the proposals
 MOST_ALLOCATED = 5000  # tokens of a topic that is split, or of two that are merged, by one pass
 SPARE_TOPICS = 32  # for which there is room in the arrays
 _SCANS = 10
