@@ -124,8 +124,9 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     """The truncations, for engines whose numbers follow them."""
     if not all("truncations" in one for one in known):
         return ""
-    most = " and ".join(_range([one["truncations"][name] for one in known]) for name in names)
-    return f", of at most {most}: the truncation, which the numbers of this engine follow (docs/questions.md)"
+    following = [name for name in names if name in known[0]["truncations"]]
+    most = " and ".join(f"{_range([one['truncations'][name] for one in known])} {name}" for name in following)
+    return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/questions.md)"
 
 
 def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], verb: str, changes: Sequence[str]) -> str:

@@ -175,7 +175,9 @@ class SVI(Engine):
 
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus)
-        return {"clusters": settings.n_clusters, "topics": settings.n_topics}
+        # with a document level clusters are joined as far as the bound lets them be
+        follow = {} if model.document_level else {"clusters": settings.n_clusters}
+        return follow | {"topics": settings.n_topics}
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         row = None

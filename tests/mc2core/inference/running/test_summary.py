@@ -58,11 +58,17 @@ def test_what_an_engine_does_not_find_is_not_said():
 def test_numbers_that_follow_a_truncation_are_said_with_it():
     """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
     about = found_by(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
-    told = "the truncation, which the numbers of this engine follow (docs/questions.md); over the last 3 iterations "
-    assert sentence(about).startswith(f"found 320 clusters and 321 topics, of at most 320 and 640: {told}")
+    told = "the truncation, which clusters and topics follow (docs/questions.md); over the last 3 iterations "
+    assert sentence(about).startswith(
+        f"found 320 clusters and 321 topics, of at most 320 clusters and 640 topics: {told}"
+    )
     other = found_by(trace([9] * 10, [20] * 10), truncations={"clusters": 10, "topics": 640})
     assert sentence_of_all([about, other]).startswith(
-        f"found 9 to 320 clusters and 20 to 321 topics in 2 fits, of at most 10 to 320 and 640: {told}"
+        f"found 9 to 320 clusters and 20 to 321 topics in 2 fits, of at most 10 to 320 clusters and 640 topics: {told}"
+    )
+    joined = found_by(trace([12] * 10, [321] * 10), truncations={"topics": 640})
+    assert sentence(joined).startswith(
+        "found 12 clusters and 321 topics, of at most 640 topics: the truncation, which topics follow (docs/"
     )
 
 

@@ -411,9 +411,10 @@ class TestSettings:
     )
     def test_truncations_by_rule(self, n_documents, length, truncations):
         corpus = Corpus(np.array([[length]])).subset(np.zeros(n_documents, int))
-        assert svi(document_level=True).truncations(corpus) == dict(
-            zip(("clusters", "topics"), truncations, strict=True)
-        )
+        pair = svi(document_level=True)
+        settings = pair.engine.resolved(pair.model, corpus)
+        assert (settings.n_clusters, settings.n_topics) == truncations
+        assert pair.truncations(corpus) == {"topics": truncations[1]}  # clusters are joined: they do not follow it
 
     @pytest.mark.parametrize(
         ("n_documents", "batch_size", "used"),
