@@ -40,6 +40,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         their cluster. ``MC2(document_level=False)`` is that of ICML14.
     engine : Engine, optional
         How it is fitted; ``Gibbs()`` if not given.
+    chains : int, default 1
+        Independent runs whose samples make one posterior, as of :func:`mc2core.fit`.
     threads : int, default 1
         Of transform and predict; the result does not depend on it.
     random_state : int, RandomState instance or None, default 0
@@ -75,6 +77,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         n_clusters: int | None = None,
         model: Model | None = None,
         engine: Engine | None = None,
+        chains: int = 1,
         threads: int = 1,
         random_state: Any = 0,
         vocabulary: Sequence[str] | None = None,
@@ -83,6 +86,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.n_clusters = n_clusters
         self.model = model
         self.engine = engine
+        self.chains = chains
         self.threads = threads
         self.random_state = random_state
         self.vocabulary = vocabulary
@@ -94,7 +98,10 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         seed = self.random_state
         if not isinstance(seed, numbers.Integral):
             seed = check_random_state(seed).randint(2**31 - 1)
-        done = fit(corpus, self._model(), self.engine, iterations=self.iterations, seed=int(seed), progress=False)
+        done = fit(
+            corpus, self._model(), self.engine, iterations=self.iterations, seed=int(seed), chains=self.chains,
+            progress=False,
+        )  # fmt: skip
         self.posterior_ = done.posterior
         self.labels_ = self.posterior_.cluster.astype(np.int64)
         self.probabilities_ = self.posterior_.certainty
