@@ -93,6 +93,22 @@ def features(corpus: Corpus, weighting: str, method: str) -> sp.csr_matrix:
     return table
 
 
+def lsa_space(table: sp.csr_matrix, dimension: int, state: int) -> np.ndarray:
+    """(J, D) float64: rows of Euclidean length 1, of the first left singular vectors of a (J, V) table times its
+    singular values (Deerwester et al. 1990, Indexing by latent semantic analysis).
+
+    ``dimension`` of them, or as many as ARPACK finds: one fewer than rows, and than columns. ValueError where that is
+    none.
+    """
+    from sklearn import decomposition, preprocessing
+
+    most = min(table.shape) - 1
+    if most < 1:
+        raise ValueError(f"a table of {table.shape[0]} documents and {table.shape[1]} columns has no space of LSA")
+    reduction = decomposition.TruncatedSVD(min(dimension, most), algorithm="arpack", random_state=state)
+    return np.asarray(preprocessing.normalize(reduction.fit_transform(table)))
+
+
 def weighting_of(value: Any) -> str:
     """Checked ``weighting`` of :func:`features`."""
     return choice("weighting", value, WEIGHTINGS)

@@ -1,4 +1,4 @@
-"""K-means on the rows of counts, for one or several numbers of clusters."""
+"""K-means on the rows of counts or in the space of latent semantic analysis."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from mc2papers.baselines.base import (
     Fitted,
     cluster_numbers,
     features,
+    lsa_space,
     one_thread,
     random_state,
     refuse_few_documents,
@@ -29,6 +30,8 @@ class KMeans(Baseline):
     ----------
     n_clusters : int in [1, inf) or list of different int in [1, inf), default (10, 20, 30, 40)
         K; a solution for each. ICML14 (section 4.2) has 10 to 40 and reports their spread.
+    dimension : int in [1, inf) or None, default None
+        Of the space of :func:`mc2papers.baselines.base.lsa_space`; None is the rows as they are.
     weighting : {"counts", "tfidf"}, default "tfidf"
         Of words and contexts, see :func:`mc2papers.baselines.base.features`.
     starts : int in [1, inf), default 10
@@ -43,10 +46,11 @@ class KMeans(Baseline):
     takes_contexts: ClassVar[bool] = True
 
     def __init__(
-        self, *, n_clusters: Any = (10, 20, 30, 40), weighting: str = "tfidf", starts: int = 10,
-        max_iterations: int = 300,
+        self, *, n_clusters: Any = (10, 20, 30, 40), dimension: int | None = None, weighting: str = "tfidf",
+        starts: int = 10, max_iterations: int = 300,
     ) -> None:  # fmt: skip
         self.n_clusters = cluster_numbers(n_clusters)
+        self.dimension = None if dimension is None else whole("dimension", dimension)
         self.weighting = weighting_of(weighting)
         self.starts = whole("starts", starts)
         self.max_iterations = whole("max_iterations", max_iterations)
@@ -55,10 +59,12 @@ class KMeans(Baseline):
         from sklearn import cluster
 
         refuse_few_documents(corpus, self.n_clusters)
-        table = features(corpus, self.weighting, self.title)
+        table: Any = features(corpus, self.weighting, self.title)
         solutions: dict[str, np.ndarray] = {}
         iterations, converged = 0, {}
         with one_thread():
+            if self.dimension is not None:
+                table = lsa_space(table, self.dimension, random_state(seed, "lsa"))
             for k in self.n_clusters:
                 found = cluster.KMeans(
                     k, n_init=self.starts, max_iter=self.max_iterations, random_state=random_state(seed, "kmeans")

@@ -17,9 +17,9 @@ from mc2papers.baselines.affinity import Affinity, HDPAffinity, symmetric_kl
 from mc2papers.baselines.assignments import Assignments
 from mc2papers.baselines.base import random_state
 from mc2papers.baselines.files import fit_baseline
+from mc2papers.baselines.gaussian_mixture import GaussianMixture
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
-from mc2papers.baselines.lsa import LSAKMeans, LSAMixture
 from mc2papers.baselines.nmf import NMF
 from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.plan import LEAVE_MODELS, ON_SPARK
@@ -79,9 +79,9 @@ class TestOtherLibraries:
         points = left[:, :4] * scale[:4]
         points /= np.linalg.norm(points, axis=1, keepdims=True)
         for baseline, method in (
-            (LSAKMeans(n_clusters=4, dimension=4), cluster.KMeans(4, n_init=10, random_state=0)),
+            (KMeans(n_clusters=4, dimension=4), cluster.KMeans(4, n_init=10, random_state=0)),
             (
-                LSAMixture(n_clusters=4, dimension=4),
+                GaussianMixture(n_clusters=4, dimension=4),
                 mixture.GaussianMixture(4, covariance_type="diag", n_init=10, random_state=0),
             ),
         ):
@@ -156,7 +156,7 @@ class TestSettings:
             (
                 "kmens",
                 {},
-                "allowed: lda, mllib_lda, kmeans, lsa_kmeans, lsa_mixture, nmf, affinity, hdp_affinity; "
+                "allowed: lda, mllib_lda, kmeans, gaussian_mixture, nmf, affinity, hdp_affinity; "
                 "did you mean 'kmeans'?",
             ),
         ],
@@ -178,8 +178,8 @@ class TestClusters:
             KMeans(n_clusters=3, weighting="counts"),
             NMF(n_clusters=3),
             NMF(n_clusters=3, weighting="counts"),
-            LSAKMeans(n_clusters=3),
-            LSAMixture(n_clusters=3),
+            KMeans(n_clusters=3, dimension=100),
+            GaussianMixture(n_clusters=3),
             Affinity(),
             Affinity(weighting="counts"),
             HDPAffinity(),
@@ -199,7 +199,7 @@ class TestClusters:
         "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
     )
     def test_the_same_seed_gives_the_same_bits(self, name, hdp):
-        several = {one: {"n_clusters": [3, 7]} for one in ("kmeans", "lsa_kmeans", "lsa_mixture", "nmf")}
+        several = {one: {"n_clusters": [3, 7]} for one in ("kmeans", "gaussian_mixture", "nmf")}
         settings = (several | {"lda": {"n_topics": 5}}).get(name, {})
         one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
         if isinstance(one, Posterior):
@@ -217,8 +217,8 @@ class TestClusters:
                 solve(baseline, few)
         with pytest.raises(ValueError, match="n_clusters is 13, but the corpus has 12 words and context columns; NMF"):
             solve(NMF(n_clusters=13))
-        with pytest.raises(ValueError, match=r"the corpus has 1 words and context columns; LSA \+ K-means needs two"):
-            solve(LSAKMeans(n_clusters=2), Corpus(np.ones((3, 1), int)))
+        with pytest.raises(ValueError, match="a table of 3 documents and 1 columns has no space of LSA"):
+            solve(KMeans(n_clusters=2, dimension=2), Corpus(np.ones((3, 1), int)))
         empty = Corpus(np.vstack([clear().content.toarray(), np.zeros((1, WORDS), int)]))
         for baseline in (KMeans(n_clusters=2), NMF(n_clusters=2), Affinity()):
             with pytest.raises(ValueError, match="document 36 has nothing to cluster it by"):
