@@ -50,8 +50,8 @@ def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     documents = pd.read_csv(tmp_path / "description/documents.csv")
     assert len(documents) == 7400
     assert documents["label"].nunique() == 23
-    merged = pd.read_csv(tmp_path / "merged.csv")
-    assert 1 < merged["cluster"].nunique() <= 12
+    level = pd.read_csv(tmp_path / "level.csv")
+    assert 1 < level["cluster"].nunique() <= 12
     assert len(pd.read_csv(tmp_path / "new_description/documents.csv")) == len(
         pd.read_csv(tmp_path / "new_clusters.csv")
     )

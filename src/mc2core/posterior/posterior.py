@@ -386,8 +386,6 @@ class Posterior:
             for i in range(meta["n_samples"]):
                 samples.append(unpack_sample(arrays, f"{i}.", sizes))
                 sizes["J"] = len(samples[0].cluster)
-            if not samples:
-                raise ValueError("it holds no sample")
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
             for i, sample in enumerate(samples):
                 _check_natural(sample, families, meta["dimensions"], f"sample {i}")
@@ -400,7 +398,7 @@ class Posterior:
                 units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
-                levels=unpack_levels(arrays, len(samples[0].cluster)),
+                levels=unpack_levels(arrays, sizes.get("J", 0)),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error
