@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
+from numba.extending import register_jitable
 from scipy.special import gammaln
 
 
@@ -35,7 +35,7 @@ class PartitionLaw(NamedTuple):
         return cls(float(alpha), float(most), alpha / most, math.lgamma(1.0 + alpha / most))
 
 
-@numba.njit(inline="always", error_model="numpy")
+@register_jitable(error_model="numpy")
 def weight_of_new(law, n_clusters):
     """Of clusters not in use, all together, beside ``n_clusters`` that are; 0 where these are N."""
     return law.alpha * (1.0 - n_clusters / law.most)
