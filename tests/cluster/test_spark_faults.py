@@ -42,7 +42,7 @@ def undisturbed(corpus, tmp_path_factory):
     files = {"posterior": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
     fit_corpus(
         corpus, model="mc2", engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0,
-        checkpoint=out / "c.npz", spark={"spark.master": "local[2]"}, progress=False, **files,
+        checkpoint=out / "c.npz", spark={"spark.master": "local[2]"}, keep_all=True, progress=False, **files,
     )  # fmt: skip
     return results(out)
 
