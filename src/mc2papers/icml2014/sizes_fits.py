@@ -39,7 +39,7 @@ def letters_of_size(
     Returns
     -------
     A row for each repeat and each of with and without context: n_documents, n_tokens, with_context, repeat, nmi
-    (of the last sample), clusters, topics, seconds.
+    (of the representative sample), clusters, topics, seconds.
     """
     rows = []
     for repeat in range(repeats):
@@ -54,16 +54,16 @@ def letters_of_size(
                 burn_in=iterations - 1,
                 seed=repeat,
             )
-            last = done.posterior.representative
+            sample = done.posterior.representative
             rows.append(
                 {
                     "n_documents": n_documents,
                     "n_tokens": n_tokens,
                     "with_context": with_context,
                     "repeat": repeat,
-                    "nmi": clustering.nmi(truth.cluster, last.cluster),
-                    "clusters": last.n_clusters,
-                    "topics": last.n_topics,
+                    "nmi": clustering.nmi(truth.cluster, sample.cluster),
+                    "clusters": sample.n_clusters,
+                    "topics": sample.n_topics,
                     "seconds": done.provenance["seconds"],
                 }
             )
