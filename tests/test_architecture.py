@@ -1,4 +1,4 @@
-"""The rules of the package's layout (docs/architecture.md), read from its source with ``ast``."""
+"""The rules of the package's layout (docs/development/architecture.md), read from its source with ``ast``."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The examples of README.md and docs/own_data.md run as they stand."""
+"""The examples of README.md and of the guides to one's own texts run as they stand."""
 
 import os
 import re
@@ -12,9 +12,14 @@ from helpers.paths import ROOT
 
 from mc2core.app.cli import main
 
+README = ("README.md",)
+#: in the order in which they are read: the second goes on with the fits of the first
+GUIDES = ("docs/how_to/own_texts.md", "docs/how_to/new_documents.md")
 
-def blocks(name, kind):
-    return re.findall(rf"```{kind}\n(.*?)```", (ROOT / name).read_text(encoding="utf-8"), re.S)
+
+def blocks(names, kind):
+    texts = [(ROOT / name).read_text(encoding="utf-8") for name in names]
+    return [block for text in texts for block in re.findall(rf"```{kind}\n(.*?)```", text, re.S)]
 
 
 @pytest.fixture
@@ -25,18 +30,18 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/own_data.md"])
-def test_python_examples_run(checkout, capsys, name):
+@pytest.mark.parametrize(("names", "number"), [(README, 1), (GUIDES, 5)])
+def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
-    examples = blocks(name, "python")
+    examples = blocks(names, "python")
     for example in examples:
-        exec(compile(example, name, "exec"), scope)
-    assert len(examples) == {"README.md": 1, "docs/own_data.md": 5}[name]
+        exec(compile(example, names[0], "exec"), scope)
+    assert len(examples) == number
     assert "ferry" in capsys.readouterr().out
 
 
 def test_the_guides_commands_run(checkout, capsys):
-    commands = [line for block in blocks("docs/own_data.md", "sh") for line in block.splitlines()]
+    commands = [line for block in blocks(GUIDES, "sh") for line in block.splitlines()]
     assert len(commands) == 5
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
@@ -46,7 +51,7 @@ def test_the_guides_commands_run(checkout, capsys):
 @pytest.mark.slow
 def test_the_example_compiles_the_kernels_that_it_needs(checkout):
     """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md."""
-    commands = [line for block in blocks("README.md", "sh") for line in block.splitlines() if "results/own" in line]
+    commands = [line for block in blocks(README, "sh") for line in block.splitlines() if "results/own" in line]
     commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}
     for command in commands:

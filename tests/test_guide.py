@@ -1,4 +1,4 @@
-"""The commands of docs/guide.md, as they stand there but for fewer sweeps; they need the mirror of real files."""
+"""The commands of docs/how_to/guide.md, as they stand there but for fewer sweeps, on the mirror of real files."""
 
 import os
 import re
@@ -15,7 +15,7 @@ ARCHIVE = MIRROR / "labelled/ohsumed_single_23.tar.gz"
 
 def commands():
     """The shell lines of the guide."""
-    text = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/how_to/guide.md").read_text(encoding="utf-8")
     return re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
 
 
@@ -24,7 +24,7 @@ def test_the_guide_has_commands_for_every_step_and_names_every_table():
     for command in ("import", "fit", "describe", "clusters", "evaluate"):
         assert f".venv/bin/mc2 {command} " in text
     described = (ROOT / "src/mc2core/explore/clusters.py").read_text(encoding="utf-8")
-    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/how_to/guide.md").read_text(encoding="utf-8")
     for table in re.findall(r'"(cluster_\w+)":', described):
         assert f"`{table}.csv`" in guide
 
@@ -42,7 +42,7 @@ def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    said = re.search(r"prints the datasheet: .*", (ROOT / "docs/guide.md").read_text(encoding="utf-8"))[0]
+    said = re.search(r"prints the datasheet: .*", (ROOT / "docs/how_to/guide.md").read_text(encoding="utf-8"))[0]
     for number, what in re.findall(r"([\d,]+) (documents|words|tokens)\b(?! a)", said):
         assert f"| {what} | {number} |" in done.stdout or f"- {number} {what}: in fewer" in done.stdout, number
     page = (tmp_path / "description/index.html").stat().st_size

@@ -66,7 +66,7 @@ def test_captions_of_figures_and_notes_of_tables_say_what_departs():
 
 def test_docs_are_those_made_from_the_manifest():
     """``python -m mc2papers.report.fidelity docs`` makes them."""
-    assert (ROOT / "docs/fidelity.md").read_text(encoding="utf-8") == fidelity.page()
+    assert (ROOT / "docs/papers/fidelity.md").read_text(encoding="utf-8") == fidelity.page()
     model = (ROOT / "docs/model.md").read_text(encoding="utf-8")
     assert fidelity.with_section(model) == model
     # a number that ends a sentence would begin a list of its own

@@ -1,7 +1,7 @@
 """Run the harnesses of this folder: ``python -m tests.reliability --minutes 60 --seed 0`` from the checkout's root.
 
 Each harness gets an equal share of the time. A table of what was tried, held and failed is printed at the end, and the
-exit code is 1 if anything failed. What each harness does and what was found: ``docs/reliability.md``.
+exit code is 1 if anything failed. What each harness does and what was found: ``docs/development/reliability.md``.
 """
 
 from __future__ import annotations

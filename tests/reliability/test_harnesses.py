@@ -1,5 +1,6 @@
-"""Each harness of ``tests/reliability`` for a few seconds, as a user starts it; ``docs/reliability.md`` says how for an
-hour.
+"""Each harness of ``tests/reliability`` for a few seconds, as a user starts it.
+
+``docs/development/reliability.md`` says how for an hour.
 """
 
 import os

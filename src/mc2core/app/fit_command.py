@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=VALUE",
         help="a setting of model or engine, such as topic_prior=1e-2 or start_topics=20, or a property of Spark "
-        "(spark.master=..., docs/spark.md); may be given again",
+        "(spark.master=..., docs/how_to/spark.md); may be given again",
     )
     parser.add_argument("--iterations", type=int, help="sweeps (gibbs, fastex; default 60) or epochs (svi; default 10)")
     parser.add_argument(

@@ -33,7 +33,8 @@ def coherence(content: sp.spmatrix, words: Sequence[np.ndarray], seed: int = 0) 
 
     Chance is the mean of the same on ``PERMUTATIONS`` corpora whose tokens are dealt anew to the documents: these keep
     their lengths, words their frequencies. A fit chooses its topics by the very documents that they are scored on, so
-    that topics of a corpus without structure are above chance, too: nine of ten by less than 0.09 (docs/guide.md).
+    that topics of a corpus without structure are above chance, too: nine of ten by less than 0.09
+    (docs/how_to/guide.md).
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The manifest of what the papers say: each element, where it is in the code, and how it departs from the paper.
 
 ``assets/fidelity.csv`` has a row for each element; names in ``module``, ``test``, ``target`` and ``settings`` are
-separated by blanks. Captions, notes under tables, ``docs/fidelity.md`` and the departures of ``docs/model.md`` are made
-from it::
+separated by blanks. Captions, notes under tables, ``docs/papers/fidelity.md`` and the departures of
+``docs/model.md`` are made from it::
 
     python -m mc2papers.report.fidelity docs
 """
@@ -76,7 +76,7 @@ def departures(target: str) -> str:
 
 
 def page() -> str:
-    """``docs/fidelity.md``."""
+    """``docs/papers/fidelity.md``."""
     counts = {status: sum(one.status == status for one in entries()) for status in STATUSES}
     lines = [
         "# Fidelity: every element of the three papers",
@@ -134,6 +134,9 @@ def with_section(text: str) -> str:
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     model = folder / "model.md"
-    for path, content in ((folder / "fidelity.md", page()), (model, with_section(model.read_text(encoding="utf-8")))):
+    for path, content in (
+        (folder / "papers" / "fidelity.md", page()),
+        (model, with_section(model.read_text(encoding="utf-8"))),
+    ):
         with storage.replacing(path) as stream:
             stream.write(content)

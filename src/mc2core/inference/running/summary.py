@@ -84,7 +84,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
 #: what it means where all documents are in one cluster
 ONE_CLUSTER = (
     "one cluster: topics alone account for how documents differ, no grouping of documents does so better "
-    "(docs/questions.md)"
+    "(docs/how_to/choosing_k.md)"
 )
 
 
@@ -126,7 +126,7 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
         return ""
     following = [name for name in names if name in known[0]["truncations"]]
     most = " and ".join(f"{_range([one['truncations'][name] for one in known])} {name}" for name in following)
-    return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/questions.md)"
+    return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/how_to/choosing_k.md)"
 
 
 def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], verb: str, changes: Sequence[str]) -> str:

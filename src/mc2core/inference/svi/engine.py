@@ -77,7 +77,7 @@ class SVI(Engine):
     initialisation : {"seeded", "gibbs", "random"}, default "seeded"
         Where to start; seeds among the documents, a short Gibbs run, or noise (:mod:`mc2core.inference.svi.start`).
     n_shards : int in [1, inf) or None, default None
-        Parts of the corpus that Spark's executors work on (docs/spark.md); None is this process alone. The result
+        Parts of the corpus that Spark's executors work on (docs/how_to/spark.md); None is this process alone. The result
         depends on it, but not on the executors.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.

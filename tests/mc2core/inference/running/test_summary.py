@@ -58,7 +58,7 @@ def test_what_an_engine_does_not_find_is_not_said():
 def test_numbers_that_follow_a_truncation_are_said_with_it():
     """SVI fills its clusters: 320 of 320, and 321 topics of 640, say little of the documents."""
     about = found_by(trace([320] * 10, [321] * 10), truncations={"clusters": 320, "topics": 640})
-    told = "the truncation, which clusters and topics follow (docs/questions.md); over the last 3 iterations "
+    told = "the truncation, which clusters and topics follow (docs/how_to/choosing_k.md); over the last 3 iterations "
     assert sentence(about).startswith(
         f"found 320 clusters and 321 topics, of at most 320 clusters and 640 topics: {told}"
     )
