@@ -92,6 +92,12 @@ def _add_readers(commands: Any) -> None:
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
     describe.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    describe.add_argument(
+        "--names",
+        metavar="FILE",
+        type=Path,
+        help="names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the page",
+    )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
     clusters = add_command(
@@ -150,9 +156,11 @@ def _topics(options: argparse.Namespace) -> None:
 
 def _describe(options: argparse.Namespace) -> None:
     from mc2core.explore.describe import describe
+    from mc2core.explore.words import read_names
 
+    names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
-    describe(posterior, corpus, options.out, options.title, options.seed, options.threads)
+    describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names)
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 

@@ -10,13 +10,14 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.explore.description import Description
-from mc2core.explore.words import often_enough, said, top_of, words_table
+from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
+from mc2core.explore.words import Top, name_of, often_enough, said, top_of, words_table
 from mc2core.posterior import clustering
 
 N_DOCUMENTS = 10
 """Most typical documents of a node in the tables."""
 N_VALUES = 10
-"""Commonest values of a context, and as many by lift."""
+"""Commonest values of a context, and as many by relevance."""
 _BLOCK = 64
 
 
@@ -27,16 +28,16 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
     document has no row in it, nor in ``clusters``.
     """
-    words, lines = _words(description)
-    values, numbers = _contexts(description)
+    tops, vocabulary = _tops(description), description.corpus.vocabulary
+    values, numbers = _variables(description)
     tables = {
-        "cluster_words": words,
+        "cluster_words": words_table("cluster", list(enumerate(tops, start=1)), vocabulary),
         "cluster_values": values,
         "cluster_numbers": numbers,
         "cluster_documents": _typical(description),
         "cluster_labels": _labels(description),
     }
-    rows = _rows(description, lines)
+    rows = _rows(description, tops)
     for name, table in (("values", values), ("numbers", numbers)):
         if len(table):
             rows = _with_contexts(rows, table, name)
@@ -53,16 +54,18 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def _rows(description: Description, lines: list[tuple[str, str]]) -> pd.DataFrame:
+def _rows(description: Description, tops: list[Top]) -> pd.DataFrame:
+    vocabulary, given = description.corpus.vocabulary, description.names.get("cluster", {})
     sizes = np.diff(description.documents_of.indptr)
     return pd.DataFrame(
         {
             "cluster": np.array(description.nodes) + 1,
+            "name": [given.get(node + 1) or name_of(vocabulary, top) for node, top in enumerate(tops)],
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
             "weight": description.members @ description.posterior.cluster_weights,
-            "words": [likely for likely, _ in lines],
-            "distinctive_words": [lifted for _, lifted in lines],
+            "words": [said(vocabulary, top, top.by_probability) for top in tops],
+            "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
         }
     )
 
@@ -79,64 +82,63 @@ def _with_contexts(rows: pd.DataFrame, table: pd.DataFrame, kind: str) -> pd.Dat
     return rows
 
 
-def _words(description: Description) -> tuple[pd.DataFrame, list[tuple[str, str]]]:
-    vocabulary, parts, lines = description.corpus.vocabulary, [], []
+def _tops(description: Description) -> list[Top]:
+    """Words of each node."""
+    tops = []
     tokens = description.documents_of @ description.corpus.document_lengths
     for start in range(0, len(description.nodes), _BLOCK):
         rows = np.arange(start, min(start + _BLOCK, len(description.nodes)))
         for row, probability in zip(rows, description.node_words(rows), strict=True):
-            top = top_of(probability, description.word_share, often_enough(probability * max(tokens[row], 1)))
-            lines.append((said(vocabulary, top, top.by_probability), said(vocabulary, top, top.by_lift)))
-            parts.append((description.nodes[row] + 1, top))
-    return words_table("cluster", parts, vocabulary), lines
+            often = often_enough(probability * max(tokens[row], 1))
+            tops.append(top_of(probability, description.word_share, often))
+    return tops
 
 
 # -- contexts and labels -------------------------------------------------------------------------------------------
-def context_names(corpus: Any, name: str) -> list[str]:
-    """What the columns of a context of counts are called."""
-    return corpus.context_names.get(name) or [f"{name} {i + 1}" for i in range(corpus.contexts[name].shape[1])]
-
-
-def own_unit(corpus: Any, name: str) -> np.ndarray:
-    """(J,) values of a context of numbers in their own unit, NaN where missing."""
-    centre, sd = corpus.units.get(name, (0.0, 1.0))
-    return np.asarray(corpus.contexts[name]) * sd + centre
-
-
-def _contexts(description: Description) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What the documents of each node have, whether the fit looked at it or not."""
+def _variables(description: Description) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What the documents of each node have in contexts and kept columns, whether the fit looked at it or not."""
     values, numbers = [], []
-    for name, context in sorted(description.corpus.contexts.items()):
-        if sp.issparse(context):
-            values += list(_values(description, name, context))
-        else:
-            numbers += list(_numbers(description, name))
-    return (
-        pd.DataFrame(values, columns=["cluster", "context", "value", "count", "share", "lift", "by_share", "by_lift"]),
-        pd.DataFrame(numbers, columns=["cluster", "context", "documents", "mean", "sd", "least", "most"]),
-    )
+    for variable in variables_of(description):
+        if variable.is_number:
+            numbers += list(_numbers(description, variable))
+        elif variable.role != LABEL:
+            values += list(_values(description, variable))
+    counts = ["cluster", "context", "value", "count", "share", "lift", "by_share", "by_relevance"]
+    spread = [
+        "cluster",
+        "context",
+        "documents",
+        "mean",
+        "sd",
+        "least",
+        "lower_quarter",
+        "median",
+        "upper_quarter",
+        "most",
+    ]
+    return pd.DataFrame(values, columns=counts), pd.DataFrame(numbers, columns=spread)
 
 
-def _values(description: Description, name: str, context: Any) -> Iterator[tuple[Any, ...]]:
-    counts = sp.csr_matrix(description.documents_of @ sp.csr_matrix(context, dtype=np.float64))
-    base = np.asarray(context.sum(axis=0), dtype=np.float64).ravel()
-    base, names = base / max(base.sum(), 1.0), context_names(description.corpus, name)
+def _values(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:
+    counts = sp.csr_matrix(description.documents_of @ sp.csr_matrix(variable.values, dtype=np.float64))
+    base = np.asarray(variable.values.sum(axis=0), dtype=np.float64).ravel()
+    base = base / max(base.sum(), 1.0)
     for row, node in enumerate(description.nodes):
         part = counts[[row]].toarray().ravel()
         if part.any():
             top = top_of(part / part.sum(), np.where(base > 0, base, 1.0), part > 0, N_VALUES)
             for i, column in enumerate(top.column):
-                places = int(top.by_probability[i]) + 1, int(top.by_lift[i]) + 1
-                yield (node + 1, name, names[column], part[column], top.probability[i], top.lift[i], *places)
+                places = int(top.by_probability[i]) + 1, int(top.by_relevance[i]) + 1
+                name = variable.names[column]
+                yield (node + 1, variable.name, name, part[column], top.probability[i], top.lift[i], *places)
 
 
-def _numbers(description: Description, name: str) -> Iterator[tuple[Any, ...]]:
-    values = own_unit(description.corpus, name)
+def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any, ...]]:
     for row, node in enumerate(description.nodes):
-        met = values[documents(description, row)]
+        met = variable.values[documents(description, row)]
         met = met[~np.isnan(met)]
         if len(met):
-            yield node + 1, name, len(met), met.mean(), met.std(), met.min(), met.max()
+            yield node + 1, variable.name, len(met), met.mean(), met.std(), *np.quantile(met, (0, 0.25, 0.5, 0.75, 1))
 
 
 def documents(description: Description, row: int) -> np.ndarray:
@@ -145,19 +147,11 @@ def documents(description: Description, row: int) -> np.ndarray:
     return np.sort(table.indices[table.indptr[row] : table.indptr[row + 1]])
 
 
-def label_names(corpus: Any) -> list[str]:
-    """What the labels are called."""
-    n = corpus.labels.shape[1] if sp.issparse(corpus.labels) else int(corpus.labels.max(initial=-1)) + 1
-    return corpus.label_names or [str(label + 1) for label in range(n)]
-
-
 def _labels(description: Description) -> pd.DataFrame:
-    labels, rows = description.corpus.labels, []
-    if labels is not None:
+    rows: list[tuple[Any, ...]] = []
+    if description.corpus.labels is not None:
         names = label_names(description.corpus)
-        if not sp.issparse(labels):
-            labels = sp.csr_matrix((np.ones(len(labels)), (np.arange(len(labels)), labels)), (len(labels), len(names)))
-        counts = (description.documents_of @ sp.csr_matrix(labels)).toarray()
+        counts = (description.documents_of @ labels_table(description.corpus)).toarray()
         sizes = np.diff(description.documents_of.indptr)
         for row, node in enumerate(description.nodes):
             for label in np.argsort(-counts[row], kind="stable"):

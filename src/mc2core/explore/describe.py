@@ -11,10 +11,11 @@ from mc2core.corpus import Corpus
 from mc2core.explore import page
 from mc2core.explore.description import Description
 from mc2core.explore.tables import tables_of, write_tables
+from mc2core.explore.words import Names
 from mc2core.posterior import Posterior
 
 DESCRIBED_FILES = (
-    r"(summary|clusters|cluster_\w+|topics|topic_\w+|trends|documents|document_clusters|levels|level_clusters)\.csv|index\.html"
+    r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|levels|level_clusters)\.csv|index\.html"
     r"|\.snakemake_timestamp"
 )
 """Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""
@@ -27,19 +28,22 @@ def describe(
     title: str = "What the fit found",
     seed: int = 0,
     threads: int = 1,
+    names: Names | None = None,
     progress: bool | None = None,
 ) -> None:
     """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
-    and ``progress`` those of :meth:`mc2core.Posterior.predict`. The folder is replaced as a whole. ValueError: the
-    posterior has no clusters of documents, the corpus does not fit it, or the folder holds something else.
-    MissingPackage: scikit-learn, which lays out the map, is not installed.
+    and ``progress`` those of :meth:`mc2core.Posterior.predict`. ``names`` take the place of the words by which clusters
+    and topics are named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. The folder is
+    replaced as a whole. ValueError: the posterior has no clusters of documents, the corpus does not fit it, a name is
+    given to what is not there, or the folder holds something else. MissingPackage: scikit-learn, which lays out the
+    map, is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
-        description = Description.of(posterior, corpus, threads)
+        description = Description.of(posterior, corpus, threads, names)
         tables = tables_of(description, seed)
         with work("page"):
             text = page.build(description, tables, title)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.corpus import Corpus
+from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.levels import Levels
 
@@ -19,6 +20,8 @@ MOST_GROUPS = 200
 """Levels are described where they have at most so many clusters."""
 EVERY_SIZE = 12
 """Levels of at most so many clusters are all described; then of each a quarter more, and the marked one."""
+N_SAMPLES = 20
+"""Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
 _PASSES = 20  # over a document whose proportions are its own
 _ENTRIES = 1 << 22  # of a block: documents' words by topics
 
@@ -40,6 +43,9 @@ class Description:
     levels : dict of (J,) int64
         Clusters of the documents at each smaller size that is described, the largest first; none where the posterior
         keeps no levels and the documents are not those of the fit.
+    names : dict of dict of str
+        Names that someone gave, {"cluster": {node: name}, "topic": {topic: name}}, all counted from 1; the others are
+        named by their words (:func:`mc2core.explore.words.name_of`).
     """
 
     posterior: Posterior
@@ -47,12 +53,14 @@ class Description:
     cluster: np.ndarray
     probability: np.ndarray
     levels: dict[int, np.ndarray]
+    names: Names = field(default_factory=dict)
 
     @classmethod
-    def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1) -> Description:
+    def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1, names: Names | None = None) -> Description:
         """``threads`` are those of :meth:`Posterior.predict`.
 
-        ValueError where the posterior has no clusters of documents, or the corpus does not fit it.
+        ValueError where the posterior has no clusters of documents, the corpus does not fit it, or a name is given to
+        something that is not there.
         """
         sample = posterior.representative
         if sample.documents_are_clusters:
@@ -67,7 +75,9 @@ class Description:
                 into = kept.shares(size, sample.cluster, sample.n_clusters)
                 found = kept.at(size) if is_known else (probability @ into).argmax(axis=1)
                 levels[size] = found.astype(np.int64)
-        return cls(posterior, corpus, cluster, probability, levels)
+        names = names or {}
+        check_names(names, {"cluster": sample.n_clusters + sum(levels), "topic": sample.n_topics})
+        return cls(posterior, corpus, cluster, probability, levels, names)
 
     @property
     def n_clusters(self) -> int:
@@ -116,6 +126,25 @@ class Description:
         for size in self.first:
             parts.append(sp.csr_matrix((np.ones(n), (self.at(size), np.arange(n))), shape=(size, n)))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+    @cached_property
+    def of_samples(self) -> list[tuple[sp.csr_matrix, np.ndarray]]:
+        """For each of N_SAMPLES of the posterior at most, (J, k) CSR of ones, the clusters of the documents in it, and
+        (k, nodes) float64, the share of the documents of each of these that are in each node; none where there is one
+        sample, or where the documents are not those of the fit.
+        """
+        samples, n = self.posterior.samples, self.corpus.n_documents
+        if len(samples) < 2 or not self.posterior.was_fitted_on(self.corpus):
+            return []
+        several = []
+        for number in np.unique(np.linspace(0, len(samples) - 1, N_SAMPLES).astype(int)):
+            one = samples[number]
+            seen = np.flatnonzero(one.cluster >= 0)
+            met = sp.csr_matrix((np.ones(len(seen)), (seen, one.cluster[seen])), shape=(n, one.n_clusters))
+            counts = (met.T @ self.documents_of.T).toarray()
+            size = np.asarray(met.sum(axis=0)).T
+            several.append((met, counts / np.maximum(size, 1.0)))
+        return several
 
     # -- words ---------------------------------------------------------------------------------------------
     @cached_property

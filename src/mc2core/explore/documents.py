@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
-from mc2core.explore.clusters import context_names, label_names, own_unit
 from mc2core.explore.description import Description
+from mc2core.explore.variables import context_names, label_names, own_unit
 
 MOST_POINTS = 8000
 """Documents on the map; of larger corpora a sample."""

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages
-from mc2core.explore.clusters import context_names, own_unit
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
+from mc2core.explore.variables import context_names, own_unit
 
 MOST_NAMES = 20
 """Names, such as authors, of one document on the page."""

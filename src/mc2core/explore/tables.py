@@ -14,7 +14,9 @@ from mc2core.base.progress import work
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables
+from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
+from mc2core.explore.words import names_table
 from mc2core.inference.running.summary import agreement as agreement_of
 
 Tables = Mapping[str, pd.DataFrame]
@@ -26,10 +28,12 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
     tables = {"summary": _summary(description)}
     with work("tables of clusters"):
         tables |= cluster_tables(description)
-    with work("tables of topics"):
-        tables |= topic_tables(description, seed)
+    with work("tables of topics and shares"):
+        tables |= shares_tables(description)
+        tables |= topic_tables(description, tables["trends"], seed)
     with work("tables of documents"):
         tables |= document_tables(description, seed)
+    tables["names"] = names_table(tables)
     return {name: table for name, table in tables.items() if len(table)}
 
 

@@ -1,31 +1,41 @@
-"""Words and values that stand for a cluster or a topic: the likeliest, and those with the largest lift."""
+"""Words and values that stand for a cluster or a topic: the likeliest, the most relevant, and its name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 N_WORDS = 20
-"""Words by probability, and as many by lift, in the tables of words."""
+"""Words by probability, and as many by relevance, in the tables of words."""
 N_SHOWN = 10
 """Words in a row of the tables of clusters and topics."""
-
-
+N_NAME = 3
+"""Words in a name."""
+WEIGHT = 0.3
+"""Of the log probability in the relevance of a word; the rest is that of its log lift (docs/notes/names.md)."""
 LEAST_TOKENS = 5
 """Expected tokens of a word below which its lift is chance."""
+NAMED = ("cluster", "topic")
+"""What has names."""
+
+Names = Mapping[str, Mapping[int, str]]
+"""Names that someone gave, by what (of ``NAMED``) and by the number in the tables."""
 
 
 class Top(NamedTuple):
-    """Columns that stand for a distribution: their numbers, probabilities, lifts, and places by both (0: first)."""
+    """Columns that stand for a distribution: their numbers, probabilities, lifts, and places by probability and by
+    relevance (0: first).
+    """
 
     column: np.ndarray
     probability: np.ndarray
     lift: np.ndarray
     by_probability: np.ndarray
-    by_lift: np.ndarray
+    by_relevance: np.ndarray
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:
@@ -34,25 +44,45 @@ def often_enough(expected: np.ndarray) -> np.ndarray:
 
 
 def top_of(probability: np.ndarray, base: np.ndarray, possible: np.ndarray, n: int = N_WORDS) -> Top:
-    """The ``n`` likeliest of (D,) columns and the ``n`` with the largest lift, likeliest first.
+    """The ``n`` likeliest of (D,) columns and the ``n`` most relevant, likeliest first.
 
-    lift = probability / base, as of LDAvis (Sievert and Shirley, 2014); only ``possible`` (D,) columns count, such as
-    those of :func:`often_enough`.
+    lift = probability / base, and relevance = WEIGHT * log probability + (1 - WEIGHT) * log lift, as of LDAvis (Sievert
+    and Shirley, 2014); only ``possible`` (D,) columns count, such as those of :func:`often_enough`.
     """
     columns = np.flatnonzero(possible)
     p, lift = probability[columns], probability[columns] / base[columns]
-    by_p, by_lift = np.lexsort((columns, -p)), np.lexsort((columns, -lift))
-    place_p, place_lift = np.empty((2, len(columns)), np.int64)
-    place_p[by_p], place_lift[by_lift] = np.arange(len(columns)), np.arange(len(columns))
-    chosen = np.flatnonzero((place_p < n) | (place_lift < n))
+    relevance = WEIGHT * np.log(p) + (1.0 - WEIGHT) * np.log(lift)
+    by_p, by_relevance = np.lexsort((columns, -p)), np.lexsort((columns, -relevance))
+    place_p, place_relevance = np.empty((2, len(columns)), np.int64)
+    place_p[by_p], place_relevance[by_relevance] = np.arange(len(columns)), np.arange(len(columns))
+    chosen = np.flatnonzero((place_p < n) | (place_relevance < n))
     chosen = chosen[np.argsort(place_p[chosen])]
-    return Top(columns[chosen], p[chosen], lift[chosen], place_p[chosen], place_lift[chosen])
+    return Top(columns[chosen], p[chosen], lift[chosen], place_p[chosen], place_relevance[chosen])
 
 
 def said(names: Sequence[str], top: Top, places: np.ndarray, n: int = N_SHOWN) -> str:
     """The first ``n`` names by some places, a space between."""
     order = np.argsort(places)[:n]
     return " ".join(names[top.column[one]] for one in order)
+
+
+def name_of(vocabulary: Sequence[str], top: Top) -> str:
+    """The N_NAME most relevant words, a comma between; of words that differ by an ending of one or two letters, such as
+    singular and plural, the first alone.
+    """
+    chosen: list[str] = []
+    for one in np.argsort(top.by_relevance):
+        word = vocabulary[top.column[one]]
+        if not any(_is_form_of(word, other) for other in chosen):
+            chosen.append(word)
+        if len(chosen) == N_NAME:
+            break
+    return ", ".join(chosen)
+
+
+def _is_form_of(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= 3 and len(long) - len(short) <= 2 and long.startswith(short)
 
 
 def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str]) -> pd.DataFrame:
@@ -64,6 +94,54 @@ def words_table(what: str, parts: Sequence[tuple[int, Top]], names: Sequence[str
             "probability": np.concatenate([top.probability for _, top in parts]),
             "lift": np.concatenate([top.lift for _, top in parts]),
             "by_probability": np.concatenate([top.by_probability for _, top in parts]) + 1,
-            "by_lift": np.concatenate([top.by_lift for _, top in parts]) + 1,
+            "by_relevance": np.concatenate([top.by_relevance for _, top in parts]) + 1,
         }
     )
+
+
+# -- names that someone gave ---------------------------------------------------------------------------------------
+def names_table(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Columns of, number, name: all names of the tables, in the form that :func:`read_names` reads."""
+    parts = [("cluster", tables[table]) for table in ("clusters", "level_clusters") if len(tables.get(table, ()))]
+    rows = [(what, part[what], part["name"]) for what, part in [*parts, ("topic", tables["topics"])]]
+    return pd.concat(
+        [pd.DataFrame({"of": what, "number": number, "name": name}) for what, number, name in rows], ignore_index=True
+    )
+
+
+def read_names(path: str | Path) -> Names:
+    """Names of a CSV with the columns of, number and name, such as ``names.csv`` beside a page; rows may be missing.
+
+    ValueError, with the line, for another "of" than those of NAMED, for what is no number, an empty name, and a row
+    that another one contradicts.
+    """
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is not a CSV in UTF-8: {error}") from error
+    if missing := [name for name in ("of", "number", "name") if name not in table]:
+        raise ValueError(f"{path} has no column {missing[0]!r}; it needs of, number and name, as in names.csv")
+    names: dict[str, dict[int, str]] = {what: {} for what in NAMED}
+    for line, (what, number, name) in enumerate(table[["of", "number", "name"]].itertuples(index=False), start=2):
+        where = f"{path}, line {line}"
+        if what not in names:
+            raise ValueError(f"{where}: 'of' is {what!r}; it must be one of {', '.join(NAMED)}")
+        if not number.isdecimal():
+            raise ValueError(f"{where}: {number!r} is not a number of a {what}")
+        if not name.strip():
+            raise ValueError(f"{where}: the name of {what} {number} is empty")
+        if names[what].setdefault(int(number), name.strip()) != name.strip():
+            raise ValueError(f"{where}: {what} {number} has another name above")
+    return names
+
+
+def check_names(names: Names, most: Mapping[str, int]) -> None:
+    """ValueError where ``names`` are of something else than NAMED, or of numbers outside 1 to ``most``."""
+    for what, given in names.items():
+        if what not in most:
+            raise ValueError(f"names are given of {what!r}; they can be of {', '.join(NAMED)}")
+        for number, name in given.items():
+            if not 1 <= number <= most[what]:
+                raise ValueError(f"a name is given to {what} {number}, but there are {most[what]}")
+            if not isinstance(name, str) or not name.strip():
+                raise ValueError(f"the name of {what} {number} is {name!r}; it must be a text")

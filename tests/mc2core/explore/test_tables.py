@@ -13,7 +13,7 @@ from helpers.fits import at_strength
 
 from mc2core.app.cli import main
 from mc2core.base.extras import MissingPackage
-from mc2core.explore import describe, documents, page, tables, topics
+from mc2core.explore import describe, documents, page, shares, tables
 from mc2core.explore.description import Description, _sizes
 from mc2core.posterior.levels import Levels
 
@@ -236,7 +236,7 @@ def test_trends_share_out_every_year(description, made):
         expected = np.bincount(description.cluster[years == start], minlength=description.n_clusters)
         assert part["count"].tolist() == expected.tolist()
         assert part["share"].sum() == pytest.approx(1.0 if expected.any() else 0.0)
-    assert topics.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
+    assert shares.bounds_of(np.array([0.5, 2.0])).tolist() == pytest.approx(np.linspace(0.5, 2.0, 21).tolist())
 
 
 def test_documents_have_titles_probabilities_and_a_place(description, made):

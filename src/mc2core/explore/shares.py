@@ -1,0 +1,140 @@
+"""Shares of clusters and topics by who and when: by each value of a variable or over its steps, with intervals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+from scipy import special
+
+from mc2core.explore.description import Description
+from mc2core.explore.variables import Variable, variables_of
+
+N_BINS = 20
+"""Steps of a trend, of equal width; whole numbers of fewer different values have a step each."""
+MOST_VALUES = 50
+"""Values of a variable, the commonest, that have shares."""
+INTERVAL = 0.9
+"""Probability of the intervals ``low`` to ``high``."""
+_BY_VALUE = ["of", "number", "context", "value", "documents", "count", "share", "low", "high"]
+_BY_STEP = ["of", "number", "context", "start", "end", "documents", "count", "share", "low", "high"]
+
+
+def shares_tables(description: Description) -> dict[str, pd.DataFrame]:
+    """Tables by name: shares (:func:`shares_by_value` of all groups), trends (:func:`shares_over` of all numbers)."""
+    parts: dict[str, list[pd.DataFrame]] = {"shares": [], "trends": []}
+    for variable in variables_of(description):
+        if variable.is_number:
+            parts["trends"].append(shares_over(description, variable))
+        else:
+            parts["shares"].append(shares_by_value(description, variable))
+    columns = {"shares": _BY_VALUE, "trends": _BY_STEP}
+    return {
+        name: pd.concat(several, ignore_index=True) if several else pd.DataFrame(columns=columns[name])
+        for name, several in parts.items()
+    }
+
+
+def shares_by_value(description: Description, variable: Variable) -> pd.DataFrame:
+    """Share of each cluster and topic among the documents that have a value, of the MOST_VALUES commonest.
+
+    Columns: ``of`` "cluster" or "topic"; its ``number``, as in the other tables; ``context``, the variable; ``value``;
+    ``documents`` that have it; ``count``, those of them in the cluster, or the expected tokens of the topic in them;
+    ``share``, of their number or their tokens; ``low``, ``high``, its interval.
+
+    The interval, of probability INTERVAL, is that of a Beta distribution (Jeffreys' prior) of so many documents as the
+    share rests on: their number where nothing else is uncertain, and fewer where samples of the posterior put them in
+    different clusters (the variance of the share over samples is added; there is none where there is one sample, or
+    where the documents are not those of the fit). Of topics the number follows from how far documents differ in the
+    topic (variance of a ratio, linearised; Korn and Graubard, 1998). It says how well the share is known of documents
+    like these, not whether a cluster or topic would be found again.
+    """
+    has = sp.csr_matrix(variable.values > 0, dtype=np.float64).T.tocsr()
+    documents = np.asarray(has.sum(axis=1)).ravel()
+    common = np.argsort(-documents, kind="stable")[:MOST_VALUES]
+    common = common[documents[common] > 0]
+    return _table(description, variable, has[common], {"value": np.array(variable.names, dtype=object)[common]})
+
+
+def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
+    """The same as :func:`shares_by_value` over a number or a date: ``start`` and ``end`` of a step in place of
+    ``value``. No rows where all its values are equal.
+    """
+    seen = np.flatnonzero(~np.isnan(variable.values))
+    values = variable.values[seen]
+    if len(np.unique(values)) < 2:
+        return pd.DataFrame(columns=_BY_STEP)
+    bounds = bounds_of(values)
+    steps = np.searchsorted(bounds, values, side="right") - 1
+    shape = (len(bounds) - 1, description.corpus.n_documents)
+    into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=shape)
+    return _table(description, variable, into, {"start": bounds[:-1], "end": bounds[1:]})
+
+
+def bounds_of(values: np.ndarray) -> np.ndarray:
+    """Bounds of the steps that (n,) observed values are put in, from the least to above the largest."""
+    distinct = np.unique(values)
+    if (distinct == np.floor(distinct)).all() and distinct[-1] - distinct[0] < 2 * N_BINS:
+        return np.arange(distinct[0], distinct[-1] + 2)
+    return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
+
+
+def _table(description: Description, variable: Variable, into: sp.csr_matrix, rows: dict[str, Any]) -> pd.DataFrame:
+    """A row for each cluster or topic and each row of ``into``, (n, J) CSR of ones."""
+    documents, parts = np.asarray(into.sum(axis=1)).ravel(), []
+    for what, (count, share, effective) in (
+        ("cluster", _of_clusters(description, into)),
+        ("topic", _of_topics(description, into)),
+    ):
+        low, high = interval_of(share, effective)
+        n, m = share.shape
+        columns = {"documents": np.tile(documents.astype(np.int64), m)}
+        columns |= {"count": count.T.ravel(), "share": share.T.ravel(), "low": low.T.ravel(), "high": high.T.ravel()}
+        named = {name: np.tile(values, m) for name, values in rows.items()}
+        number = np.repeat(np.arange(m) + 1, n)
+        parts.append(pd.DataFrame({"of": what, "number": number, "context": variable.name, **named, **columns}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def interval_of(share: np.ndarray, effective: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds of the central INTERVAL of shares that rest on so many ``effective`` documents; they hold the share, and
+    are NaN where it is.
+    """
+    tail, hits = (1.0 - INTERVAL) / 2.0, share * effective
+    low = special.betaincinv(hits + 0.5, effective - hits + 0.5, tail)
+    high = special.betaincinv(hits + 0.5, effective - hits + 0.5, 1.0 - tail)
+    return np.minimum(low, share), np.maximum(high, share)
+
+
+def _effective(share: np.ndarray, n: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    """How many independent documents give a share this variance; ``n`` (rows, 1) where there is none."""
+    smoothed = (share * n + 0.5) / (n + 1.0)
+    whole = np.broadcast_to(n, share.shape)
+    return np.divide(smoothed * (1.0 - smoothed), variance, where=variance > 0, out=whole.astype(np.float64))
+
+
+def _of_clusters(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n, nodes) each: documents, their share, and on how many independent documents it rests."""
+    count = np.asarray((into @ description.documents_of.T).toarray())
+    n = np.asarray(into.sum(axis=1))
+    share = np.divide(count, n, where=n > 0, out=np.full_like(count, np.nan))
+    between = [(into @ sample).toarray() @ moves / np.maximum(n, 1.0) for sample, moves in description.of_samples]
+    variance = np.var(between, axis=0, ddof=1) if len(between) > 1 else np.zeros_like(count)
+    smoothed = (count + 0.5) / (n + 1.0)
+    return count, share, _effective(share, n, smoothed * (1.0 - smoothed) / np.maximum(n, 1.0) + variance)
+
+
+def _of_topics(description: Description, into: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(n, M) each: expected tokens, their share, and on how many independent documents it rests."""
+    tokens = description.document_topics
+    length = np.asarray(tokens.sum(axis=1)).ravel()
+    count = np.asarray((into @ tokens).toarray())
+    n, whole = np.asarray(into.sum(axis=1)), (into @ length)[:, None]
+    share = np.divide(count, whole, where=whole > 0, out=np.full_like(count, np.nan))
+    squares = (into @ tokens.power(2)).toarray() - 2.0 * share * (into @ tokens.multiply(length[:, None])).toarray()
+    squares += share**2 * (into @ length**2)[:, None]
+    correction = np.divide(n, n - 1.0, where=n > 1, out=np.zeros_like(n, dtype=np.float64))
+    variance = correction * np.maximum(squares, 0.0) / np.where(whole > 0, whole, 1.0) ** 2
+    return count, share, np.minimum(_effective(share, n, variance), np.maximum(whole, n))

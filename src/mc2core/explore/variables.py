@@ -1,0 +1,116 @@
+"""What is known of documents besides their words: contexts, in the model or not, kept columns, labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+from mc2core.explore.description import Description
+
+MOST_KINDS = 200
+"""Different texts of a kept column that is taken as groups."""
+LONGEST = 80
+"""Characters of the name of a group."""
+MODELLED, CONTEXT, KEPT, LABEL = "context of the model", "context that the model did not see", "kept column", "label"
+
+
+@dataclass(frozen=True)
+class Variable:
+    """Values of the documents.
+
+    Attributes
+    ----------
+    name : str
+        Of no other variable.
+    role : str
+        One of MODELLED, CONTEXT, KEPT, LABEL.
+    values : (J,) float64 in their own unit, NaN where missing; or (J, V) CSR counts
+    names : list of str
+        Of the V columns; empty for numbers.
+    """
+
+    name: str
+    role: str
+    values: Any
+    names: list[str]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it has numbers or dates; else groups."""
+        return not sp.issparse(self.values)
+
+
+def variables_of(description: Description) -> list[Variable]:
+    """Contexts by name, then kept columns that are groups or numbers, then labels.
+
+    Of kept columns, groups are texts of at most ``LONGEST`` characters of which there are at most ``MOST_KINDS``, and
+    half as many as documents; numbers have more than one value, and not one of its own for each document, as an id has.
+    """
+    corpus, found = description.corpus, []
+    for name, context in sorted(corpus.contexts.items()):
+        role = MODELLED if name in description.posterior.families else CONTEXT
+        if sp.issparse(context):
+            found.append(Variable(name, role, sp.csr_matrix(context), context_names(corpus, name)))
+        else:
+            found.append(Variable(name, role, own_unit(corpus, name), []))
+    taken = {one.name for one in found}
+    for name in map(str, corpus.documents.columns):
+        kept = None if name in taken else _of_column(name, corpus.documents[name])
+        found += [kept] if kept else []
+    if corpus.labels is not None:
+        name = "label" if all(one.name != "label" for one in found) else "true label"
+        found.append(Variable(name, LABEL, labels_table(corpus), label_names(corpus)))
+    return found
+
+
+def _of_column(name: str, column: pd.Series) -> Variable | None:
+    text = column.astype(object).where(column.notna(), "").astype(str).str.strip()
+    given = text[text != ""]
+    numbers = pd.to_numeric(given, errors="coerce")
+    if len(given) and numbers.notna().all() and np.isfinite(numbers).all():
+        is_measured = numbers.nunique() > 1 and not (numbers.nunique() == len(numbers) and (numbers % 1 == 0).all())
+        whole = np.full(len(column), np.nan)
+        whole[np.flatnonzero(text != "")] = numbers
+        return Variable(name, KEPT, whole, []) if is_measured else None
+    kinds = np.unique(given)
+    if not 1 < len(kinds) <= min(MOST_KINDS, len(column) / 2) or given.str.len().max() > LONGEST:
+        return None
+    rows, columns = np.flatnonzero(text != ""), np.searchsorted(kinds, given)
+    table = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(column), len(kinds)))
+    return Variable(name, KEPT, table, kinds.tolist())
+
+
+def context_names(corpus: Corpus, name: str) -> list[str]:
+    """What the columns of a context of counts are called."""
+    return corpus.context_names.get(name) or [f"{name} {i + 1}" for i in range(corpus.contexts[name].shape[1])]
+
+
+def own_unit(corpus: Corpus, name: str) -> np.ndarray:
+    """(J,) values of a context of numbers in their own unit, NaN where missing."""
+    unit = corpus.units.get(name)
+    if unit is None:
+        return np.asarray(corpus.contexts[name])
+    # whole numbers again, after their unit was taken and given back
+    return np.round(np.asarray(corpus.contexts[name]) * unit[1] + unit[0], 9)
+
+
+def label_names(corpus: Corpus) -> list[str]:
+    """What the labels are called."""
+    labels: Any = corpus.labels
+    n = labels.shape[1] if sp.issparse(labels) else int(labels.max(initial=-1)) + 1
+    return corpus.label_names or [str(label + 1) for label in range(n)]
+
+
+def labels_table(corpus: Corpus) -> sp.csr_matrix:
+    """(J, labels) CSR: the labels of each document."""
+    labels: Any = corpus.labels
+    if sp.issparse(labels):
+        return sp.csr_matrix(labels)
+    known = np.flatnonzero(labels >= 0)
+    shape = (len(labels), len(label_names(corpus)))
+    return sp.csr_matrix((np.ones(len(known)), (known, labels[known])), shape)

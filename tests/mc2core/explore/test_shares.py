@@ -1,0 +1,127 @@
+"""Shares by groups and over numbers, and their intervals, against sums, simulation and the bootstrap written out."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from helpers.explored_fits import corpus, gibbs
+from scipy import stats
+
+from mc2core.explore import shares, variables
+from mc2core.explore.description import Description
+
+
+@pytest.fixture(scope="module")
+def description():
+    made = corpus()
+    party = np.where(np.arange(60) % 3 == 0, "Blue", "Green").astype(object)
+    party[4] = None
+    made._documents = made.documents.assign(party=party, pages=np.arange(60) // 2, id=np.arange(60), place="here")
+    return Description.of(gibbs(made), made)
+
+
+def variable(description, name):
+    return next(one for one in variables.variables_of(description) if one.name == name)
+
+
+def test_contexts_kept_columns_and_labels_are_variables_and_ids_and_titles_are_not(description):
+    found = {one.name: one.role for one in variables.variables_of(description)}
+    assert found == {
+        "author": variables.MODELLED,
+        "year": variables.MODELLED,
+        "party": variables.KEPT,
+        "pages": variables.KEPT,
+        "label": variables.LABEL,
+    }
+    alone = dataclasses.replace(description, posterior=dataclasses.replace(description.posterior, families={}))
+    assert variable(alone, "year").role == variables.CONTEXT
+    year = variable(description, "year").values
+    assert np.isnan(year[5])
+    assert set(year[~np.isnan(year)]) <= set(range(1990, 2001))
+    assert variable(description, "party").names == ["Blue", "Green"]
+    assert variable(description, "party").values[[3, 4]].toarray().tolist() == [[1, 0], [0, 0]]
+
+
+def test_shares_by_value_are_those_of_the_documents_that_have_it(description):
+    table = shares.shares_by_value(description, variable(description, "author"))
+    authors = description.corpus.contexts["author"].toarray() > 0
+    names = description.corpus.context_names["author"]
+    for row in table.query("of == 'cluster' and number <= @description.n_clusters").itertuples():
+        own = authors[:, names.index(row.value)]
+        x, n = (own & (description.cluster == row.number - 1)).sum(), own.sum()
+        assert (row.count, row.documents, row.share) == (x, n, pytest.approx(x / n))
+        low, high = stats.beta(x + 0.5, n - x + 0.5).ppf([0.05, 0.95])
+        assert row.low == pytest.approx(min(low, x / n))
+        assert row.high == pytest.approx(max(high, x / n))
+    of_topics = table.query("of == 'topic'")
+    assert of_topics.groupby("value")["share"].sum().to_numpy() == pytest.approx(np.ones(len(names)))
+    assert (of_topics["low"] <= of_topics["share"]).all()
+    assert (of_topics["share"] <= of_topics["high"]).all()
+
+
+def test_nine_of_ten_intervals_hold_the_share_of_all_documents():
+    rng = np.random.default_rng(4)
+    for p, n in ((0.3, 40), (0.05, 60)):
+        hits = rng.binomial(n, p, 4000)
+        low, high = shares.interval_of(hits / n, np.full(4000, float(n)))
+        assert ((low <= p) & (p <= high)).mean() == pytest.approx(0.9, abs=0.05)
+
+
+def test_intervals_of_topics_are_as_wide_as_those_of_the_bootstrap_of_documents(description):
+    table = shares.shares_by_value(description, variable(description, "party")).query("of == 'topic'")
+    tokens, rng = description.document_topics.toarray(), np.random.default_rng(0)
+    own = tokens[variable(description, "party").values.toarray()[:, 1] > 0]
+    drawn = own[rng.integers(0, len(own), (4000, len(own)))]
+    again = drawn.sum(axis=1) / drawn.sum(axis=(1, 2))[:, None]
+    width = np.diff(np.quantile(again, [0.05, 0.95], axis=0), axis=0)[0]
+    got = table.query("value == 'Green'").sort_values("number")
+    large = got["share"].to_numpy() > 0.1
+    assert large.any()
+    assert (got["high"] - got["low"]).to_numpy()[large] == pytest.approx(width[large], rel=0.2)
+
+
+def test_where_samples_differ_intervals_are_wider(description):
+    posterior, sample = description.posterior, description.posterior.samples[0]
+    rng = np.random.default_rng(1)
+    moved = [
+        np.where(rng.random(60) < part, rng.integers(0, sample.n_clusters, 60), sample.cluster).astype(np.int32)
+        for part in (0.0, 0.5, 0.0, 0.6)
+    ]
+    samples = [dataclasses.replace(sample, cluster=one) for one in moved]
+    several = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=samples))
+    party = variable(description, "party")
+    one, other = (shares.shares_by_value(each, party).query("of == 'cluster'") for each in (description, several))
+    assert one["share"].equals(other["share"])
+    used = (one["share"] > 0.1) & (one["number"] <= description.n_clusters)
+    assert used.any()
+    assert ((other["high"] - other["low"])[used] > (one["high"] - one["low"])[used]).all()
+    same = dataclasses.replace(description, posterior=dataclasses.replace(posterior, samples=[sample] * 4))
+    lows = [shares.shares_by_value(each, party)["low"].tolist() for each in (same, description)]
+    assert lows[0] == lows[1]
+
+
+def test_only_the_commonest_values_have_shares(description, monkeypatch):
+    monkeypatch.setattr(shares, "MOST_VALUES", 2)
+    table = shares.shares_by_value(description, variable(description, "author"))
+    counts = pd.Series(
+        (description.corpus.contexts["author"] > 0).sum(axis=0).A1, description.corpus.context_names["author"]
+    )
+    assert set(table["value"]) == set(counts.sort_values(ascending=False, kind="stable").index[:2])
+
+
+def test_a_step_without_documents_has_no_share(description):
+    two = variables.Variable("x", "", np.repeat([1.0, 9.5], 30), [])
+    table = shares.shares_over(description, two)
+    empty = table[(table["start"] > 1) & (table["end"] < 9.5)]
+    assert len(empty) > 0
+    assert empty[["share", "low", "high"]].isna().all(axis=None)
+    assert (empty["documents"] == 0).all()
+    assert shares.shares_over(description, variables.Variable("x", "", np.ones(60), [])).empty
+
+
+def test_a_label_column_of_its_own_name_does_not_hide_the_labels(description):
+    made = corpus().with_contexts({"label": sp.csr_matrix(np.eye(2)[np.arange(60) % 2])})
+    names = [one.name for one in variables.variables_of(dataclasses.replace(description, corpus=made))]
+    assert {"label", "true label"} <= set(names)
