@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib import pyplot as plt
 
-from mc2papers.report import agreement, style
+from mc2papers.report import agreement, palette
 from mc2papers.report.captions import DOCUMENT_LEVEL
 
 
@@ -89,7 +89,7 @@ def test_claims_without_a_rival_or_without_ours_are_not_computed():
             assert (one.verdict, one.numbers) == ("not computed", text)
 
 
-def test_documents_of_their_own_are_drawn_and_no_rivals():
+def test_a_document_level_is_drawn_and_no_rival():
     """They are best in all four, and the verdicts are those without them."""
     own = fit(DOCUMENT_LEVEL, ["tag"], solution(0.99, rand_index=0.99))
     points = agreement.summarise([*SCORES, own])
@@ -97,8 +97,9 @@ def test_documents_of_their_own_are_drawn_and_no_rivals():
     figure = agreement.draw(points)
     names = [text.get_text() for text in figure.axes[0].get_yticklabels()]
     assert names[-1] == "MC2, document level\n(ours), tags (K 5)"
-    colours = {line.get_color() for line in figure.axes[0].lines[::3]}
-    assert colours == set(style.COLOURS[:3])
+    means = [(line.get_color(), line.get_marker()) for line in figure.axes[0].lines[2::3]]
+    assert means == [palette.look(method) for method in ("MC2", "K-means", DOCUMENT_LEVEL)]
+    assert len(set(means)) == 3
     plt.close(figure)
 
 
@@ -112,6 +113,16 @@ def test_every_method_has_its_line_in_every_panel():
     panels = figure.axes
     assert [ax.get_title() for ax in panels] == ["purity", "NMI", "Rand index", "F-score"]
     assert [text.get_text() for text in panels[0].get_yticklabels()] == ["MC2, tags (K 5)", "K-means (K 5)"]
+    assert [text.get_text() for text in panels[0].get_xticklabels()] == ["0", "0.5", "1"]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "mean, with tags", "mean, contents alone", "one sd to each side", "smallest to largest",
+    ]  # fmt: skip
+    # filled where tags were seen, hollow where they were not, here and in the legend
+    tags, alone, *_ = legend.get_lines()
+    assert panels[0].lines[2].get_markerfacecolor() == panels[0].lines[2].get_color()
+    assert tags.get_markerfacecolor() == tags.get_color()
+    assert {panels[0].lines[5].get_markerfacecolor(), alone.get_markerfacecolor()} == {"white"}
     span = panels[0].lines[3].get_xdata()  # of K-means: from the smallest to the largest
     assert sorted(span) == [0.3, 0.7]
     plt.close(figure)

@@ -85,7 +85,7 @@ class TestData:
         assert {name for name, one in DATASETS.items() if one.simulate} == {n for n in DATASETS if ORIGINS[n].model}
         about = prepare("aua", tmp_path / "aua", source="simulated", settings={"scale": 0.0005})
         assert (about["title"], about["drawn_from"]) == ("AUA", "MC2")
-        assert "simulated data (MC2), AUA-shaped" in (tmp_path / "aua/datasheet.md").read_text()
+        assert "AUA-shaped, simulated (MC2)" in (tmp_path / "aua/datasheet.md").read_text()
         settings = {"scale": 0.0005, "drawn_from": "correlated"}
         about = prepare("aua", tmp_path / "other", source="simulated", settings=settings)
         assert about["drawn_from"] == "correlated topics, bursty words"

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from helpers.fits import gibbs
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.manifold import trustworthiness
 
@@ -115,15 +116,19 @@ def test_both_colourings_are_drawn(groups):
     figure = cluster_map.draw(table, "simulated data")
     left, right = figure.axes
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["1 (30)", "2 (20)", "3 (10)"]
-    assert [text.get_text() for text in right.get_legend().get_texts()] == ["cat", "whales", "wolf"]
+    assert [text.get_text() for text in right.get_legend().get_texts()] == [
+        "cat (20)", "hawk (0)", "whales (10)", "wolf (30)",
+    ]  # fmt: skip
     drawn = sorted(len(points.get_offsets()) for points in right.collections)
-    assert drawn == [10, 20, 30]
+    assert drawn == [0, 10, 20, 30]
+    looks = [{to_hex(points.get_facecolor()[0]) for points in ax.collections} for ax in (left, right)]
+    assert not looks[0] & looks[1]  # no colour has two meanings
     assert "simulated data" in {text.get_text() for text in figure.findobj(match=plt.Text)}
     plt.close(figure)
     many = table.assign(**{"class": [f"class {number % 13 + 1}" for number in range(len(table))]})
     figure = cluster_map.draw(many, "")
     names = [text.get_text() for text in figure.axes[1].get_legend().get_texts()]
-    assert names == [f"class {number}" for number in range(1, 14)]
+    assert [name.partition(" (")[0] for name in names] == [f"class {number}" for number in range(1, 14)]
     looks = {(tuple(p.get_facecolor()[0]), p.get_paths()[0].vertices.shape) for p in figure.axes[1].collections}
     assert len(looks) == 13  # colour and marker tell all of them apart
     plt.close(figure)

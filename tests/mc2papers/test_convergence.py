@@ -9,6 +9,7 @@ import pytest
 from helpers.fits import fastex
 from helpers.paths import ROOT
 from matplotlib import pyplot as plt
+from matplotlib.colors import to_rgb
 from scipy import stats
 
 from mc2core.compute import streams
@@ -198,8 +199,14 @@ class TestClaims:
         figure.canvas.draw()
         assert [len(ax.lines) for ax in figure.axes] == [4, 6, 8]  # 32 bits, but for the bound, which has none here
         assert figure.axes[2].get_title() == f"{name}, by bits of a signature"
-        colours = [{line.get_label(): line.get_color() for line in ax.lines} for ax in figure.axes[1:]]
-        assert all(colours[0][bits] == colours[1][bits] for bits in ("8 bits", "64 bits", "128 bits"))
+        first, *others = [{line.get_label(): line for line in ax.lines} for ax in figure.axes]
+        markers = [{bits: one[bits].get_marker() for bits in ("8 bits", "64 bits", "128 bits")} for one in others]
+        assert markers[0] == markers[1]
+        # a method has one colour: with 32 bits that of the first panel, paler with fewer and darker with more
+        assert others[1]["32 bits"].get_color() == first[name].get_color()
+        light = [sum(to_rgb(others[1][f"{bits} bits"].get_color())) for bits in (8, 32, 64, 128)]
+        assert light == sorted(light, reverse=True)
+        assert len(set(light)) == 4
         plt.close(figure)
 
 
@@ -231,7 +238,9 @@ class TestCurves:
         assert right == {"8 bits", "32 bits"}
         assert [len(ax.lines) for ax in figure.axes] == [4, 4]  # a line for each seed
         text = " ".join(one.get_text() for one in figure.findobj(match=plt.Text))
-        assert all(part in text for part in ("simulated data, W100-shaped", "bits; 0 is perfect", "seconds", "2 seeds"))
+        assert all(
+            part in text for part in ("simulated data, W100-shaped", "bits (0 is perfect)", "seconds", "2 seeds")
+        )
         plt.close(figure)
 
     def test_the_trace_follows_the_labels_where_there_are_any(self, tmp_path):

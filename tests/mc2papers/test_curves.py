@@ -65,8 +65,8 @@ def curves_of(svi, gibbs, direct=(), apart=0.5):
     """Curves by (iteration, seconds, perplexity) of two seeds, SVI's ``apart`` and those of Gibbs 1 apart."""
     rows = [
         {
-            "dataset": "NIPS", "source": "simulated data", "method": method, "seed": seed, "threads": 1,
-            "iteration": at, "seconds": seconds, "perplexity": value + step * seed,
+            "dataset": "NIPS", "source": "NIPS-shaped, simulated (MC2), 435 documents", "method": method, "seed": seed,
+            "threads": 1, "iteration": at, "seconds": seconds, "perplexity": value + step * seed,
             "averaged": value + step * seed - 5 if at == line[-1][0] else np.nan,
         }
         for method, line, step in (
@@ -155,7 +155,15 @@ def test_claims_of_figure_3_without_tables_come_beside():
     assert [one.verdict for one in judged] == ["does not hold"] * 3 + ["holds"] * 5
     assert judged[4].text.startswith("SVI without tables reaches")
     assert "last state of Gibbs, collapsed" in judged[4].numbers
-    figure.draw(figure.summarise(rows))
+    picture = figure.draw(figure.summarise(rows))
+    # simulated data are called so where the paper's name would stand; one entry for each method
+    assert picture.axes[0].get_title() == "NIPS-shaped, simulated\n(MC2), 435 documents"
+    assert [text.get_text() for text in picture.legends[0].get_texts()] == [
+        "SVI", "Gibbs, collapsed", "SVI without tables",
+    ]  # fmt: skip
+    assert "dots: the ends of SVI's epochs" in picture.legends[0].get_title().get_text()
+    real = figure.draw(figure.summarise(rows.assign(source="")))
+    assert real.axes[0].get_title() == "NIPS"
 
 
 def test_claims_without_a_fit_are_not_computed():

@@ -46,9 +46,11 @@ class TestTable2:
         assert table["perplexity_sd"].to_numpy()[[0, 2]] == pytest.approx([np.sqrt(8.0), np.sqrt(4.5)])
         assert table["paper_perplexity"].tolist() == [175.62, 162.74, 152.32]  # as printed
         assert table["estimator"].tolist() == ["left_to_right", "marginal", "marginal"]
-        shown = table2.format_perplexity_table(table, ESTIMATORS)
-        assert shown["perplexity, ours"].tolist() == ["122.0 ± 2.8", "115.0", "111.5 ± 2.1"]
-        assert shown["(K, M), paper"].tolist() == ["", "", ""]
+        shown = table2.format_perplexity_table(table, ESTIMATORS, ("HDP", "SIFT"))
+        assert shown["perplexity"].tolist() == ["122.0 ± 2.8 *", "115.0", "111.5 ± 2.1"]
+        assert shown["against HDP, SIFT"].tolist() == ["", "-5.7%", "-8.6%"]
+        assert shown["paper, against HDP, SIFT"].tolist() == ["", "-7.3%", "-13.3%"]
+        assert shown["paper, (K, M)"].tolist() == ["", "", ""]
 
     @pytest.mark.parametrize(
         ("scores", "verdict", "numbers"),

@@ -96,6 +96,22 @@ def test_recovery_is_judged_of_each_sampler_by_its_name():
     ]
 
 
+def test_clusters_come_in_the_order_of_the_words_that_their_documents_were_drawn_from():
+    # documents of the four words in clusters 4, 2, 0 and 1; of the third word two stray to cluster 3
+    cluster = np.array([4] * 5 + [2] * 5 + [0] * 3 + [3] * 2 + [1] * 5)
+    model = SimpleNamespace(
+        representative=SimpleNamespace(n_clusters=5, cluster=cluster), cluster_weights=np.array([0.2] * 5)
+    )
+    corpus = SimpleNamespace(labels=np.repeat(np.arange(4), 5))
+    assert letters.match_clusters(corpus, model) == {
+        4: "International", 2: "Conference", 0: "Machine", 1: "Learning", 3: "",
+    }  # fmt: skip
+    # fewer clusters than words: a word without documents in any that is left has none
+    model.representative = SimpleNamespace(n_clusters=2, cluster=np.repeat([1, 0], 10))
+    model.cluster_weights = np.array([0.5, 0.5])
+    assert list(letters.match_clusters(corpus, model)) == [1, 0]
+
+
 def test_large_clusters_have_three_in_a_hundred_documents():
     class Strays:
         class representative:

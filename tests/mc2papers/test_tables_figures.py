@@ -80,9 +80,25 @@ class TestPerplexities:
         assert (words["paper_perplexity"], words["paper_clusters"]) == (1583.2, 19)
         assert table.iloc[0][["perplexity", "clusters"]].isna().all()  # the paper's HDP row stays, our cells are empty
         shown = table1.format_perplexity_table(table, ESTIMATORS)
-        assert list(shown["(K, M), ours"]) == ["", "", "(11, 50)", "(10, 50)"]
-        assert list(shown["perplexity, ours"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
+        assert list(shown["(K, M)"]) == ["", "", "(11, 50)", "(10, 50)"]
+        assert list(shown["perplexity"]) == ["", "", "2,305.0 ± 7.1", "2,200.0"]
         assert "nan" not in shown.to_csv().lower()
+
+    def test_levels_of_other_data_stand_apart_and_what_compares_is_the_distance_from_hdp_on_the_same(self):
+        scores = [score([], 700.0, "HDP"), score([], 630.0), score([], 90.0, title="PNAS")]
+        table, _ = table1.perplexity_table(scores, PAPER, ESTIMATORS)
+        shown = table1.format_perplexity_table(table, ESTIMATORS)
+        columns = list(shown)
+        assert len(columns) <= 12
+        # ours first, the paper's after all of them, its level last
+        assert [one.startswith("paper") for one in columns] == [False] * (len(columns) - 3) + [True] * 3
+        assert columns[-1] == "paper, perplexity on its data"
+        words = shown[(shown["method"] == "MC2") & (shown["features"] == "words")].iloc[0]
+        # 630 of 700, and 1,583.2 of 1,922.1 as printed
+        assert (words["against HDP, words"], words["paper, against HDP, words"]) == ("-10.0%", "-17.6%")
+        assert (words["dataset"], words["documents, seeds"]) == ("NIPS-shaped, simulated", "870, 1")
+        assert shown.loc[shown["method"] == "HDP", "against HDP, words"].tolist() == [""]
+        assert shown["against HDP, words"].iloc[-1] == ""  # no HDP on PNAS
 
     @pytest.mark.parametrize(
         ("times", "verdict"),
@@ -181,11 +197,12 @@ class TestPerplexities:
         scores = [score([], 2500.0), score([], 0.0, "HDP") | hdp, score([], 0.0, "LDA") | lda]
         table, claims = table1.perplexity_table(scores, PAPER, ESTIMATORS)
         shown = table1.format_perplexity_table(table, ESTIMATORS).set_index("method")
-        columns = ["perplexity, ours", "estimator", "ours, icml14"]
-        assert list(shown.loc["HDP", columns]) == ["2,400.0", "left_to_right", "1,500.0"]
-        assert list(shown.loc["LDA", columns]) == ["2,450.0", "left_to_right", ""]
-        assert list(shown.loc["npTOT", columns]) == ["", "", ""]
-        assert shown.loc["HDP", "(K, M), ours"] == "(-, 50)"
+        columns = ["perplexity", "icml14"]
+        assert list(shown.loc["HDP", columns]) == ["2,400.0 *", "1,500.0"]
+        assert list(shown.loc["LDA", columns]) == ["2,450.0 *", ""]
+        assert list(shown.loc["npTOT", columns]) == ["", ""]
+        assert any("with an asterisk by the unbiased left_to_right" in note for note in table1.TARGET.notes)
+        assert shown.loc["HDP", "(K, M)"] == "(-, 50)"
         assert table1.perplexity_table(scores[1:2], PAPER, ESTIMATORS)[0]["clusters"].isna().all()
         assert {one.text: one.numbers for one in claims}["timestamp best"] == "words 2,500.0"
 
@@ -235,6 +252,9 @@ class TestLetters:
         figure, drawn = letters.draw(corpus, truth, {"MC2": model, "LDA": lda}, 3)
         text = all_text(figure)
         assert "first of 3 fits" in text
+        scales = {ax.get_ylabel(): ax.get_ylim() for ax in figure.findobj(match=plt.Axes)}
+        assert scales["probability of a pixel in its topic"] == (0.0, 0.12)
+        assert scales["share of a topic"] == (0.0, 0.4)
         k, large = letters.sizes(model)
         assert k == len(model.cluster_weights)
         assert f"clusters: MC2\nK = {k} ({large} of at least 3%)" in text
@@ -301,9 +321,12 @@ class TestClusters:
             j = titles.index(title)
             assert sample.cluster[j] == largest
             assert year == whole.contexts["year"][j]
-        figure = cluster.draw(table, "simulated data, NIPS-shaped, 52 documents")
+        assert table.loc[table["part"] == "size", "text"].item().endswith("of the 52 documents of the fit")
+        figure = cluster.draw(table, "NIPS-shaped, simulated, 52 documents")
         text = all_text(figure)
-        assert "simulated data, NIPS-shaped" in text
+        assert "NIPS-shaped, simulated" in text
+        lowest = min(one.get_position()[1] for one in figure.axes[1].texts)
+        assert figure.axes[1].get_ylim()[0] >= lowest - 1.5  # no empty corner below the last line
         assert documents["text"].iloc[0] in text
         plt.close(figure)
 
@@ -378,6 +401,10 @@ class TestSizes:
         text = all_text(figure)
         assert "3 repeats" in text
         assert all(label in text for label in ("with context", "without context", "words per document", "50 documents"))
+        assert max(ax.get_ylim()[1] for ax in figure.axes) < 1.1  # no empty band above what can be reached
+        lines = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
+        assert len({line.get_color() for line in lines}) == 1  # both are MC2
+        assert len({line.get_markerfacecolor() for line in lines}) == 2
         plt.close(figure)
 
 
@@ -432,6 +459,26 @@ class TestDiagrams:
         assert labels.count("(θj, Qj)") == labels.count("φji") == 1
         assert not [one for one in labels if one.startswith(("θ", "(ϕ"))]
 
+    @pytest.mark.parametrize("name", DIAGRAMS)
+    def test_a_title_stands_in_the_middle_of_its_diagram(self, name):
+        root = ElementTree.fromstring(diagrams.read(name)[0])
+        for group in root.findall("{*}g"):
+            title, *shapes = group
+            left, right = [], []
+            for shape in shapes:
+                if shape.tag.endswith("rect"):
+                    left.append(float(shape.get("x")))
+                    right.append(float(shape.get("x")) + float(shape.get("width")))
+                elif shape.tag.endswith(("circle", "ellipse")):
+                    reach = float(shape.get("r") or shape.get("rx"))
+                    left.append(float(shape.get("cx")) - reach)
+                    right.append(float(shape.get("cx")) + reach)
+            assert title.get("text-anchor") == "middle"
+            assert float(title.get("x")) == pytest.approx((min(left) + max(right)) / 2, abs=4)
+            # of at most 9 units a letter, it ends before the picture does
+            reach = 4.5 * len(title.text)
+            assert reach < float(title.get("x")) < float(root.get("width")) - reach
+
     def test_one_is_left_as_the_same_files_each_time(self, tmp_path):
         for stem in ("one", "two"):
             targets.make(DIAGRAMS[0], {}, {}, {}, tmp_path / stem)
@@ -481,6 +528,8 @@ class TestWritten:
 
     def test_only_restrictions_are_marked(self):
         about = {"dataset": "nips", "title": "NIPS", "documents": 1740, "drawn_from": "MC2"}
-        assert describe(about | {"source": "simulated"}) == "simulated data (MC2), NIPS-shaped, 1,740 documents"
+        assert describe(about | {"source": "simulated"}) == "NIPS-shaped, simulated (MC2), 1,740 documents"
+        held = describe(about | {"source": "simulated", "test_documents": 174})
+        assert held == "NIPS-shaped, simulated (MC2), 1,740 documents (174 of them held out)"
         assert describe(about | {"source": "real"}) == ""
         assert describe(about | {"dataset": "letters", "source": "simulated"}) == ""

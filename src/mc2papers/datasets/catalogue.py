@@ -317,12 +317,16 @@ def _split(whole: Corpus, test_fraction: float, seed: int) -> tuple[Corpus, Corp
 
 
 def describe(about: Mapping[str, Any]) -> str:
-    """What a picture must say of its data, "" if nothing: "simulated data (MC2), NIPS-shaped, 870 documents"."""
+    """What a picture must say of its data, "" if nothing: "NIPS-shaped, simulated (MC2), 870 documents (87 of them held
+    out)"."""
+    n_documents = f"{about['documents']:,} documents"
+    if about.get("test_documents"):
+        n_documents += f" ({about['test_documents']:,} of them held out)"
     if about["source"] == "real excerpt":
-        return f"excerpt of the real data, {about['title']}, {about['documents']:,} documents"
+        return f"{about['title']}, an excerpt of the real data, {n_documents}"
     if about["source"] != "simulated" or ORIGINS[about["dataset"]].by_paper:
         return ""
-    return f"simulated data ({about['drawn_from']}), {about['title']}-shaped, {about['documents']:,} documents"
+    return f"{about['title']}-shaped, simulated ({about['drawn_from']}), {n_documents}"
 
 
 def _dataset(name: str) -> Dataset:

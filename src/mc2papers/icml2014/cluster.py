@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, PercentFormatter
+from matplotlib.ticker import MaxNLocator
 
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior, mixture
-from mc2papers.report import style
+from mc2papers.report import palette, style
 
 AUTHOR, YEAR = "author", "year"
 
@@ -49,7 +49,14 @@ def describe(
     share, words = model.topic_given_cluster[cluster], model.top_words(n_words)
     for rank, m in enumerate(np.argsort(-share, kind="stable")[:n_topics]):
         rows.append(("topic", rank + 1, " ".join(words[m]), float(share[m])))
-    rows.append(("size", 1, f"cluster of {len(members)} of {corpus.n_documents} documents", float(len(members))))
+    rows.append(
+        (
+            "size",
+            1,
+            f"cluster of {len(members)} of the {corpus.n_documents:,} documents of the fit",
+            float(len(members)),
+        )
+    )
     return pd.DataFrame(rows, columns=["part", "rank", "text", "value"])
 
 
@@ -63,30 +70,32 @@ def _years(corpus: Corpus) -> np.ndarray:
 def draw(table: pd.DataFrame, source: str) -> Figure:
     """The table of :func:`describe` as a picture."""
     parts = {name: rows.reset_index(drop=True) for name, rows in table.groupby("part")}
-    n_lines = len(parts["document"]) + 1.6 * len(parts["topic"]) + 3.0
-    figure = style.new_figure(7.4, 0.9 + 0.19 * n_lines)
+    n_lines = len(parts["document"]) + 1.2 * len(parts["topic"]) + 3.0
+    figure = style.new_figure(7.4, 0.9 + 0.2 * n_lines)
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.9])
     authors = parts["author"].iloc[::-1]
-    left.barh(authors["text"], authors["value"], color=style.COLOURS[0], height=0.7)
+    left.barh(authors["text"], authors["value"], color=palette.look("MC2")[0], height=0.7)
+    left.set_ylim(-0.5, len(authors) - 0.5)
     left.set(xlabel="probability of the author", title="authors of the cluster")
     left.xaxis.set_major_locator(MaxNLocator(4))
-    left.xaxis.set_major_formatter(PercentFormatter(1.0))
+    left.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     left.tick_params(axis="y", length=0)
 
     right.set_axis_off()
-    right.set(xlim=(0, 1), ylim=(-n_lines, 0), title=parts["size"]["text"][0])
+    right.set(xlim=(0, 1), ylim=(-n_lines, 0))
+    right.set_title(parts["size"]["text"][0], loc="left")
     line = -0.5
     right.text(0.0, line, "most typical papers", weight="bold", va="center")
     for text, year in zip(parts["document"]["text"], parts["document"]["value"], strict=True):
         line -= 1.0
-        right.text(0.0, line, _shortened(text, 54), va="center", fontsize=8)
-        right.text(1.0, line, f"{year:.0f}" if year else "", va="center", ha="right", fontsize=8, color="#555555")
+        right.text(0.0, line, f"{year:.0f}" if year else "", va="center", fontsize=8, color=palette.SOFT)
+        right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
     line -= 1.5
-    right.text(0.0, line, "topics: share of the cluster's words, likeliest words", weight="bold", va="center")
+    right.text(0.0, line, "topics: share of the cluster's words, and the likeliest of each", weight="bold", va="center")
     for text, share in zip(parts["topic"]["text"], parts["topic"]["value"], strict=True):
         line -= 1.2
-        right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=style.COLOURS[1])
-        right.text(0.07, line, _shortened(text, 66), va="center", fontsize=8)
+        right.text(0.0, line, f"{share:.0%}", va="center", fontsize=8, color=palette.SOFT)
+        right.text(0.08, line, _shortened(text, 66), va="center", fontsize=8)
     style.mark_source(figure, source)
     return figure
 

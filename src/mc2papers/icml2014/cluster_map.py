@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
 from mc2papers.baselines.base import features, one_thread, random_state
 from mc2papers.datasets.origins import MC2
-from mc2papers.report import style
+from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, judge, mean_of
 
 #: documents that a cluster needs to be drawn: fewer are a stray, not a group of points
@@ -67,7 +68,7 @@ def describe(corpus: Corpus, models: Sequence[Posterior], n_clusters: int = 7) -
             "document": rows,
             "seed": model.provenance.get("seed"),
             "cluster": [rank[cluster] for cluster in model.cluster[rows]],
-            "class": [names[label] for label in corpus.labels[rows]],
+            "class": pd.Categorical([names[label] for label in corpus.labels[rows]], names),
             "x": x,
             "y": y,
             "drawn": model is models[best],
@@ -120,17 +121,20 @@ def judge_separation(table: pd.DataFrame, dataset: str) -> Claim:
 
 
 def draw(table: pd.DataFrame, source: str) -> Figure:
-    """The map of the fit that is drawn twice, coloured by cluster and by class."""
+    """The map of the fit that is drawn twice, coloured by cluster and by class, in other colours; the legend of
+    classes has all that the corpus has, with how many images of each are drawn.
+    """
     table = table[table["drawn"]]
     figure = style.new_figure(7.4, 4.9)
     left, right = figure.subplots(1, 2)
     sizes = table["cluster"].value_counts()
     clusters = {number: f"{number} ({sizes[number]})" for number in sorted(sizes.index)}
-    _scatter(left, table, "cluster", clusters)
-    left.set(title=f"clusters by size (documents), fit of seed {table['seed'].iloc[0]}")
-    classes = table["class"].value_counts(sort=False).sort_index(key=lambda names: names.map(_natural))
-    _scatter(right, table, "class", {name: str(name) for name in classes.index})
-    right.set(title="classes")
+    _scatter(left, table, "cluster", clusters, palette.CLUSTERS)
+    left.set(title=f"clusters, largest first (images), of seed {table['seed'].iloc[0]}")
+    counts = table["class"].value_counts(sort=False)
+    classes = {name: f"{name} ({counts[name]})" for name in sorted(counts.index, key=_natural)}
+    _scatter(right, table, "class", classes, palette.CLASSES)
+    right.set(title="the same images by class (images)")
     style.mark_source(figure, source)
     return figure
 
@@ -141,11 +145,10 @@ def _natural(name: str) -> tuple[str, int, str]:
     return head, int(name[len(head) :] or 0), name
 
 
-def _scatter(ax: Axes, table: pd.DataFrame, by: str, labels: dict[object, str]) -> None:
-    colours = style.COLOURS[:-1]
+def _scatter(ax: Axes, table: pd.DataFrame, by: str, labels: Mapping[Any, str], colours: Sequence[str]) -> None:
     for place, (value, label) in enumerate(labels.items()):
         here = table[table[by] == value]
-        marker = style.MARKERS[place // len(colours) % len(style.MARKERS)]
+        marker = palette.MARKERS[place // len(colours) % len(palette.MARKERS)]
         ax.scatter(here["x"], here["y"], s=9, marker=marker, color=colours[place % len(colours)], lw=0, label=label)
     ax.set(xticks=[], yticks=[], aspect="equal", adjustable="datalim")
     for spine in ax.spines.values():

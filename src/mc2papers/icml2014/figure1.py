@@ -21,7 +21,7 @@ def _caption(options: Options) -> str:
 
 
 TARGET = Target(
-    title="ICML 2014, figure 1",
+    title="ICML 2014, figure 1: MC2 as plate diagrams",
     shows="plate diagrams",
     build=_build,
     caption=_caption,

@@ -31,10 +31,10 @@ def _options(plan: Plan, name: str) -> dict[str, Any]:
 
 def _caption(options: Options) -> str:
     return (
-        f"The largest cluster of the NIPS corpus ({options['corpus']['source']}) with authors as context, in the last "
-        "sample of the first seed. Left: its likeliest authors. Right: the papers whose words speak most for this "
-        "cluster against the next best one, with their year, and its main topics with their likeliest words. Paper: "
-        "ICML 2014, figure 3."
+        f"The largest cluster of the NIPS corpus ({options['corpus']['source']}) with authors as context, in the "
+        "sample of the first seed whose clusters are nearest to those of its other samples. Left: its likeliest "
+        "authors. Right: the papers whose words speak most for this cluster against the next best one, with their "
+        "year, and its main topics with their likeliest words. Paper: ICML 2014, figure 3."
     )
 
 

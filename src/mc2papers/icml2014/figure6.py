@@ -37,10 +37,10 @@ def _caption(options: Options) -> str:
     return (
         f"The images of the {options['figure6']['n_clusters']} largest clusters that MC2 with tags finds in NUS-WIDE, "
         "placed by t-SNE of their tf-idf (visual words and tags side by side; the model has no part in the places), "
-        "coloured by cluster and, on the right, by class. The clusters are the consensus of one fit's samples: of all "
-        "seeds the one with the most clusters of at least five images. They count as separated if on average, over a "
-        "map of each fit with as many such clusters, nine of an image's ten nearest neighbours are in its cluster (of "
-        "fewer neighbours where the smallest cluster has no ten others). Distances "
+        "coloured by cluster and, on the right, in other colours, by class. The clusters are the consensus of one "
+        "fit's samples: of all seeds the one with the most clusters of at least five images. They count as "
+        "separated if on average, over a map of each fit with as many such clusters, nine of an image's ten nearest "
+        "neighbours are in its cluster (of fewer neighbours where the smallest cluster has no ten others). Distances "
         "between groups on such a map mean nothing. "
         f"{say_sources(options['corpora'], MC2)} Paper: ICML 2014, figure 6."
     )

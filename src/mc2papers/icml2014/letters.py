@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy import stats
+from scipy.optimize import linear_sum_assignment
 
 from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
@@ -18,12 +19,14 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.datasets.simulated.letters import N_COLUMNS, N_ROWS, WORDS, bitmaps
 from mc2papers.datasets.simulated.truth import Truth
 from mc2papers.icml2014.recovery import FOUND_WITHIN, match_topics
-from mc2papers.report import style
+from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, judge, not_computed, share_of
 
 CONTEXT = "number"
 _MOST_EXTRA = 4  # topics beyond the letters that are drawn; the caption of the row says how many there are
 _MOST_CLUSTERS = 6
+#: ends of the scales: a pixel's probability in a topic, a topic's share of a cluster
+_DARKEST_PIXEL, _DARKEST_SHARE = 0.12, 0.4
 #: a cluster is large if it has at least this share of the documents; the others are strays of a few
 LARGE = 0.03
 #: letters that the paper says LDA and HDP take for each other: their images share most pixels
@@ -50,11 +53,13 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
     n_columns = len(names) + min(_MOST_EXTRA, max(len(order) - len(names) for order, _ in orders.values()))
     axes = images.subplots(1 + len(models), n_columns, squeeze=False)
     drawn = [_draw_row(axes[0], "truth", truth.word_given_topic, names)]
+    pixels = images.colorbar(axes[0][0].images[0], ax=axes, fraction=0.02, aspect=30, shrink=0.7, extend="max")
+    pixels.set_label("probability of a pixel in its topic", fontsize=8)
     for ax, name in zip(axes[0], names, strict=False):
         ax.xaxis.label.set_fontweight("bold" if any(name in pair for pair in PAIRS) else "normal")
     for row, (title, model) in zip(axes[1:], models.items(), strict=True):
         order, distances = orders[title]
-        labels = [f"{one:.2f}" for one in distances] + ["extra"] * (len(order) - len(distances))
+        labels = [f"{one:.2f}" for one in distances] + ["+"] * (len(order) - len(distances))
         hidden = len(order) - n_columns
         drawn.append(
             _draw_row(
@@ -62,34 +67,53 @@ def draw(corpus: Corpus, truth: Truth, models: Mapping[str, Posterior], seeds: i
             )
         )
         if hidden > 0:
-            row[-1].set_title(f"{hidden} not drawn", fontsize=7, loc="right", pad=2)
+            row[-1].set_title(f"{hidden} more", fontsize=7, loc="right", pad=2).set_in_layout(False)
     which = f"first of {seeds} fits" if seeds > 1 else "one fit"
     images.suptitle(
         f"topics, and the L1 distance of each found one from its letter, which below {FOUND_WITHIN} counts as found "
-        f"({which})\nbold: pairs of letters that share most pixels, {' and '.join('/'.join(pair) for pair in PAIRS)}",
+        f"({which}; +: beside the letters)\n"
+        f"bold: pairs of letters that share most pixels, {' and '.join('/'.join(pair) for pair in PAIRS)}",
         fontsize=8,
     )
 
     title, model = next(iter(models.items()))
     order, _ = orders[title]
     left, middle, right = below.subplots(1, 3, width_ratios=[1, 1, 1.25])
-    match, _ = match_topics(truth.topic_given_cluster, _columns(model.topic_given_cluster, order)[:, : len(names)])
-    rest = [k for k in np.argsort(-model.cluster_weights, kind="stable") if k not in match]
-    clusters = np.array([k for k in match if k >= 0] + rest, dtype=np.int64)[:_MOST_CLUSTERS]
+    words = match_clusters(corpus, model)
+    clusters = np.array(list(words), dtype=np.int64)[:_MOST_CLUSTERS]
     shares = _columns(model.topic_given_cluster[clusters], order)
     # what other topics take is one column
     shares = np.column_stack([shares[:, : len(names)], 1.0 - shares[:, : len(names)].sum(axis=1)])
-    drawn.append(_draw_shares(left, "clusters: truth", truth.topic_given_cluster, list(WORDS), names))
-    rows = [f"{k + 1}: {model.cluster_weights[cluster]:.0%}" for k, cluster in enumerate(clusters)]
+    drawn.append(
+        _draw_shares(left, "clusters: truth", truth.topic_given_cluster, [word.capitalize() for word in WORDS], names)
+    )
+    called = [words[k] or f"extra {place + 1 - len(WORDS)}" for place, k in enumerate(clusters)]
+    rows = [f"{name} {model.cluster_weights[k]:.0%}" for name, k in zip(called, clusters, strict=True)]
     k, large = sizes(model)
     drawn.append(
         _draw_shares(
             middle, f"clusters: {title}, K = {k} ({large} of at least {LARGE:.0%})", shares, rows, [*names, "+"]
         )
     )
-    drawn.append(_draw_densities(right, corpus, truth, model, clusters))
+    shared = below.colorbar(left.images[0], ax=[left, middle], fraction=0.03, aspect=30, extend="max")
+    shared.set_label("share of a topic", fontsize=8)
+    drawn.append(_draw_densities(right, corpus, truth, model, dict(zip(called, clusters, strict=True))))
     style.mark_source(below, f"simulated letters data, {corpus.n_documents} documents")
     return figure, pd.concat(drawn, ignore_index=True)
+
+
+def match_clusters(corpus: Corpus, model: Posterior) -> dict[int, str]:
+    """Clusters of the representative sample in the order of the words that the documents were drawn from, each with
+    its word; "" for those beside them, which come after, heaviest first.
+
+    Words and clusters are matched one to one so that as many documents as possible are in their word's cluster.
+    """
+    sample = model.representative
+    together = np.zeros((len(WORDS), sample.n_clusters))
+    np.add.at(together, (np.asarray(corpus.labels), sample.cluster), 1)
+    own, found = linear_sum_assignment(-together)
+    named = {int(k): WORDS[word].capitalize() for word, k in zip(own, found, strict=True) if together[word, k]}
+    return named | {int(k): "" for k in np.argsort(-model.cluster_weights, kind="stable") if k not in named}
 
 
 def _order(truth: Truth, model: Posterior) -> tuple[np.ndarray, np.ndarray]:
@@ -116,12 +140,14 @@ def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequ
     for ax in axes:
         ax.set_axis_off()
     for ax, topic, label in zip(axes, topics, labels, strict=False):
-        ax.imshow(topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=0.12, interpolation="nearest")
+        ax.imshow(
+            topic.reshape(N_ROWS, N_COLUMNS), cmap="Greys", vmin=0.0, vmax=_DARKEST_PIXEL, interpolation="nearest"
+        )
         ax.set_axis_on()
         ax.set(xticks=[], yticks=[])
         ax.set_xlabel(label, fontsize=8, labelpad=2)
         for spine in ax.spines.values():
-            spine.set(visible=True, linewidth=0.4, color="#999999")
+            spine.set(visible=True, linewidth=0.4, color=palette.SOFT)
     axes[0].set_ylabel(title.replace(", ", "\n"), fontsize=8, rotation=0, ha="right", va="center", labelpad=4)
     pixels = N_ROWS * N_COLUMNS
     items = [f"{i + 1} {label}" for i, label in enumerate(labels)]
@@ -129,30 +155,31 @@ def _draw_row(axes: Sequence[Axes], title: str, topics: np.ndarray, labels: Sequ
 
 
 def _draw_shares(ax: Axes, title: str, shares: np.ndarray, rows: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
-    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=0.4, aspect="auto", interpolation="nearest")
-    ax.set_xticks(np.arange(len(columns)), columns)
-    ax.set_yticks(np.arange(len(rows)), [row.capitalize() for row in rows], fontsize=7)
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=_DARKEST_SHARE, aspect="auto", interpolation="nearest")
+    ax.set_xticks(np.arange(len(columns)), columns, fontsize=7)
+    ax.set_yticks(np.arange(len(rows)), rows, fontsize=7)
     ax.set(title=title.replace(", K =", "\nK ="), xlabel="topic (letter)")
     ax.tick_params(length=0)
     return _long(title, np.repeat(rows, len(columns)), np.tile(np.arange(len(columns)), len(rows)), shares.ravel())
 
 
-def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Posterior, clusters: np.ndarray) -> pd.DataFrame:
+def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Posterior, named: Mapping[str, int]) -> pd.DataFrame:
+    clusters = np.array(list(named.values()))
     mean, sd = corpus.units[CONTEXT]
     values = np.asarray(corpus.contexts[CONTEXT]) * sd + mean
     grid = np.linspace(values.min() - 0.5, values.max() + 0.5, 200)
-    ax.hist(values, bins=40, density=True, color="#DDDDDD", label="data")
+    ax.hist(values, bins=40, density=True, color=palette.GRID, label="data")
     parameters = truth.contexts[CONTEXT]
     true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
     ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
     natural = model.context_parameters(CONTEXT)[clusters]
     found = model.cluster_weights[clusters, None] * NormalGamma.predictive_density((grid - mean) / sd, natural) / sd
-    for k, density in enumerate(found):
-        ax.plot(grid, density, color=style.COLOURS[k % (len(style.COLOURS) - 1)], label=f"cluster {k + 1}")
+    for name, density, colour in zip(named, found, palette.CLUSTERS, strict=False):
+        ax.plot(grid, density, color=colour, label=name)
     ax.set(title="context of each cluster", xlabel="number", ylabel="density")
-    ax.set_ylim(top=1.4 * ax.get_ylim()[1])  # room for the legend above the data
-    ax.legend(fontsize=6, handlelength=1.2, ncols=3, loc="upper center", columnspacing=1.0)
-    items = [f"truth {word}" for word in WORDS] + [f"cluster {k + 1}" for k in range(len(found))]
+    ax.set_ylim(top=1.5 * ax.get_ylim()[1])  # room for the legend above the data
+    ax.legend(fontsize=6, handlelength=1.2, ncols=2, loc="upper center", columnspacing=1.0)
+    items = [f"truth {word}" for word in WORDS] + [f"cluster {name}" for name in named]
     return _long("context", np.repeat(items, len(grid)), np.tile(grid, len(items)), np.vstack([true, found]).ravel())
 
 

@@ -13,15 +13,16 @@ from mc2papers.report.tables import mean_and_sd, number, spread
 
 NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
-    "perplexity, ours: of p(words of a held-out document) under the method's own model, averaged over samples inside "
-    "the logarithm, by the estimator named: marginal is exact, where documents share the proportions of their cluster; "
-    "left_to_right is unbiased, where each has its own (HDP, npTOT, MC2 with a document level). icml14: the formula "
+    "perplexity: of p(words of a held-out document) under the method's own model, averaged over samples inside "
+    "the logarithm: exact, where documents share the proportions of their cluster; with an asterisk by the unbiased "
+    "left_to_right, where each has its own (HDP, npTOT, MC2 with a document level). icml14: the formula "
     "of the paper's appendix A.4, which gives each word one topic and leaves the others out, so that it is no "
     "probability of a document and not comparable with the other column.",
     ABOUT_DOCUMENT_LEVEL,
-    "The paper prints one run on its own split and preprocessing: compare the order of its rows with the order of "
-    "ours, not the levels. Empty cells: not printed there, or not fitted here.",
-    "seconds: sampling only, without compilation and scoring, on the cores given.",
+    "The paper prints one run on its own data, split and preprocessing: its level, in the last column, is not to be "
+    "compared with ours. What can be is how far each row is from that of HDP on the same data. Empty cells: not "
+    "printed there, or not fitted here.",
+    "seconds: sampling only, without compilation and scoring, on one core unless more are named.",
 )
 
 #: what a paper calls the features of a row, by the contexts of its fits
@@ -110,30 +111,54 @@ def _row(
     return row
 
 
-def format_perplexity_table(table: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
-    """The table of :func:`perplexity_rows` as text for people."""
+def format_perplexity_table(
+    table: pd.DataFrame, estimators: Sequence[str], reference: tuple[str, str] = ("HDP", "words")
+) -> pd.DataFrame:
+    """The table of :func:`perplexity_rows` as text for people: ours on the left, the paper's on the right.
 
-    def sizes(clusters: str, topics: str) -> str:
-        return f"({clusters or '-'}, {topics or '-'})" if clusters or topics else ""
-
-    return pd.DataFrame(
-        [
+    Levels of different data are not comparable. What is, is how far a row is from the row ``reference`` (method,
+    features) of the same dataset: in per cent of that, for ours and for the paper's each against its own.
+    """
+    rows = []
+    for dataset, here in table.groupby("dataset", sort=False):
+        ours, paper = (_against(here, column, reference) for column in ("perplexity", "paper_perplexity"))
+        rows += [
             {
-                "dataset": row["dataset"],
+                "dataset": _say_data(str(dataset), here),
                 "method": row["method"],
                 "features": row["features"],
-                "perplexity, paper": number(row["paper_perplexity"], 1),
-                "perplexity, ours": spread(row, "perplexity", 1),
-                "estimator": "" if pd.isna(row["estimator"]) else row["estimator"],
-                **{f"ours, {name}": spread(row, name, 1) for name in estimators[1:]},
-                "(K, M), paper": sizes(number(row["paper_clusters"]), number(row["paper_topics"])),
-                "(K, M), ours": sizes(number(row["clusters"]), number(row["topics"])),
-                "seeds": number(row["seeds"]) if row["seeds"] else "",
-                "source": "" if pd.isna(row["source"]) else row["source"],
-                "documents": number(row["documents"]),
-                "seconds": spread(row, "seconds", 1),
-                "cores": number(row["threads"]),
+                "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators),
+                f"against {', '.join(reference)}": ours[place],
+                **{name: spread(row, name, 1) for name in estimators[1:]},
+                "(K, M)": _sizes(row["clusters"], row["topics"]),
+                "documents, seeds": f"{number(row['documents'])}, {row['seeds']}" if row["seeds"] else "",
+                "seconds": spread(row, "seconds", 1) + (f" on {row['threads']:g} cores" if row["threads"] > 1 else ""),
+                f"paper, against {', '.join(reference)}": paper[place],
+                "paper, (K, M)": _sizes(row["paper_clusters"], row["paper_topics"]),
+                "paper, perplexity on its data": number(row["paper_perplexity"], 1),
             }
-            for _, row in table.iterrows()
+            for place, (_, row) in enumerate(here.iterrows())
         ]
-    )
+    return pd.DataFrame(rows)
+
+
+def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> list[str]:
+    """ "-17.6%" for each row of a dataset; "" for the reference itself, and where there is nothing to compare."""
+    is_reference = (here["method"] == reference[0]) & (here["features"] == reference[1])
+    base = here.loc[is_reference, column].mean()
+    change = (100 * (here[column] / base - 1)).mask(is_reference)
+    return ["" if pd.isna(one) else f"{one:+.1f}%" for one in change]
+
+
+def _say_data(dataset: str, here: pd.DataFrame) -> str:
+    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
+    source = here["source"].dropna().iloc[0]
+    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
+
+
+def _mark(estimator: Any, estimators: Sequence[str]) -> str:
+    return "" if pd.isna(estimator) or estimator == estimators[0] else " *"
+
+
+def _sizes(clusters: Any, topics: Any) -> str:
+    return "" if pd.isna(clusters) and pd.isna(topics) else f"({number(clusters) or '-'}, {number(topics) or '-'})"

@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from mc2papers.datasets.origins import MC2
-from mc2papers.report import style
+from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, difference, judge, not_computed
 
 _AXES = {"n_tokens": "words per document", "n_documents": "number of documents"}
@@ -22,21 +22,26 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """Two panels of NMI (mean, and bars of one sd) from the table of :func:`summarise`."""
+    """Two panels of NMI (mean, and bars of one sd) from the table of :func:`summarise`.
+
+    Both lines are MC2: filled and solid with the context, hollow and dashed without.
+    """
     figure = style.new_figure(7.2, 2.9)
+    colour, marker = palette.look("MC2")
     panels = figure.subplots(1, 2, sharey=True)
     repeats = int(points["repeats"].max())
     for ax, (axis, label) in zip(panels, _AXES.items(), strict=True):
         here = points[points["axis"] == axis]
-        for number, (with_context, name) in enumerate(((True, "with context"), (False, "without context"))):
+        for with_context, name in ((True, "MC2 with context"), (False, "MC2 without context")):
             line = here[here["with_context"] == with_context].sort_values(axis)
             ax.errorbar(
                 line[axis],
                 line["nmi"],
                 line["nmi_sd"],
                 label=name,
-                color=style.COLOURS[number],
-                marker=style.MARKERS[number],
+                color=colour,
+                marker=marker,
+                markerfacecolor=colour if with_context else "white",
                 linestyle="-" if with_context else "--",
                 capsize=2.5,
                 elinewidth=0.9,
@@ -47,11 +52,13 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
         ax.set(xlabel=label, title=f"{here[fixed].iloc[0]} {_AXES[fixed].replace('number of ', '')}")
-        ax.set_ylim(-0.03, 1.22)  # room for the legend above every bar
         ax.set_yticks(np.linspace(0.0, 1.0, 6))
-        ax.grid(axis="y", color="#E5E5E5", linewidth=0.6)
+        ax.grid(axis="y", color=palette.GRID, linewidth=0.6)
+    # from none to perfect, and as far as a bar goes beyond
+    reach = points["nmi"] - points["nmi_sd"], points["nmi"] + points["nmi_sd"]
+    panels[0].set_ylim(min(0.0, reach[0].min()) - 0.02, max(1.0, reach[1].max()) + 0.02)
     panels[0].set_ylabel(f"NMI (mean and sd of {repeats} repeats)")
-    panels[0].legend(loc="upper left", ncols=2)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=2)
     style.mark_source(figure, "simulated letters data")
     return figure
 

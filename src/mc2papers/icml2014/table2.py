@@ -49,7 +49,7 @@ def _build(files: Files, options: Options) -> Built:
     scores = [storage.read_json(path) for path in files["scores"]]
     estimators = options["estimators"]
     table, claims = perplexity_table(scores, pd.read_csv(files["paper"][0]), estimators)
-    return Built(table, shown=format_perplexity_table(table, estimators), claims=claims)
+    return Built(table, shown=format_perplexity_table(table, estimators, ("HDP", "SIFT")), claims=claims)
 
 
 def _options(plan: Plan, name: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
 from mc2core.posterior import Posterior
-from mc2papers.report import style
+from mc2papers.report import palette, style
 
 YEAR = "year"
 #: topics of a smaller share of the tokens are not offered as the narrowest: their peak is one or two documents
@@ -86,13 +86,13 @@ def draw(table: pd.DataFrame, source: str) -> Figure:
     parts = dict(iter(table.groupby("part")))
     figure = style.new_figure(5.6, 4.2)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[1.7, 1.0])
-    above.plot(parts["topic"]["year"], parts["topic"]["value"], color=style.COLOURS[0], label="this topic")
-    above.plot(parts["all"]["year"], parts["all"]["value"], color="#888888", linestyle="--", label="all topics")
+    above.plot(parts["topic"]["year"], parts["topic"]["value"], color=palette.look("MC2")[0], label="this topic")
+    above.plot(parts["all"]["year"], parts["all"]["value"], color=palette.SOFT, linestyle="--", label="all topics")
     above.set(ylabel="density per year", title="topic: " + ", ".join(parts["words"]["text"]))
     above.set_ylim(bottom=0)
     above.legend(loc="upper left")
     documents = parts.get("documents", table.iloc[:0])
-    below.bar(documents["year"], documents["value"], color=style.COLOURS[1], width=0.8)
+    below.bar(documents["year"], documents["value"], color=palette.DATA, width=0.8)
     word = documents["text"].iloc[0] if len(documents) else parts["words"]["text"].iloc[0]
     below.set(xlabel="year", ylabel=f"documents\nwith “{word}”")
     style.mark_source(figure, source)

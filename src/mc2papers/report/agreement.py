@@ -117,32 +117,43 @@ def claims(scores: Sequence[Mapping[str, Any]], dataset: str) -> list[Claim]:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """A panel for each measure, a line for each method: mean, one sd (thick), smallest to largest (thin).
-
-    MC2 with and without a document level have a colour and a marker each, all others share theirs.
+    """A panel for each measure, a line for each method: mean (hollow where only the contents were seen), one sd
+    (thick), smallest to largest (thin); colours and markers are those of :mod:`mc2papers.report.palette`.
     """
-    from mc2papers.report import style
+    from matplotlib.lines import Line2D
+
+    from mc2papers.report import palette, style
 
     methods = points.drop_duplicates(["method", "contexts"]).reset_index(drop=True)
-    figure = style.new_figure(7.2, 0.9 + 0.27 * len(methods))
+    figure = style.new_figure(7.2, 1.2 + 0.27 * len(methods))
     panels = figure.subplots(1, len(MEASURES), sharey=True)
     for ax, (measure, label) in zip(panels, MEASURES.items(), strict=True):
         here = points[points["measure"] == measure].reset_index(drop=True)
         for place, row in here.iterrows():
-            look = {"MC2": 1, DOCUMENT_LEVEL: 2}.get(row["method"], 0)
-            colour = style.COLOURS[look]
+            colour, marker = palette.look(row["method"])
             ax.plot([row["min"], row["max"]], [place, place], color=colour, linewidth=0.8)
             reach = [max(row["mean"] - row["sd"], 0.0), min(row["mean"] + row["sd"], 1.0)]
             ax.plot(reach, [place, place], color=colour, linewidth=3.0, alpha=0.45, solid_capstyle="butt")
-            ax.plot(row["mean"], place, color=colour, marker=style.MARKERS[look])
-        ax.set(title=label, xlim=(0.0, 1.05), xticks=(0.0, 0.5, 1.0))
-        ax.grid(axis="x", color="#E5E5E5", linewidth=0.6)
+            ax.plot(row["mean"], place, color=colour, marker=marker, mfc=colour if row["contexts"] else "white")
+        ax.set(title=label, xlim=(0.0, 1.05))
+        ax.set_xticks([0.0, 0.5, 1.0], ["0", "0.5", "1"])
+        ax.grid(axis="x", color=palette.GRID, linewidth=0.6)
     names = [
         textwrap.fill(f"{_name(row['method'], row['contexts'])} (K {row['clusters']:.0f})", 24)
         for _, row in methods.iterrows()
     ]
     panels[0].set_yticks(range(len(methods)), names)
     panels[0].set_ylim(len(methods) - 0.5, -0.5)
+    contexts = " and ".join(f"{one}s" for one in sorted(set(points["contexts"]) - {""}))
+    shapes = [Line2D([], [], marker="o", ls="none", label=f"mean, with {contexts}")] if contexts else []
+    shapes += [
+        Line2D([], [], marker="o", ls="none", mfc="white", label="mean, contents alone"),
+        Line2D([], [], linewidth=3.0, alpha=0.45, label="one sd to each side"),
+        Line2D([], [], linewidth=0.8, label="smallest to largest"),
+    ]
+    for shape in shapes:
+        shape.set_color(palette.SOFT)
+    figure.legend(handles=shapes, loc="outside upper center", ncols=len(shapes))
     sources = set(points["source"]) - {"real"}
     style.mark_source(figure, f"{' and '.join(sorted(sources))} data" if sources else "")
     return figure

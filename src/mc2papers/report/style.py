@@ -16,9 +16,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, which colour-blind readers tell apart; black last, it is for the truth and for axes
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: in which a picture says that its data are not the paper's
+RESTRICTED = "#B00000"
 _PARAMETERS: Any = {
     "font.size": 9,
     "axes.titlesize": 9,
@@ -51,7 +50,7 @@ def new_figure(width: float, height: float) -> Figure:
 def mark_source(figure: Figure, text: str) -> None:
     """Write into the picture what its data are ("" writes nothing): simulated and excerpted data must say so."""
     if text:
-        figure.supxlabel(text, fontsize=8, color="#B00000", style="italic", x=0.99, ha="right")
+        figure.supxlabel(text, fontsize=8, color=RESTRICTED, style="italic", x=0.99, ha="right")
 
 
 def write_figure(figure: Figure | str, drawn: pd.DataFrame, stem: str | os.PathLike[str]) -> None:

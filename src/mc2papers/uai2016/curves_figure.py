@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from mc2papers.report import style
+from mc2papers.report import palette, style
 from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed, of_order
 from mc2papers.uai2016.methods import DIRECT, SVI
 
@@ -38,17 +38,20 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw(points: pd.DataFrame) -> Figure:
-    """A panel for each dataset from the table of :func:`summarise`; lines are means, bands run from least to most."""
+    """A panel for each dataset from the table of :func:`summarise`; lines are means, bands run from least to most.
+
+    Data that are not the paper's are called by what they are, not by its name.
+    """
     datasets = list(dict.fromkeys(points["dataset"]))
-    figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.3)
+    figure = style.new_figure(3.6 * len(datasets) + 0.2, 3.5)
     panels = figure.subplots(1, len(datasets), squeeze=False)[0]
     for ax, dataset in zip(panels, datasets, strict=True):
         here = points[points["dataset"] == dataset]
-        for number, method in enumerate(_ORDER):
+        for method in _ORDER:
             line = here[here["method"] == method].sort_values("iteration")
             if line.empty:
                 continue
-            colour = style.COLOURS[number]
+            colour, _ = palette.look(method)
             is_svi = method in (SVI, DIRECT)
             ax.plot(line["seconds"], line["perplexity"], label=method, color=colour, linestyle="-" if is_svi else "--")
             ax.fill_between(
@@ -56,7 +59,7 @@ def draw(points: pd.DataFrame) -> Figure:
             )
             if is_svi:
                 epochs = line[(line["iteration"] > 0) & (line["iteration"] % 1 == 0)]
-                ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour, label=f"{method}, end of an epoch")
+                ax.plot(epochs["seconds"], epochs["perplexity"], "o", color=colour)
         late = here[here["iteration"] > 0]
         # a poor state early on may leave the panel, the last state of a method may not
         last = late.loc[late.groupby("method")["iteration"].idxmax(), "perplexity_most"].max()
@@ -68,15 +71,18 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.xaxis.set_major_locator(LogLocator(subs=(1,) if is_long else (1, 2, 5)))
         ax.xaxis.set_major_formatter("{x:g}")
         ax.xaxis.set_minor_formatter(NullFormatter())
-        ax.set(xlabel=f"seconds of the fit (log scale, {threads} core)", title=dataset)
-        ax.grid(color="#E5E5E5", linewidth=0.6)
+        ax.set(xlabel=f"seconds of the fit (log scale, {threads} core{'s' * (threads != '1')})")
+        ax.grid(color=palette.GRID, linewidth=0.6)
+        if source := here["source"].iloc[0]:
+            ax.set_title(source.replace(" (", "\n(", 1), color=style.RESTRICTED, style="italic", fontsize=8)
+        else:
+            ax.set_title(dataset)
     panels[0].set_ylabel("held-out perplexity")
     handles, labels = panels[0].get_legend_handles_labels()
     n_seeds = points["seeds"].max()
     title = f"mean and range of {n_seeds} seeds" if n_seeds > 1 else "one seed"
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, title=title, title_fontsize=8)
-    sources = dict.fromkeys(points["source"])
-    style.mark_source(figure, "; ".join(one for one in sources if one))
+    title += "; dots: the ends of SVI's epochs"
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, handlelength=2.8, title=title, title_fontsize=8)
     return figure
 
 

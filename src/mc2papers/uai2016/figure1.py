@@ -21,7 +21,7 @@ def _caption(options: Options) -> str:
 
 
 TARGET = Target(
-    title="UAI 2016, figure 1",
+    title="UAI 2016, figure 1: MC2 with tables as a plate diagram",
     shows="plate diagram",
     build=_build,
     caption=_caption,

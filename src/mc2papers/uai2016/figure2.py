@@ -21,7 +21,7 @@ def _caption(options: Options) -> str:
 
 
 TARGET = Target(
-    title="UAI 2016, figure 2",
+    title="UAI 2016, figure 2: the variational factorisation",
     shows="variational factorisation",
     build=_build,
     caption=_caption,

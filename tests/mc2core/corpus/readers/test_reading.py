@@ -150,7 +150,7 @@ def test_every_dataset_can_be_simulated(tmp_path, name):
     about = catalogue.prepare(name, tmp_path / name, source="simulated", settings={"scale": 0.001})
     assert about["documents"] >= 20
     assert (
-        f"Source: simulated data ({about['drawn_from']}), {about['title']}-shaped"
+        f"Source: {about['title']}-shaped, simulated ({about['drawn_from']})"
         in (tmp_path / name / "datasheet.md").read_text()
     )
 
@@ -166,7 +166,7 @@ def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
 
 def test_an_excerpt_says_so():
     about = {"source": "real excerpt", "title": "Wikipedia", "documents": 1227}
-    assert catalogue.describe(about) == "excerpt of the real data, Wikipedia, 1,227 documents"
+    assert catalogue.describe(about) == "Wikipedia, an excerpt of the real data, 1,227 documents"
     assert catalogue.describe(about | {"source": "real"}) == catalogue.describe(about | {"source": "own"}) == ""
 
 

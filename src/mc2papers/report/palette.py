@@ -1,0 +1,50 @@
+"""Colours and markers: a method has its own in every figure; clusters and classes have others."""
+
+from __future__ import annotations
+
+from mc2papers.report.captions import DOCUMENT_LEVEL
+
+#: colour and marker of each method that a figure draws. Two names of one method share them; variants of a method are
+#: near each other in hue where there is room
+METHODS = {
+    "MC2": ("#0072B2", "o"),
+    "Gibbs, collapsed": ("#0072B2", "o"),  # MC2 by the sampler that the paper prints
+    "Gibbs, interleaved": ("#56B4E9", "D"),
+    "Gibbs, blocked": ("#332288", "v"),
+    DOCUMENT_LEVEL: ("#D55E00", "s"),
+    "SVI": ("#009E73", "^"),
+    "SVI without tables": ("#999933", "P"),
+    "HDP + AP": ("#AA4499", "^"),
+    "AP": ("#CC79A7", "v"),
+    "K-means": ("#E69F00", "D"),
+    "NMF": ("#7F7F7F", "P"),
+    "FastEx": ("#882255", "o"),
+    "FastEx, plain estimates": ("#CC6677", "s"),
+    "FastEx, balanced (ours)": ("#117733", "^"),
+    "FastEx, neighbours (ours)": ("#44AA99", "v"),
+    "exact (collapsed Gibbs)": ("#333333", "D"),
+    "baseline": ("#8C6D1F", "P"),
+    "baseline, a = 0.01": ("#D4BE6A", "X"),
+}
+#: a method of a sheet that no paper and no target here knows
+OTHER = ("#555555", "*")
+
+#: clusters of a fit, largest first, and classes given with the data: no colour is in both
+CLUSTERS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C564B")
+CLASSES = ("#332288", "#117733", "#AA4499", "#999933", "#661100", "#7F7F7F", "#44AA99")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+#: what is data or an aid to the eye, and no method
+DATA, GRID, SOFT = "#BBBBBB", "#E5E5E5", "#555555"
+
+
+def look(method: str) -> tuple[str, str]:
+    """Colour and marker of a method."""
+    return METHODS.get(method, OTHER)
+
+
+def shade(colour: str, steps: float) -> str:
+    """``colour`` (``#rrggbb``) so many steps darker, or lighter where ``steps`` is negative; two are far apart."""
+    towards, share = (0, 0.3 * steps) if steps > 0 else (255, -0.33 * steps)
+    parts = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
+    return "#" + "".join(f"{round(one + (towards - one) * min(share, 1.0)):02X}" for one in parts)
