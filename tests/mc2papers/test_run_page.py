@@ -56,9 +56,29 @@ def written(tmp_path):
     return tmp_path, entries
 
 
-def test_every_verdict_stands_on_top_with_its_numbers(written):
+def test_pictures_come_first_with_one_line_of_verdicts_each_and_all_else_folded(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
-    top = text[: text.index("Table one")]
+    contents = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', text)
+    assert contents == [
+        ("own", "Your own corpus"), ("icml2014", "ICML 2014"), ("uai2016", "UAI 2016"),
+        ("claims-of-the-papers", "Claims"), ("made", "How it was made"),
+    ]  # fmt: skip
+    places = [text.index(f'<section id="{name}">') for name, _ in contents]
+    assert places == sorted(places)
+    line = re.search(r'id="icml2014_table1"><summary>(.*?)</summary>', text, re.S)[1]
+    assert re.findall(r'data-verdict="[^"]+">([^<]+)<', line) == [
+        "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
+    ]  # fmt: skip
+    assert '<span class="name">Table one</span>' in line
+    # a thumbnail of the table: its first rows, text that stays text
+    assert "<span>&lt;i&gt;MC2&lt;/i&gt;</span><span>1.5</span>" in line
+    assert re.findall(r"<details[^>]* open", text) == []
+    assert 'href="report.html"' in text[places[-1] :]
+
+
+def test_every_claim_stands_with_its_verdict_and_numbers(written):
+    text = (written[0] / "index.html").read_text(encoding="utf-8")
+    top = text[text.index('<section id="claims-of-the-papers">') :]
     assert re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', top) == [
         "1 holds", "2 do not hold", "1 cannot be told", "1 not computed", "1 says nothing here",
     ]  # fmt: skip
@@ -77,11 +97,11 @@ def test_every_verdict_stands_on_top_with_its_numbers(written):
 def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(written):
     folder, _ = written
     text = (folder / "index.html").read_text(encoding="utf-8")
-    table = text[text.index('<section id="icml2014_table1">') : text.index('<section id="uai2016_figure3">')]
+    table = text[text.index('id="icml2014_table1"') : text.index('id="uai2016_figure3"')]
     for shown in ("&lt;i&gt;MC2&lt;/i&gt;", "1.5", "A note.", "<strong>Held-out</strong> perplexity &lt;script&gt;."):
         assert shown in table
     assert "nips-words: MC2 on nips" in table
-    links = [link for link in re.findall(r'href="([^"#]+)"', text) if "explore" not in link]
+    links = [link for link in re.findall(r'href="([^"#]+)"', text) if "explore" not in link and link != "report.html"]
     assert len(links) == 1 + 4 + 3
     assert all((folder / link).is_file() for link in links)
     assert '<a href="explore/mine/index.html">mine: clusters</a> found 3 clusters &amp; 5 topics</li>' in text
@@ -113,8 +133,27 @@ def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written)
 def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
     with opened(written[0] / "index.html", width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.evaluate("document.querySelector('img').naturalWidth") > 100
+        small = page.locator("#uai2016_figure3 img").bounding_box()
+        assert page.evaluate("document.querySelector('img').naturalWidth") > small["width"] > 100
+        assert page.locator("#claims tbody tr:visible").count() == 0  # folded
         page.click("button[data-verdict='does not hold']")
         assert page.locator("#claims tbody tr:visible").count() == 2
         page.click("button[data-verdict='does not hold']")
         assert page.locator("#claims tbody tr:visible").count() == 6
+
+
+@pytest.mark.needs("browser")
+def test_in_a_browser_a_link_opens_a_card_and_its_picture_grows(written):
+    with opened(written[0] / "index.html") as page:
+        assert page.locator(".thumbnail").first.bounding_box()["y"] < 300  # of 900: pictures on the first screen
+        card, picture = page.locator("#uai2016_figure3"), page.locator("#uai2016_figure3 img")
+        small = picture.bounding_box()["width"]
+        assert not page.locator("#uai2016_figure3 .caption").is_visible()
+        page.evaluate("location.hash = '#uai2016_figure3'")
+        page.wait_for_selector("#uai2016_figure3[open]")
+        assert page.locator("#uai2016_figure3 .caption").is_visible()
+        assert picture.bounding_box()["width"] > small
+        # by the keyboard, too
+        card.locator("summary").first.focus()
+        page.keyboard.press("Enter")
+        assert not page.locator("#uai2016_figure3 .caption").is_visible()

@@ -482,7 +482,7 @@ class TestRun:
         assert all(f"{target}.png" in page for target in TARGETS if "_figure" in target)
         assert "icml2014_table1.html" in page
         page = (results / "index.html").read_text(encoding="utf-8")
-        assert all(f'<section id="{target}">' in page for target in TARGETS)
+        assert all(f'<details class="card" id="{target}">' in page for target in TARGETS)
         claims = pd.read_csv(results / "claims.csv")
         assert page.count("<tr data-verdict=") == len(claims) > 10
         links = re.findall(r'href="([^"#:]+)"', page)

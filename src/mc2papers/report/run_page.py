@@ -1,4 +1,4 @@
-"""The page of a run: one self-contained file with the verdicts on top, then every table and figure."""
+"""The page of a run: one self-contained file, a gallery of all tables and figures, each of which opens to the rest."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from mc2papers.report.claims import RULE, VERDICTS
 from mc2papers.targets import PAPERS
 
 _TABLES = re.compile(r"(<table>.*)</body>", re.S)
+_ROWS_OF_A_THUMBNAIL = 8
 
 
 def write_run_page(
@@ -28,7 +29,7 @@ def write_run_page(
     about: Sequence[str],
     own: Mapping[str, tuple[str, str]],
 ) -> None:
-    """Write the page of a run.
+    """Write the page of a run: pictures first, one line of verdicts each, everything else folded.
 
     Parameters
     ----------
@@ -46,13 +47,20 @@ def write_run_page(
     unknown = sorted(set(claims["verdict"]) - set(VERDICTS))
     if unknown:
         raise ValueError(f"the verdict {unknown[0]!r} is none; it must be one of {', '.join(VERDICTS)}")
+    # identifier, name in the list of contents, heading, content
+    sections = [
+        ("own", "Your own corpus", "Your own corpus", _own(own, path.parent)),
+        *((paper, title, title, _gallery(paper, entries, claims, path.parent)) for paper, title in PAPERS.items()),
+        ("claims-of-the-papers", "Claims", "What the numbers say of the papers' claims", _claims(claims, entries)),
+        ("made", "How it was made", "How it was made", _made()),
+    ]
+    shown = [one for one in sections if one[3]]
+    contents = "".join(f'<li><a href="#{name}">{html.escape(title)}</a></li>' for name, title, _, _ in shown)
     parts = [
-        f"<header><h1>Three papers, reproduced</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}</header>",
+        f"<header><h1>Three papers, reproduced</h1>{''.join(f'<p>{html.escape(one)}</p>' for one in about)}",
+        f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>',
         "<main>",
-        _own(own, path.parent),
-        _claims(claims, entries),
-        *(_paper(paper, entries, path.parent) for paper in PAPERS),
-        _made(),
+        *(f'<section id="{name}"><h2>{html.escape(title)}</h2>{body}</section>' for name, _, title, body in shown),
         "</main>",
     ]
     with storage.replacing(path) as stream:
@@ -70,11 +78,13 @@ def _own(own: Mapping[str, tuple[str, str]], folder: Path) -> str:
         f'<li><a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(title)}</a> {html.escape(found)}</li>'
         for title, (path, found) in own.items()
     )
-    return f"<section><h2>Your own corpus</h2><ul>{lines}</ul></section>" if lines else ""
+    return f"<ul>{lines}</ul>" if lines else ""
 
 
 def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
-    """Every claim, by verdict; a press of a button leaves those of one verdict."""
+    """How many claims have each verdict, and all of them, folded; a press of a button leaves those of one verdict."""
+    if claims.empty:
+        return "<p>No table or figure of this run has claims.</p>"
     counts = claims["verdict"].value_counts()
     buttons = "".join(
         f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts.get(one, 0))}</button>'
@@ -82,25 +92,30 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
     )
     known = {entry["name"] for entry in entries}
     rows = []
-    for verdict in VERDICTS:
-        for row in claims[claims["verdict"] == verdict].fillna("").itertuples():
-            name = html.escape(str(row.target))
-            where = f'<a href="#{name}">{name}</a>' if row.target in known else name
-            cells = "".join(
-                f"<td>{html.escape(str(one))}</td>" for one in (row.dataset, row.data, row.claim, row.numbers)
-            )
-            mark = f'<td><span class="verdict">{verdict}</span></td>'
-            rows.append(f'<tr data-verdict="{verdict}">{mark}<td>{where}</td>{cells}</tr>')
+    for row in _by_verdict(claims):
+        name = html.escape(str(row.target))
+        where = f'<a href="#{name}">{name}</a>' if row.target in known else name
+        cells = "".join(f"<td>{html.escape(str(one))}</td>" for one in (row.dataset, row.data, row.claim, row.numbers))
+        rows.append(f'<tr data-verdict="{row.verdict}"><td>{_badge(row.verdict)}</td><td>{where}</td>{cells}</tr>')
     table = (
         '<div class="scroll"><table id="claims"><thead><tr><th>verdict</th><th>table or figure</th><th>dataset</th>'
         f"<th>data</th><th>claim</th><th>our numbers</th></tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
     )
-    empty = "<p>No table or figure of this run has claims.</p>"
     return (
-        f'<section><h2>What the numbers say of the papers\' claims</h2><p class="row">{buttons}</p>'
-        f'{table if rows else empty}<p class="soft">{html.escape(RULE)}</p>'
-        '<p class="soft">As data: <a href="claims.csv">csv</a></p></section>'
+        f'<p class="row">{buttons}</p><details id="all-claims"><summary>All {len(claims)} claims</summary>{table}'
+        f'</details><p class="soft">{html.escape(RULE)}</p>'
+        '<p class="soft">As data: <a href="claims.csv">csv</a></p>'
     )
+
+
+def _by_verdict(claims: pd.DataFrame) -> list[Any]:
+    """Rows in the order of VERDICTS."""
+    told = claims.fillna("")
+    return [row for verdict in VERDICTS for row in told[told["verdict"] == verdict].itertuples()]
+
+
+def _badge(verdict: str, said: str | None = None) -> str:
+    return f'<span class="verdict" data-verdict="{verdict}">{said or verdict}</span>'
 
 
 def _counted(verdict: str, count: int) -> str:
@@ -108,22 +123,29 @@ def _counted(verdict: str, count: int) -> str:
     return f"{count} {verdict if count == 1 else VERDICTS[verdict]}"
 
 
-def _paper(paper: str, entries: Sequence[Mapping[str, Any]], folder: Path) -> str:
-    own = [_entry(entry, folder) for entry in entries if entry["paper"] == paper]
-    return f"<h2>{html.escape(PAPERS[paper])}</h2>{''.join(own)}" if own else ""
+def _gallery(paper: str, entries: Sequence[Mapping[str, Any]], claims: pd.DataFrame, folder: Path) -> str:
+    cards = [
+        _card(entry, claims[claims["target"] == entry["name"]], folder) for entry in entries if entry["paper"] == paper
+    ]
+    return f'<div class="gallery">{"".join(cards)}</div>' if cards else ""
 
 
-def _entry(entry: Mapping[str, Any], folder: Path) -> str:
+def _card(entry: Mapping[str, Any], claims: pd.DataFrame, folder: Path) -> str:
+    """A table or figure: a thumbnail and one line, which opens to all of it."""
     files = {kind: Path(path) for kind, path in entry["files"].items()}
     title = html.escape(entry["title"])
     if "png" in files:
         picture = base64.b64encode(files["png"].read_bytes()).decode("ascii")
-        shown = f'<img alt="{title}" src="data:image/png;base64,{picture}">'
+        # the thumbnail is the picture, which grows when the card is opened
+        thumbnail = f'<img alt="{title}" src="data:image/png;base64,{picture}">'
+        shown = _claims_of(claims)
     else:
         found = _TABLES.search(files["html"].read_text(encoding="utf-8"))
         if found is None:
             raise ValueError(f"{files['html']} holds no table")
-        shown = f'<div class="scroll">{found[1]}</div>'
+        thumbnail, shown = _small_table(found[1]), f'<div class="scroll">{found[1]}</div>'
+    counts = claims["verdict"].value_counts()
+    verdicts = "".join(_badge(one, _counted(one, counts[one])) for one in VERDICTS if one in counts)
     links = ", ".join(
         f'<a href="{html.escape(os.path.relpath(path, folder))}">{html.escape(kind)}</a>'
         for kind, path in files.items()
@@ -132,9 +154,31 @@ def _entry(entry: Mapping[str, Any], folder: Path) -> str:
     behind = (
         f"<details><summary>Fits behind it ({len(entry['runs'])})</summary><ul>{runs}</ul></details>" if runs else ""
     )
-    caption = f'<div class="caption">{_rst(entry["caption"])}</div>'
-    data = f'<p class="soft">As data: {links}</p>'
-    return f'<section id="{html.escape(entry["name"])}"><h3>{title}</h3>{shown}{caption}{behind}{data}</section>'
+    name = html.escape(entry["title"].removeprefix(f"{PAPERS[entry['paper']]}, "))
+    return (
+        f'<details class="card" id="{html.escape(entry["name"])}"><summary><span class="thumbnail">{thumbnail}</span>'
+        f'<span class="name">{name}</span><span class="verdicts">{verdicts}</span></summary>'
+        f'<div class="caption">{_rst(entry["caption"])}</div>{shown}{behind}<p class="soft">As data: {links}</p>'
+        "</details>"
+    )
+
+
+def _claims_of(claims: pd.DataFrame) -> str:
+    """What the paper claims of a figure; tables have theirs in their files."""
+    lines = "".join(
+        f"<li>{_badge(row.verdict)} {html.escape(f'{row.dataset}: {row.claim}')} "
+        f'<span class="soft">{html.escape(str(row.numbers))}</span></li>'
+        for row in _by_verdict(claims)
+    )
+    return f"<ul>{lines}</ul>" if lines else ""
+
+
+def _small_table(tables: str) -> str:
+    """The first rows of a file's first table, for a look and not for reading: its markup as spans."""
+    rows = re.findall(r"<tr>.*?</tr>", tables[: tables.find("</table>")], re.S)[:_ROWS_OF_A_THUMBNAIL]
+    cells = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in rows]
+    lines = ("".join(f"<span>{cell.strip()}</span>" for cell in row) for row in cells)
+    return f'<span class="small-table" aria-hidden="true">{"".join(f"<span>{line}</span>" for line in lines)}</span>'
 
 
 def _rst(text: str) -> str:
@@ -146,8 +190,12 @@ def _rst(text: str) -> str:
 
 
 def _made() -> str:
-    """Versions and commit of what wrote the page."""
+    """Versions and commit of what wrote the page, and where each file comes from."""
     known = environment()
     versions = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
     commit = known["git_commit"] or "not known"
-    return f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'
+    return (
+        f'<p class="soft">Made by {html.escape(versions)}; commit {html.escape(commit)}.</p>'
+        '<p class="soft">Which rule made each file, when, and by which code: <a href="report.html">its provenance</a> '
+        "as Snakemake tells it.</p>"
+    )

@@ -6,5 +6,16 @@ for (const button of buttons)
     for (const one of buttons) one.setAttribute("aria-pressed", String(one === button && pressed));
     for (const row of document.querySelectorAll("#claims tbody tr"))
       row.hidden = pressed && row.dataset.verdict !== button.dataset.verdict;
+    document.getElementById("all-claims").open = true;
   };
+// a link to a table or figure opens it
+const opened = () => {
+  const aim = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  if (aim?.matches("details")) {
+    aim.open = true;
+    aim.scrollIntoView();
+  }
+};
+addEventListener("hashchange", opened);
+opened();
 document.body.dataset.ready = "true";
