@@ -297,11 +297,11 @@ class TestClusters:
         family = NormalGamma(mu0=0.0, kappa0=1.0, a0=2.0, b0=1.0)
         natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
         grid = np.linspace(-60.0, 60.0, 200_001)
-        density = NormalGamma.predictive_density(grid, natural[None])[0]
+        density = NormalGamma.predictive(natural).pdf(grid)
         assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-4)
         assert integrate.trapezoid(grid * density, grid) == pytest.approx(family.mean(natural[None])[0], abs=1e-3)
         # no data, kappa0 = a0 = b0 = 1: Student's t with 2 degrees of freedom and squared scale 2
-        alone = NormalGamma.predictive_density(grid, NormalGamma().prior(4)[None])[0]
+        alone = NormalGamma.predictive(NormalGamma().prior(4)).pdf(grid)
         assert np.allclose(alone, stats.t.pdf(grid / np.sqrt(2.0), 2) / np.sqrt(2.0))
 
     def test_cluster_figure_describes_the_largest_cluster(self, fitted):

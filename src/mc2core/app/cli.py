@@ -6,6 +6,7 @@ mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
 mc2 evaluate fits/own/posterior.npz data/new
 mc2 topics fits/own/posterior.npz
 mc2 clusters fits/own/posterior.npz data/own
+mc2 contexts fits/own/posterior.npz data/new year
 mc2 describe fits/own/posterior.npz data/own --out fits/own/description
 mc2 verify data/own fits/own/posterior.npz
 """
@@ -115,6 +116,22 @@ def _add_readers(commands: Any) -> None:
         "--levels", action="store_true", help="print what there is at each N in their place: a table, one level marked"
     )
 
+    contexts = add_command(
+        commands,
+        "contexts",
+        _contexts,
+        "print what the words and other contexts of documents say of a context of the fit, as CSV: the likeliest "
+        "names, or mean and 90%% interval of a number",
+    )
+    contexts.add_argument("posterior", type=Path, help="posterior.npz")
+    contexts.add_argument(
+        "corpus", type=Path, help="folder of documents; what it holds of the context is not looked at"
+    )
+    contexts.add_argument("name", metavar="CONTEXT", help="a context that was fitted")
+    contexts.add_argument("--top", metavar="N", type=int, default=5, help="names of each document (default 5)")
+    contexts.add_argument("--no-context", action="store_true", help="judge by words only")
+    contexts.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+
 
 # Each command imports what it needs: `mc2 --help` answers at once.
 def _read(options: argparse.Namespace) -> tuple[Any, Any]:
@@ -223,6 +240,17 @@ def _clusters(options: argparse.Namespace) -> None:
     )
     kept = corpus.documents.add_prefix("document_")
     print(table.join(kept).to_csv(index=False), end="")
+
+
+def _contexts(options: argparse.Namespace) -> None:
+    from mc2core.posterior.contexts import PredictedNames
+
+    posterior, corpus = _read(options)
+    found = posterior.predict_context(corpus, options.name, not options.no_context, options.threads)
+    table = found.table(options.top) if isinstance(found, PredictedNames) else found.table()
+    kept = corpus.documents.add_prefix("document_")
+    kept.index = kept.index + 1
+    print(table.join(kept, on="document").to_csv(index=False, float_format="%.6g"), end="")
 
 
 def _levels(options: argparse.Namespace) -> None:

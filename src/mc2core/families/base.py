@@ -125,7 +125,14 @@ class Family(ABC):
 class ScalarFamily(Family):
     """A family of one number for each document; D is fixed and NaN means missing."""
 
+    #: whether values are whole numbers
+    is_discrete: ClassVar[bool] = False
     _dimension: ClassVar[int]
+
+    @staticmethod
+    @abstractmethod
+    def predictive(natural: np.ndarray) -> Any:
+        """The posterior predictive under (..., D) natural parameters: a frozen distribution of :mod:`scipy.stats`."""
 
     def dimension(self, context: Any) -> int:
         self._values(context)

@@ -113,13 +113,12 @@ class NormalGamma(ScalarFamily):
         values = parameters[:, 0] / precision + generator.standard_normal(len(parameters)) / np.sqrt(precision)
         return np.where(np.asarray(sizes) > 0, values, np.nan)
 
-    @classmethod
-    def predictive_density(cls, values: np.ndarray, natural: np.ndarray) -> np.ndarray:
-        """(K, n) posterior predictive density, a Student t, of (n,) values under (K, 4) natural parameters."""
-        mu, kappa, a, b = (one[:, None] for one in cls.standard(natural))
-        spread = 2.0 * b * (kappa + 1.0) / kappa  # degrees of freedom 2 a times the squared scale
-        log_top = gammaln(a + 0.5) - gammaln(a) - 0.5 * np.log(np.pi * spread)
-        return np.exp(log_top - (a + 0.5) * np.log1p((np.asarray(values) - mu) ** 2 / spread))
+    @staticmethod
+    def predictive(natural: np.ndarray) -> Any:
+        from scipy.stats import t as student  # where it is needed: it takes a third of a second
+
+        mu, kappa, a, b = NormalGamma.standard(natural)
+        return student(2.0 * a, mu, np.sqrt(b * (kappa + 1.0) / (a * kappa)))
 
     def mean(self, natural: np.ndarray) -> np.ndarray:
         return self.standard(natural)[0]

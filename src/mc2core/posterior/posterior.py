@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,10 +18,12 @@ from scipy.special import logsumexp
 from mc2core.base import storage
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
+from mc2core.corpus.checks import placeholders
 from mc2core.families import Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, document_level, mixture, perplexity
+from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, mixed
 from mc2core.posterior.levels import Levels, find_levels, pack_levels, unpack_levels
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
@@ -170,10 +172,14 @@ class Posterior:
 
     def context_parameters(self, name: str) -> np.ndarray:
         """(K, D) posterior natural parameters of the context ``name`` in each cluster of the representative."""
+        return self._natural(self.representative, name)
+
+    def _natural(self, sample: Sample, name: str) -> np.ndarray:
+        """:meth:`context_parameters` of a ``sample``."""
         offset = 0
         for context in sorted(self.families):
             if context == name:
-                return self.representative.contexts.dense(slice(offset, offset + self.dimensions[context]))
+                return sample.contexts.dense(slice(offset, offset + self.dimensions[context]))
             offset += self.dimensions[context]
         raise ValueError(
             f"context {name!r} is not in the posterior; it has: {', '.join(sorted(self.families)) or 'none'}"
@@ -216,13 +222,14 @@ class Posterior:
         seen = corpus.with_contexts({name: corpus.contexts[name] for name in names})
         return matching.in_units(seen, names, self.units).digest == self.provenance.get("corpus")
 
-    def stacked(self, corpus: Corpus) -> StackedContexts:
-        """The posterior's contexts of ``corpus``, numbers in the unit they were fitted in.
+    def stacked(self, corpus: Corpus, families: Mapping[str, Family] | None = None) -> StackedContexts:
+        """The posterior's contexts of ``corpus``, or some of them (``families``), numbers in the unit of the fit.
 
         ValueError where one is absent or has other columns; where either has no names for them, their number is
         compared and a warning logged.
         """
-        stacked = StackedContexts(matching.in_units(corpus, self.families, self.units), self.families)
+        families = self.families if families is None else families
+        stacked = StackedContexts(matching.in_units(corpus, families, self.units), families)
         for name, family in zip(stacked.names, stacked.families, strict=True):
             if not isinstance(family, ScalarFamily):
                 matching.check_columns(
@@ -296,14 +303,19 @@ class Posterior:
         :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
         does not fit the posterior.
         """
+        stacked = self._stacked_to_predict(corpus, use_context)
+        with showing(progress):
+            return self._predict(corpus, self.representative, stacked, threads)
+
+    def _predict(self, corpus: Corpus, sample: Sample, stacked: StackedContexts | None, threads: int) -> np.ndarray:
+        """:meth:`predict` by a ``sample`` and the contexts ``stacked``."""
         if threads < 1:
             raise ValueError(f"threads is {threads}; it must be at least 1")
-        stacked = self._stacked_to_predict(corpus, use_context)
-        sample = self.representative
         log_weights, of_context = np.log(sample.cluster_weights), np.zeros((corpus.n_documents, 1))
         if stacked is not None:
-            of_context = stacked.log_predictive(sample.natural)
-        with showing(progress), np.errstate(divide="ignore"):
+            natural = np.hstack([self._natural(sample, name) for name in stacked.names])
+            of_context = stacked.log_predictive(natural)
+        with np.errstate(divide="ignore"):
             if sample.has_document_level:
                 log_p = np.log(document_level.cluster_probabilities(corpus, sample, log_weights + of_context, threads))
             else:
@@ -317,13 +329,37 @@ class Posterior:
             )
         return np.exp(log_p - total)
 
-    def _stacked_to_predict(self, corpus: Corpus, use_context: bool = True) -> StackedContexts | None:
-        """Contexts to predict by, if any; ValueError where the corpus does not fit the posterior."""
+    def predict_context(
+        self, corpus: Corpus, name: str, use_context: bool = True, threads: int = 1, progress: bool | None = None
+    ) -> PredictedNames | PredictedNumbers:
+        """What the words of the documents of ``corpus``, and their other contexts, say of the context ``name``.
+
+        Over all samples (:mod:`mc2core.posterior.contexts`). What ``corpus`` holds of the context itself is not looked
+        at, nor need it be there. Documents of the fit have had a part in what is said of them, through the
+        parameters of their clusters. ``use_context`` False looks at words alone; ``threads``, ``progress`` and the
+        errors are those of :meth:`predict`; ValueError also where the fit has no such context.
+        """
+        others = self.families.keys() - {name}
+        parameters = [self._natural(sample, name) for sample in self.samples]
+        stacked = self._stacked_to_predict(corpus, use_context, others)
+        with showing(progress):
+            shares = mixed([self._predict(corpus, sample, stacked, threads) for sample in self.samples])
+        family, natural = self.families[name], np.concatenate(parameters)
+        if isinstance(family, ScalarFamily):
+            return PredictedNumbers(shares, natural, family, self.units.get(name, (0.0, 1.0)))
+        names = self.context_names.get(name) or placeholders(self.dimensions[name])
+        return PredictedNames(names, shares, family.mean(natural))
+
+    def _stacked_to_predict(
+        self, corpus: Corpus, use_context: bool = True, names: Iterable[str] | None = None
+    ) -> StackedContexts | None:
+        """Contexts to predict by, if any, all or ``names``; ValueError where the corpus does not fit the posterior."""
         self.check_corpus(corpus)
-        if not (use_context and self.families):
+        families = self.families if names is None else {name: self.families[name] for name in names}
+        if not (use_context and families):
             return None
         try:
-            return self.stacked(corpus)
+            return self.stacked(corpus, families)
         except ValueError as error:
             by_words = "use_context=False (mc2 clusters --no-context) predicts from words alone"
             raise ValueError(f"{error}; {by_words}") from error

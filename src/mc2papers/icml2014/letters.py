@@ -173,7 +173,8 @@ def _draw_densities(ax: Axes, corpus: Corpus, truth: Truth, model: Posterior, na
     true = np.array([w * stats.norm.pdf(grid, *one) for w, one in zip(truth.cluster_weights, parameters, strict=True)])
     ax.plot(grid, true.T, color="black", linewidth=0.8, linestyle=":", label=["truth"] + [None] * (len(true) - 1))
     natural = model.context_parameters(CONTEXT)[clusters]
-    found = model.cluster_weights[clusters, None] * NormalGamma.predictive_density((grid - mean) / sd, natural) / sd
+    of_cluster = NormalGamma.predictive(natural[:, None]).pdf((grid - mean) / sd) / sd
+    found = model.cluster_weights[clusters, None] * of_cluster
     for name, density, colour in zip(named, found, palette.CLUSTERS, strict=False):
         ax.plot(grid, density, color=colour, label=name)
     ax.set(title="context of each cluster", xlabel="number", ylabel="density")

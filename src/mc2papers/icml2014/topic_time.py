@@ -25,7 +25,7 @@ def time_given_topic(model: Posterior, time: np.ndarray) -> np.ndarray:
     """
     mean, sd = model.units.get(YEAR, (0.0, 1.0))
     natural = model.context_parameters(YEAR)
-    density = NormalGamma.predictive_density((np.asarray(time, np.float64) - mean) / sd, natural) / sd
+    density = NormalGamma.predictive(natural[:, None]).pdf((np.asarray(time, np.float64) - mean) / sd) / sd
     weight = np.asarray(model.cluster_weights)[:, None] * model.topic_given_cluster
     return (weight / np.maximum(weight.sum(axis=0), 1e-300)).T @ density
 

@@ -265,6 +265,26 @@ class TestDescriptions:
             shown = [name for name in rows[0] if name.startswith("document_")]
             assert shown == [f"document_{name}" for name in Corpus.load(folder).documents.columns]
 
+    def test_contexts_of_new_documents_are_those_that_python_predicts(self, fitted, capsys):
+        posterior, test = Posterior.load(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/test")
+        command = ["contexts", str(fitted / "fit/posterior.npz"), str(fitted / "data/test")]
+        assert main([*command, "author", "--top", "3"]) == 0
+        printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        columns, probability = posterior.predict_context(test, "author").ranking(3)
+        assert printed["name"].tolist() == [test.context_names["author"][column] for column in columns.ravel()]
+        assert printed["probability"].to_numpy() == pytest.approx(probability.ravel(), rel=1e-5)
+        assert printed["document"].tolist() == np.repeat(np.arange(test.n_documents) + 1, 3).tolist()
+        of_document = test.documents.iloc[:, 0].astype(str).repeat(3).tolist()
+        assert printed[f"document_{test.documents.columns[0]}"].astype(str).tolist() == of_document
+        assert main([*command, "year", "--no-context"]) == 0
+        printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+        expected = posterior.predict_context(test, "year", use_context=False)
+        assert printed["mean"].to_numpy() == pytest.approx(expected.mean, rel=1e-5)
+        bounds = printed[["low", "high"]].to_numpy()
+        assert bounds == pytest.approx(expected.interval(), rel=1e-5)
+        assert main([*command, "place"]) == 2
+        assert "'place' is not in the posterior; it has: author, year" in capsys.readouterr().err
+
 
 FIT = ["fit", "DATA", "--iterations", "1", "--out", "x"]
 
