@@ -9,9 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, recovery, suite
+from benchmarks import cases, contexts, recovery, suite
 from helpers.paths import MIRROR
+
+from mc2papers.datasets.simulated import shapes
 
 PAGE = (
     "<page><title>Topic</title><ns>0</ns><id>1</id><revision><id>2</id><timestamp>2020-01-01T00:00:00Z</timestamp>"
@@ -129,3 +132,34 @@ def test_a_chain_from_the_truth_is_held_against_the_default(tmp_path, monkeypatc
     assert (tmp_path / "table.md").read_text() == printed
     assert len(recovery.ROUTINE) == 9
     assert len(recovery.GRID) == 54
+
+
+class TestContexts:
+    def test_names_are_ranked_over_documents_with_a_right_one(self):
+        scores = np.array([[0.5, 0.1, 0.3, 0.1], [0.0, 0.2, 0.2, 0.1], [1.0, 0.0, 0.0, 0.0]])
+        truth = sp.csr_matrix([[0, 1, 1, 0], [0, 0, 1, 0], [0, 0, 0, 0]])  # places 1 and 2; 1 after an equal one
+        found = contexts.of_names(scores, truth)
+        assert found.pop("documents") == 2
+        assert found == pytest.approx({"recall@1": 0.0, "recall@5": 1.0, "recall@20": 1.0, "reciprocal rank": 0.5})
+
+    def test_numbers_are_judged_where_they_are_known(self):
+        interval = np.array([[1.0, 3.0], [2.0, 6.0], [0.0, 9.0]])
+        found = contexts.of_numbers(np.array([2.0, 4.0, 5.0]), interval, np.array([4.0, 3.0, np.nan]))
+        assert found == {"documents": 2, "error": 1.5, "in 90 % interval": 0.5, "its width": 3.0}
+
+    def test_each_method_tells_of_authors_and_years(self, monkeypatch, tmp_path, capsys):
+        def small(mirror):
+            return shapes.simulate(shapes.NIPS, 0, 0.03, "correlated")[0].split(0.3, seed=0)
+
+        monkeypatch.setattr(contexts, "CORPORA", {"small": (small, "", ("author", "year"))})
+        out = tmp_path / "table.md"
+        monkeypatch.setattr(sys, "argv", ["contexts", "--iterations", "2", "--out", str(out)])
+        contexts.main()
+        names, numbers = out.read_text().split("\n\n")
+        assert out.read_text() == capsys.readouterr().out
+        for part, width in ((names, 8), (numbers, 7)):
+            rows = [line.strip("| ").split(" | ") for line in part.splitlines()[2:]]
+            methods = ["MC2", "MC2, other contexts too", "prior", "nearest by tf-idf", "naive Bayes", "ridge on tf-idf"]
+            assert [row[2] for row in rows] == methods
+            assert all(len(row) == width for row in rows)
+            assert all(float(value) >= 0 for row in rows for value in row[3:])
