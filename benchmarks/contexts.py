@@ -27,7 +27,7 @@ from mc2core.corpus import subsets
 from mc2core.families import DirichletCategorical, NormalGamma
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
-from mc2core.posterior.contexts import PredictedNames
+from mc2core.posterior.contexts import PredictedNames, PredictedNumbers
 from mc2papers.datasets.collections import labelled_images, labelled_texts, nips
 from mc2papers.datasets.simulated import shapes
 
@@ -114,7 +114,7 @@ def of_names(scores: np.ndarray, truth: sp.csr_matrix) -> dict[str, float]:
     """Recall among the first 1, 5 and 20 names, and mean reciprocal rank of the first right one, over the documents
     that have a name that the training documents know.
     """
-    found: dict[str, list[float]] = {f"recall@{n}": [] for n in _RANKS} | {"reciprocal rank": []}
+    found: dict[str, list[float]] = {what: [] for what in (*(f"recall@{n}" for n in _RANKS), "reciprocal rank")}
     for j in range(len(scores)):
         right = truth[j].indices
         if len(right):
@@ -196,15 +196,15 @@ def rows(name: str, mirror: Path, iterations: int) -> Iterator[dict[str, Any]]:
             right = sp.csr_matrix(truth.multiply(known))
             right.eliminate_zeros()
             right.sort_indices()
-            for method, one in found.items():
-                assert isinstance(one, PredictedNames)
-                yield about | {"method": method} | of_names(one.of(slice(None)), right)
+            for method, told in found.items():
+                assert isinstance(told, PredictedNames)
+                yield about | {"method": method} | of_names(told.of(slice(None)), right)
             for method, scores in scores_of_names(train, test, context):
                 yield about | {"method": method} | of_names(scores, right)
         else:
-            for method, one in found.items():
-                assert not isinstance(one, PredictedNames)
-                yield about | {"method": method} | of_numbers(one.mean, one.interval(_SHARE), truth)
+            for method, told in found.items():
+                assert isinstance(told, PredictedNumbers)
+                yield about | {"method": method} | of_numbers(told.mean, told.interval(_SHARE), truth)
             for method, mean, interval in numbers(train, test, context):
                 yield about | {"method": method} | of_numbers(mean, interval, truth)
 

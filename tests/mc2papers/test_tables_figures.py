@@ -293,7 +293,7 @@ class TestLetters:
 
 
 class TestClusters:
-    def test_predictive_density_integrates_to_one_and_has_the_posterior_mean(self):
+    def test_predictive_integrates_to_one_and_has_the_posterior_mean(self):
         family = NormalGamma(mu0=0.0, kappa0=1.0, a0=2.0, b0=1.0)
         natural = family.prior(4) + family.statistics(np.array([1.0, 2.0, 1.5])).toarray().sum(axis=0)
         grid = np.linspace(-60.0, 60.0, 200_001)

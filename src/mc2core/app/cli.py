@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     fit_command.add_options(add_command(commands, "fit", fit_command.run, text))
 
     _add_readers(commands)
+    _add_predictions(commands)
     return parser
 
 
@@ -100,6 +101,11 @@ def _add_readers(commands: Any) -> None:
         help="names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the page",
     )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
+
+
+def _add_predictions(commands: Any) -> None:
+    """What tells of documents by a posterior."""
+    from pathlib import Path
 
     clusters = add_command(
         commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
