@@ -1,4 +1,4 @@
-"""The examples of README.md and of the guides to one's own texts run as they stand."""
+"""The examples of the documentation run as they stand; those of its gallery run when it is built."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from helpers.paths import ROOT
 
 from mc2core.app.cli import main
 
-README = ("README.md",)
+START = ("docs/start.md",)
 #: in the order in which they are read: the second goes on with the fits of the first
 GUIDES = ("docs/how_to/own_texts.md", "docs/how_to/new_documents.md")
 
@@ -30,7 +30,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("names", "number"), [(README, 1), (GUIDES, 5)])
+@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 5)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
     examples = blocks(names, "python")
@@ -51,7 +51,7 @@ def test_the_guides_commands_run(checkout, capsys):
 @pytest.mark.slow
 def test_the_example_compiles_the_kernels_that_it_needs(checkout):
     """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md."""
-    commands = [line for block in blocks(README, "sh") for line in block.splitlines() if "results/own" in line]
+    commands = [line for block in blocks(START, "sh") for line in block.splitlines() if "results/own" in line]
     commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}
     for command in commands:

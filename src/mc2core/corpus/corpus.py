@@ -155,7 +155,10 @@ class Corpus:
             left out, counted and logged as a warning; a context that is not given is missing in every document. A
             matrix of counts is taken to have its columns.
 
-        ValueError names each document that cannot be read, counted from 0, or what contradicts ``like``.
+        Raises
+        ------
+        ValueError
+            Naming each document that cannot be read, counted from 0, or what contradicts ``like``.
         """
         from mc2core.corpus.building import frames
 
@@ -175,7 +178,10 @@ class Corpus:
             of a text, which is one name otherwise; and those of :meth:`from_texts` on words. ``like``: as there; the
             columns are those that it was read from (:meth:`from_dataframe`, ``mc2 import``), where no others are given.
 
-        ValueError names each row that cannot be read, by its index, or what contradicts ``like``.
+        Raises
+        ------
+        ValueError
+            Naming each row that cannot be read, by its index, or what contradicts ``like``.
         """
         from mc2core.corpus.building import frames
 

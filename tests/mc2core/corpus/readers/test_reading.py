@@ -155,9 +155,10 @@ def test_every_dataset_can_be_simulated(tmp_path, name):
     )
 
 
-def test_the_command_of_the_readme_reads_the_example(tmp_path, monkeypatch):
+def test_the_first_command_of_the_documentation_reads_the_example(tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
-    line = next(one for one in (ROOT / "README.md").read_text().splitlines() if one.startswith(".venv/bin/mc2 import"))
+    lines = (ROOT / "docs/start.md").read_text().splitlines()
+    line = next(one for one in lines if one.startswith(".venv/bin/mc2 import"))
     command = shlex.split(line)[1:]
     assert main([*command[:-1], str(tmp_path / "mine")]) == 0
     corpus = Corpus.load(tmp_path / "mine")

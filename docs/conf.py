@@ -1,0 +1,92 @@
+"""The site of the documentation: ``sphinx-build docs build/site`` with the extra ``docs`` makes it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+import mc2core
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS))
+
+project = "mc2core"
+author = "The MC2 experiments team"
+version = release = mc2core.__version__
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "commands",
+    "mathml",
+]
+exclude_patterns = ["examples", "gallery/**/*.md"]
+
+myst_enable_extensions = ["dollarmath"]
+myst_fence_as_directive = ["math"]
+myst_heading_anchors = 4
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # docstrings say types, with shapes
+autodoc_class_signature = "mixed"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "show_signature": False,
+    "min_reported_time": 10**6,
+    "remove_config_comments": True,
+    "within_subsection_order": "FileNameSortKey",
+    "write_computation_times": False,  # their page asks the network for a script
+}
+
+html_theme = "furo"
+html_title = "mc2core"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_copyright = False
+html_show_sphinx = False
+
+# what fits log is no part of the site
+logging.getLogger("mc2core").setLevel(logging.ERROR)
+
+#: pages outside of this folder, and where the site has them
+INCLUDED = {
+    "config/README.md": "how_to/configuration.md",
+    "CONTRIBUTING.md": "development/contributing.md",
+    "CHANGELOG.md": "development/changes.md",
+    "benchmarks/README.md": "development/benchmarks.md",
+}
+
+
+def link_pages(app: Sphinx, name: str, source: list[str]) -> None:
+    """Links to pages that the site includes lead there, and paths of pages in code become links."""
+    for path, page in INCLUDED.items():
+        source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(path)}", f"](/{page}", source[0])
+    source[0] = re.sub(
+        r"(?<!\[)`docs/([\w/]+\.md)`(?!\])",
+        lambda found: f"[{found[0]}](/{found[1]})" if (DOCS / found[1]).is_file() else found[0],
+        source[0],
+    )
+
+
+def link_included(app: Sphinx, path: Path, parent: str, source: list[str]) -> None:
+    """The same for the text of an included file."""
+    link_pages(app, parent, source)
+
+
+def setup(app: Sphinx) -> None:
+    app.connect("source-read", link_pages)
+    app.connect("include-read", link_included)

@@ -1,0 +1,93 @@
+"""
+Pictures: visual words, tags and a number
+=========================================
+
+A document need not be a text. Here it is a picture: its words are the numbers of
+patches ("visual words"), beside them stand tags that people gave it and how bright it
+is. Half of the pictures have no tags. The example draws all of them.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import scipy.sparse as sp
+
+import mc2core
+from mc2core.clustering import adjusted_rand_index
+from mc2core.inference import Gibbs
+from mc2core.models import MC2
+
+SCENES = ("beach", "city at night", "forest", "snow")
+TAGS = (
+    "sea",
+    "sand",
+    "lights",
+    "street",
+    "tree",
+    "green",
+    "ski",
+    "white",
+    "holiday",
+    "friends",
+)
+rng = np.random.default_rng(0)
+J, V = 240, 60
+scene = rng.integers(0, 4, J)
+patches = rng.dirichlet(np.full(V, 0.1), 8)  # patches of eight textures
+textures = rng.dirichlet(np.full(8, 0.5), 4)  # textures of the four scenes
+counts = np.array([rng.multinomial(30, textures[one] @ patches) for one in scene])
+tag_shares = np.full((4, len(TAGS)), 0.05)
+for number in range(4):
+    tag_shares[number, 2 * number : 2 * number + 2] = 0.3
+tag_shares[:, 8:] = 0.15
+tags = np.array(
+    [rng.multinomial(3, tag_shares[one] / tag_shares[one].sum()) for one in scene]
+)
+tags[rng.random(J) < 0.5] = 0  # nobody gave any: missing
+brightness = np.array([0.7, 0.2, 0.4, 0.9])[scene] + rng.normal(0, 0.1, J)
+
+# %%
+# A corpus is counts and contexts: numbers as an array (``nan`` where missing), bags as
+# sparse counts (an empty row).
+
+corpus = mc2core.Corpus(
+    counts,
+    [f"patch{number}" for number in range(V)],
+    {"tags": sp.csr_matrix(tags), "brightness": brightness},
+    labels=scene,
+    context_names={"tags": TAGS},
+    label_names=SCENES,
+).standardised("brightness")
+print(corpus)
+
+# %%
+# What the contexts add: the same pictures by their patches alone, with tags, with the
+# number, and with both.
+
+agreement = {}
+fits = {}
+for contexts in ([], ["tags"], ["brightness"], ["tags", "brightness"]):
+    name = " and ".join(contexts) or "patches alone"
+    model = MC2(document_level=False, contexts=contexts)
+    fits[name] = mc2core.fit(
+        corpus, model, Gibbs(kernel="interleaved"), iterations=40, seed=0
+    )
+    agreement[name] = adjusted_rand_index(fits[name].posterior.cluster, corpus.labels)
+
+figure, axis = plt.subplots(figsize=(6, 2.6))
+axis.barh(list(agreement), list(agreement.values()))
+axis.set(xlabel="agreement with the scenes (ARI)", xlim=(0, 1))
+axis.invert_yaxis()
+figure.tight_layout()
+
+# %%
+# Tags and brightness of each cluster of the last fit, in their own units.
+
+posterior = fits["tags and brightness"].posterior
+for cluster in np.unique(posterior.cluster):
+    inside = posterior.cluster == cluster
+    likely = np.argsort(-posterior.context_mean("tags")[cluster])[:3]
+    bright = posterior.context_mean("brightness")[cluster]
+    print(
+        f"{inside.sum():3} pictures, brightness {bright:.2f}:",
+        ", ".join(TAGS[one] for one in likely),
+    )

@@ -1,0 +1,56 @@
+"""The API reference names what is there, and its docstrings say parameters that the signatures have."""
+
+import importlib
+import inspect
+import re
+
+import pytest
+from helpers.paths import ROOT
+
+import mc2core
+
+
+def named():
+    """Objects of ``docs/api``, by their full names."""
+    found = {}
+    for page in sorted((ROOT / "docs/api").glob("*.rst")):
+        module = ""
+        for directive, name in re.findall(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)", page.read_text(), re.M):
+            if directive == "currentmodule":
+                module = f"{name}."
+            elif directive != "automodule":
+                full = name if name.startswith("mc2core.") else module + name
+                home, _, last = full.rpartition(".")
+                found[full] = getattr(importlib.import_module(home), last)
+        for name, members in re.findall(r"^\.\. automodule:: ([\w.]+)\n +:members: (.*)", page.read_text(), re.M):
+            found |= {f"{name}.{one}": getattr(importlib.import_module(name), one) for one in members.split(", ")}
+    return found
+
+
+def functions(one):
+    """``one`` and, of a class, its public methods."""
+    yield one
+    if inspect.isclass(one):
+        yield from (
+            getattr(one, name) for name in vars(one) if not name.startswith("_") and callable(getattr(one, name))
+        )
+
+
+@pytest.mark.parametrize("name", named())
+def test_docstrings_say_parameters_that_are_there(name):
+    for one in functions(named()[name]):
+        said = re.search(r"^Parameters\n-+\n(.*?)(?=^[A-Z]\w+\n-{3,}$|\Z)", inspect.getdoc(one) or "", re.M | re.S)
+        if said is None:
+            continue
+        entries = [line.partition(" : ")[0] for line in said[1].splitlines() if line and not line[0].isspace()]
+        names = {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
+        has = inspect.signature(one).parameters
+        assert names <= set(has), (one, names - set(has))
+
+
+def test_the_reference_has_all_public_names():
+    """Of what is imported in examples; loose functions of families make them from configuration."""
+    homes = (mc2core, *(importlib.import_module(f"mc2core.{name}") for name in ("models", "families", "inference")))
+    public = [getattr(home, name) for home in homes for name in home.__all__]
+    classes = {one for one in public if inspect.isclass(one)} | {mc2core.fit}
+    assert classes <= set(named().values())
