@@ -282,7 +282,10 @@ class TestRuns:
                 "run 'a': start_topics is -20; it must be a whole number of at least 1 and",
             ),
             ({"settings": "iterations=0"}, "run 'a': iterations is 0; it must be a whole number of at least 1"),
-            ({"settings": "kernel=foo"}, "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved"),
+            (
+                {"settings": "kernel=foo"},
+                "run 'a': kernel is 'foo'; allowed: collapsed, blocked, interleaved, parallel",
+            ),
             ({"settings": "burn_in=60"}, "run 'a': burn_in 60 and thin 3 leave no sample in 60 iterations"),
             ({"settings": "topic_prior=NaN"}, "run 'a': topic_prior is 'NaN'; it must be a number"),
             ({"settings": "learn_concentrations=3"}, "learn_concentrations is 3; it must be true, false or a list"),

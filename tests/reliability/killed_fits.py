@@ -38,6 +38,7 @@ VARIANTS: tuple[tuple[str, str, dict[str, Any]], ...] = (
     *(("mc2", "gibbs", _PRINTED | {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
     ("hdp", "gibbs", {}),
     ("mc2", "gibbs", {}),
+    ("mc2", "gibbs", {"kernel": "parallel"}),
     ("mc2", "svi", _PRINTED | _SVI | {"batch_size": 7}),
     ("mc2", "svi", _PRINTED | _SVI | {"batch_size": None, "initialisation": "random"}),
     ("mc2", "svi", _PRINTED | _SVI | {"batch_size": 7, "initialisation": "gibbs"}),

@@ -116,7 +116,7 @@ def draw_case(seed: int, number: int) -> Case:
             settings |= {
                 "document_level": True,
                 "document_concentration": pick("learn", positive()),
-                "kernel": pick("collapsed", "interleaved"),
+                "kernel": pick("collapsed", "parallel"),
             }
         elif "year" in corpus.contexts and rng.random() < 0.3:  # npTOT
             model, year = "nptot", _family("year", positive, rng) | {"strength": 1.0}

@@ -111,6 +111,29 @@ def _weigh_counts(typingctx, counts, row, prior, scale, weights, first):
     return signature, generate
 
 
+def _weigh_gathered(typingctx, values, places, row, dense, weights, first):
+    """weights[first:first + 16] = values[row + first...] * dense[places[row + first...]]; returns their float64 sum.
+
+    ``places`` int32; ``values``, ``dense``, ``weights`` float32; all contiguous.
+    """
+    signature = types.float64(values, places, types.intp, dense, weights, types.intp)
+
+    def generate(context, builder, signature, arguments):
+        arrays, first = Arrays(context, builder, signature, arguments), arguments[5]
+        here = builder.add(arguments[2], first)
+        where, data = arrays.load(1, here, _I32), arrays.struct(3).data
+        gathered = ir.Constant(_F32, ir.Undefined)
+        for lane in range(LANES):
+            number = ir.Constant(ir.IntType(32), lane)
+            place = builder.zext(builder.extract_element(where, number), ir.IntType(64))
+            gathered = builder.insert_element(gathered, builder.load(builder.gep(data, [place])), number)
+        p = builder.fmul(arrays.load(0, here, _F32), gathered)
+        arrays.store(p, 4, first)
+        return _sum(builder, p)
+
+    return signature, generate
+
+
 def _weigh_products(typingctx, left, row, right, other_row, sums, first):
     """sums[first:first + 16] = running sums of left.ravel()[row + first...] * right.ravel()[other_row + first...].
 
@@ -167,6 +190,7 @@ def _count_passed(typingctx, sums, first, u):
 # numba adds the first argument itself, which type checkers cannot know
 prefetch: Any = intrinsic(_prefetch)
 weigh_counts: Any = intrinsic(_weigh_counts)
+weigh_gathered: Any = intrinsic(_weigh_gathered)
 weigh_products: Any = intrinsic(_weigh_products)
 find_lane: Any = intrinsic(_find_lane)
 count_passed: Any = intrinsic(_count_passed)

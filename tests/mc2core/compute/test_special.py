@@ -86,6 +86,21 @@ def test_weighing(draw):
 
 
 @numba.njit
+def _gathered(values, places, row, dense, weights, first):
+    return simd.weigh_gathered(values, places, row, dense, weights, first)
+
+
+def test_weighing_gathered(draw):
+    values, dense = draw.random(64).astype(np.float32), draw.random(100).astype(np.float32)
+    places, weights = draw.integers(0, 100, 64).astype(np.int32), np.zeros(32, np.float32)
+    total = _gathered(values, places, 32, dense, weights, 16)
+    expected = values[48:] * dense[places[48:]]
+    np.testing.assert_array_equal(weights[16:], expected)
+    np.testing.assert_array_equal(weights[:16], 0)
+    assert total == pytest.approx(expected.sum(dtype=np.float64), rel=1e-15)
+
+
+@numba.njit
 def _passed(sums, first, u):
     return simd.count_passed(sums, first, u)
 

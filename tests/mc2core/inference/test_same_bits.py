@@ -31,6 +31,10 @@ FITS = {
     "gibbs without contexts, fixed": lambda: (gibbs(learn_concentrations=False, table_concentration=3.0), 6),
     "gibbs hdp": lambda: (gibbs(kernel="collapsed", model="hdp", start_topics=10), 6),
     "gibbs document level": lambda: (gibbs(document_level=True, contexts=FAMILIES, start_topics=12), 6),
+    "gibbs document level, parallel": lambda: (
+        gibbs(document_level=True, kernel="parallel", contexts=FAMILIES, start_topics=12),
+        6,
+    ),
     "gibbs hdp of three levels": lambda: (
         gibbs(document_concentration=5.0, model="hdp", start_topics=10),
         6,

@@ -32,7 +32,7 @@ SIZES = {
 }
 CASES = [
     *((gibbs, {"kernel": kernel}) for kernel in ("collapsed", "blocked", "interleaved")),
-    (gibbs, {"document_level": True}),
+    *((gibbs, {"document_level": True, "kernel": kernel}) for kernel in ("interleaved", "parallel")),
     *((svi, {"batch_size": batch_size}) for batch_size in (None, 50)),
     *((fastex, settings) for settings in FASTEXES),
 ]

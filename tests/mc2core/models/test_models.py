@@ -198,13 +198,19 @@ def test_an_engine_fits_its_models_and_refuses_all_others_in_one_sentence(model,
     ("model", "engine", "message"),
     [
         *(
-            (model, Gibbs(kernel="blocked"), "kernel is 'blocked'; with a document level it must be 'collapsed' or")
+            (model, Gibbs(kernel="blocked"), "kernel is 'blocked'; with a document level it must be 'collapsed', ")
             for model in (MC2(), HDP(document_level=True))
         ),
         *(
             (NPTOT(contexts=YEAR), Gibbs(kernel=kernel), f"kernel is '{kernel}'; for npTOT it must be 'collapsed'")
             for kernel in ("blocked", "interleaved")
         ),
+        (
+            MC2(document_level=False),
+            Gibbs(kernel="parallel"),
+            "kernel is 'parallel', which needs a document level; without it 'blocked' is on threads",
+        ),
+        (NPTOT(contexts=YEAR), Gibbs(kernel="parallel"), "kernel is 'parallel', which needs a document level"),
         (MC2(n_clusters=4), SVI(), "n_clusters is 4; SVI cannot be told the number of clusters, Gibbs can"),
         (MC2(), SVI(n_tables=3), "n_tables is 3; with a document level it must be None"),
         (MC2(), SVI(n_shards=2), "n_shards is 2; with a document level it must be None: Spark's workers know only"),

@@ -26,7 +26,7 @@ from mc2core.posterior import Sample
 # topics at the start, at most, where none are set and there is no document level
 _TOPICS = 50
 _MOST_TOKENS = 2**31 - 1
-KERNELS = ("collapsed", "blocked", "interleaved")
+KERNELS = ("collapsed", "blocked", "interleaved", "parallel")
 
 
 class Gibbs(Engine):
@@ -34,8 +34,10 @@ class Gibbs(Engine):
 
     Parameters
     ----------
-    kernel : {"collapsed", "blocked", "interleaved"}, default "interleaved"
+    kernel : {"collapsed", "blocked", "interleaved", "parallel"}, default "interleaved"
         Collapsed sweeps, blocked moves, or both in turn. For npTOT it must be collapsed, and is where a fit names none.
+        With a document level there are collapsed sweeps ("collapsed" or "interleaved", the same) and "parallel" ones,
+        on ``threads`` and of a cost that hardly knows the number of topics.
     start_topics : int in [1, 2147483647] or None, default None
         Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens.
     start_clusters : int in [1, 2147483647], default 20
@@ -78,7 +80,11 @@ class Gibbs(Engine):
         super().supports(model)
         assert isinstance(model, TopicModel)
         if model.document_level and self.kernel == "blocked":
-            raise ValueError("kernel is 'blocked'; with a document level it must be 'collapsed' or 'interleaved'")
+            raise ValueError(
+                "kernel is 'blocked'; with a document level it must be 'collapsed', 'interleaved' or 'parallel'"
+            )
+        if not model.document_level and self.kernel == "parallel":
+            raise ValueError("kernel is 'parallel', which needs a document level; without it 'blocked' is on threads")
         if model.has_token_context and self.kernel != "collapsed":
             raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
 
@@ -90,7 +96,7 @@ class Gibbs(Engine):
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
-                state = settle(model, corpus, contexts, n_topics, self.start_clusters, seed, pool)
+                state = settle(model, corpus, contexts, n_topics, self.start_clusters, self.kernel, seed, pool)
         else:
             rng = streams.generator(seed, "start")
             state = SharedState.of(

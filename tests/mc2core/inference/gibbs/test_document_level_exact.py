@@ -20,6 +20,7 @@ from mc2core.corpus import Corpus
 from mc2core.families import NormalGamma
 
 SWEEPS = 2500
+KERNELS = ("collapsed", "parallel")
 
 
 def document_level_exact_of(engine, documents, n_words, corpus):
@@ -52,13 +53,14 @@ def test_posterior_with_contexts(family, omega):
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
 
 
-def test_posterior_with_many_topics_and_clusters():
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_posterior_with_many_topics_and_clusters(kernel):
     """It fails where a new topic's share of its own cluster's rest is drawn like those of the others."""
     documents = [[0, 0], [1], [], [0, 1]]
     corpus = corpus_of(documents, 2)
     engine = fixed(
         document_concentration=4.0, group_concentration=4.0, table_concentration=6.0, topic_concentration=5.0,
-        topic_prior=0.02,
+        topic_prior=0.02, kernel=kernel,
     )  # fmt: skip
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, documents, 2, corpus), 2 * SWEEPS)
 
@@ -75,7 +77,8 @@ def test_posterior_of_at_most_so_many_clusters(n_clusters, family):
     assert_chain_follows(engine, corpus, exact, 2 * SWEEPS)
 
 
-def test_posterior_with_small_concentrations():
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_posterior_with_small_concentrations(kernel):
     """Parameters of Dirichlets far below 1: the shares of new topics are drawn in logarithms."""
     documents = [[0, 1], [0, 1], [1]]
     corpus = corpus_of(documents, 2)
@@ -84,14 +87,15 @@ def test_posterior_with_small_concentrations():
         table_concentration=0.05,
         topic_concentration=0.3,
         topic_prior=0.05,
-        kernel="collapsed",
+        kernel=kernel,
     )
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, documents, 2, corpus), SWEEPS)
 
 
-def test_posterior_of_the_hdp_of_three_levels():
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_posterior_of_the_hdp_of_three_levels(kernel):
     corpus = corpus_of(DOCUMENTS, 3)
-    engine = fixed("hdp", document_concentration=0.8)
+    engine = fixed("hdp", document_concentration=0.8, kernel=kernel)
     assert_chain_follows(engine, corpus, document_level_exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)
 
 
@@ -104,8 +108,9 @@ def test_posterior_without_content_is_that_of_a_mixture():
     assert_chain_follows(engine, corpus, exact_of(engine, [[], [], [], []], 3, corpus), SWEEPS)
 
 
-def test_a_large_document_concentration_is_mc2():
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_large_document_concentration_is_mc2(kernel):
     contexts, families = FAMILIES["all, some missing"]
     corpus = corpus_of(DOCUMENTS, 3, contexts)
-    engine = fixed(document_concentration=1e8, contexts=families)
+    engine = fixed(document_concentration=1e8, contexts=families, kernel=kernel)
     assert_chain_follows(engine, corpus, exact_of(engine, DOCUMENTS, 3, corpus), SWEEPS)

@@ -73,8 +73,8 @@ def draw_prior(n_clusters, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_clusters", [None, 3])
-def test_forward_draws_and_the_chain_agree(n_clusters):
+@pytest.mark.parametrize(("n_clusters", "kernel"), [(None, "collapsed"), (3, "collapsed"), (None, "parallel")])
+def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
     """Of at most three clusters alpha is held, and so one statistic says nothing."""
     rng, rows = np.random.default_rng(29), []
     for _ in range(FORWARD):
@@ -91,7 +91,7 @@ def test_forward_draws_and_the_chain_agree(n_clusters):
         told = {"n_clusters": n_clusters, "group_concentration": ALPHA}
     engine = gibbs(
         document_level=True, contexts=FAMILIES, topic_prior=TOPIC_PRIOR, concentration_priors=priors,
-        start_topics=2, start_clusters=2, **told,
+        start_topics=2, start_clusters=2, kernel=kernel, **told,
     )  # fmt: skip
     state = engine.init(corpus, 0)
     chain = []

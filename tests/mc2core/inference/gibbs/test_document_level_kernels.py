@@ -221,13 +221,14 @@ def test_a_state_that_does_not_fit_is_refused():
         engine.restore(corpus, gibbs(start_topics=4).init(corpus, 0).arrays())
 
 
+@pytest.mark.parametrize("kernel", ["collapsed", "parallel"])
 @pytest.mark.parametrize("omega", [1e-10, 1e10, "learn"])
 @pytest.mark.parametrize(("v", "eta"), [(1e-10, 1e-10), (1e10, 1e10), (1e-10, 1e10)])
-def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta):
+def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, eta, kernel):
     corpus = small_corpus(1, n_documents=7)
     engine = gibbs(
         document_concentration=omega, table_concentration=v, topic_concentration=eta, learn_concentrations=False,
-        start_topics=3, start_clusters=2,
+        start_topics=3, start_clusters=2, kernel=kernel,
     )  # fmt: skip
     done = fit(corpus, *engine, iterations=6, progress=False)
     assert np.isfinite(done.trace["log_joint"]).all()

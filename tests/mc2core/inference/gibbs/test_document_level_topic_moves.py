@@ -13,10 +13,12 @@ import pytest
 from helpers.document_level_enumeration import log_document_level_topics
 from helpers.gibbs_chains import corpus_of
 from helpers.gibbs_enumeration import canonical, log_words, partitions
+from helpers.gibbs_twin import assignments_of, small_corpus
 from scipy.special import gammaln
 from scipy.stats import beta
 
 from mc2core.compute import streams
+from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.document_level import topic_moves
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
@@ -225,3 +227,23 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched)
         n_words = count_sides(n, sides)
         _keep_merge(m, 4, 90, n, n_words, tokens, topics, constants, sides)
         assert topics.norm[:4] == pytest.approx(((topics.n_wm[:, :4] + constants.s) ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("spare", [1, 64])
+def test_proposals_looked_at_side_by_side_are_those_of_one_thread(spare, monkeypatch):
+    """200 proposals, of which dozens are made, so that many looked at beside them are looked at again."""
+    monkeypatch.setattr(topic_moves, "SPARE_TOPICS", spare)
+    corpus = small_corpus(2, n_documents=80, n_words=30, mean=60)
+    concentrations, tau = Concentrations(1.0, 4.0, 5.0), np.random.default_rng(3).dirichlet(np.full(6, 0.7), 3)
+    results = []
+    for threads in (1, 2, 3):
+        assignments = assignments_of(corpus)
+        with thread_budget(threads) as pool:
+            tau_now, made = split_and_merge_topics(
+                assignments, corpus, tau, 5.0, concentrations, 0.05, streams.key(0, "test"), 200, pool=pool
+            )
+        results.append((assignments.topic, assignments.topic_weights, tau_now, made))
+    assert (results[0][3] > 10).all()
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)

@@ -60,8 +60,8 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> li
 
 
 def settle(
-    model: TopicModel, corpus: Corpus, contexts: StackedContexts, n_topics: int, start_clusters: int, seed: int,
-    pool: Executor | None,
+    model: TopicModel, corpus: Corpus, contexts: StackedContexts, n_topics: int, start_clusters: int, kernel: str,
+    seed: int, pool: Executor | None,
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: the best of those from several numbers of clusters."""
     words = cluster_words(corpus, n_topics, streams.generator(seed, "start topics"))
@@ -75,7 +75,7 @@ def settle(
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         # iterations before the first of the chain, of each attempt its own
         last = (attempt + 1 - len(numbers)) * (SETTLING + trying + 1)
-        _sweep(state, corpus, seed, last, pool, n_clusters, trying)
+        _sweep(state, corpus, kernel, seed, last, pool, n_clusters, trying)
         if not trying:
             return state
         density = log_density(state)
@@ -90,8 +90,8 @@ def settle(
 
 
 def _sweep(
-    state: DocumentLevelState, corpus: Corpus, seed: int, last: int, pool: Executor | None, n_clusters: int | None,
-    trying: int,
+    state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
+    n_clusters: int | None, trying: int,
 ) -> None:  # fmt: skip
     """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
     first = last - SETTLING - trying
@@ -99,7 +99,7 @@ def _sweep(
     told = "topics settle" + (f", {n_clusters} clusters at first" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
-            state.move_tokens(corpus, seed, iteration)
+            state.move_tokens(corpus, kernel, seed, iteration, pool)
             state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)
             progress.advance()
 

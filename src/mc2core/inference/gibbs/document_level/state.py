@@ -21,6 +21,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.chain import GibbsState
 from mc2core.inference.gibbs.collapsed import sweep_clusters
 from mc2core.inference.gibbs.document_level.cluster_moves import split_and_merge_clusters
+from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apart
 from mc2core.inference.gibbs.document_level.sweep import (
     count_topics,
     draw_document_tables,
@@ -31,7 +32,7 @@ from mc2core.inference.gibbs.document_level.sweep import (
 )
 from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
-from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.models.base import DOCUMENT, TopicModel
 
@@ -102,16 +103,26 @@ class DocumentLevel:
         self,
         assignments: Assignments,
         corpus: Corpus,
+        cells: WordCells,
         concentrations: Concentrations,
         topic_prior: float,
+        kernel: str,
         seed: int,
         iteration: int,
+        pool: Executor | None,
     ) -> None:
         """One sweep over all tokens, then splits and merges of topics, in place."""
-        key, topic_key = streams.key(seed, "topics", iteration), streams.key(seed, "topic_moves", iteration)
-        self.proportions = sweep_document_topics(
-            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
-        )
+        if kernel == "parallel":
+            self.proportions = sweep_documents_apart(
+                assignments, corpus, cells, self.proportions, self.omega, concentrations, topic_prior, seed,
+                iteration, pool,
+            )  # fmt: skip
+        else:
+            key = streams.key(seed, "topics", iteration)
+            self.proportions = sweep_document_topics(
+                assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, key
+            )
+        topic_key = streams.key(seed, "topic_moves", iteration)
         self.proportions, _ = split_and_merge_topics(
             assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS
         )
@@ -217,12 +228,14 @@ class DocumentLevelState(GibbsState):
         return [self.level.log_joint(self.assignments)]
 
     def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
-        self.move_tokens(corpus, seed, iteration)
+        self.move_tokens(corpus, kernel, seed, iteration, pool)
         self.move_all_but_tokens(seed, iteration, pool)
 
-    def move_tokens(self, corpus: Corpus, seed: int, iteration: int) -> None:
+    def move_tokens(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
         """:meth:`DocumentLevel.move_tokens` of this state."""
-        self.level.move_tokens(self.assignments, corpus, self.concentrations, self.topic_prior, seed, iteration)
+        self.level.move_tokens(
+            self.assignments, corpus, self.cells, self.concentrations, self.topic_prior, kernel, seed, iteration, pool
+        )
 
     def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:
         """:meth:`DocumentLevel.move_all_but_tokens` of this state; until it is settled, z and omega are held."""

@@ -1,0 +1,494 @@
+"""Sweep over tokens at the document level on any number of threads (docs/model.md, section 2): psi drawn, theta out.
+
+Given tau, omega and the word distributions psi of the topics, documents are independent of each other:
+
+    P(l_ji = m) prop. to (n_jm + omega tau_km) psi_m,w,     k = z_j     (counts without the token)
+
+after Magnusson et al. (2018) and Terenin, Magnusson and Jonsson (2020), who do so for LDA and the HDP. There are
+infinitely many topics and most entries of psi are next to 0, so a token moves among few: those whose topic is *big*
+and whose entry psi_mw is *shown*, a token in any other stays where it is.
+
+* A topic is big where epsilon_m is above :func:`smallest_topic`; those not in use are broken off the rests of epsilon
+  and of every tau_k until less than this weight remains.
+* An entry is shown where a Poisson number of mean lambda_m psi_mw is above 0: one of the words that lambda_m phantom
+  tokens of the topic show. lambda_m is ``PHANTOMS`` times the tokens that tau and z let expect of the topic.
+
+Both are properties of the measures and of draws that only depend on these, never of l. What moves stays among what is
+big and shown, so the sweep is made of Gibbs steps on the model with its measures, and exact. New ones are drawn every
+sweep. Phantoms make psi sparse at no approximation: given how often each word was shown, psi is Dirichlet with these
+counts added, so the many words that have no token of the topic and are not shown enter by their sum alone, a Gamma.
+The rows of words hold what is left of psi: as Gammas, of which a topic's sum is kept apart.
+
+**Threads.** Words, topics and documents are cut into fixed blocks. Random numbers belong to words, topics and
+documents, and sums over blocks are taken in their order.
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import Executor
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from mc2core.compute import streams, variates
+from mc2core.compute.kernels import kernel
+from mc2core.compute.simd import LANES, weigh_gathered
+from mc2core.compute.threads import in_blocks
+from mc2core.corpus import Corpus
+from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_rest
+from mc2core.inference.gibbs.collapsed import find_block, find_topic
+from mc2core.inference.gibbs.document_level.sweep import LEAST
+from mc2core.inference.gibbs.document_level.tokens import DocumentCells
+from mc2core.inference.gibbs.partition import PartitionLaw
+from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_topic
+
+#: phantom tokens for each expected one: a word with one token of a topic is shown with probability 10 / 11
+PHANTOMS = 10.0
+# prior of a topic's words from which on most entries would be shown: all are drawn then, one by one
+_DENSE_PRIOR = 0.5
+_TOPIC_BLOCK = 16
+_TOKEN_BLOCK = 16_384  # tokens of a block of documents, about
+_CERTAIN = 37.0  # exp(-37) is less than any number that is drawn
+
+
+def smallest_topic(n_tokens: int, eta: float) -> float:
+    """The weight above which topics are big: below that of nearly all that are in use, whose number grows as tokens'
+    root.
+    """
+    return smallest_atom(0.1 / math.sqrt(n_tokens), eta)
+
+
+# -- psi, as far as it is shown ------------------------------------------------------------------------------------
+class WordRows(NamedTuple):
+    """Topics that a word's tokens move among, in rows of whole vectors; entries without a topic hold 0."""
+
+    start: np.ndarray  # (V + 1,) int64: multiples of 16
+    size: np.ndarray  # (V,) int64: entries of a word's row that have a topic
+    topic: np.ndarray  # (entries,) int32
+    x: np.ndarray  # (entries,) float32: Gamma(n_mw + s); psi_mw is it over the topic's sum
+
+
+class UsedWords(NamedTuple):
+    """Entries of psi whose words have tokens of the topic, or all where the prior is dense, word by word."""
+
+    start: np.ndarray  # (V + 1,) int64: room for each word's
+    size: np.ndarray  # (V,) int64: how many there are
+    topic: np.ndarray  # (room,) int32
+    x: np.ndarray  # (room,) float64: Gamma(n_mw + s)
+
+
+class ShownWords(NamedTuple):
+    """Entries of psi whose words have no token of the topic and are shown by phantoms, topic by topic."""
+
+    start: np.ndarray  # (M + 1,) int64: room for each topic's
+    size: np.ndarray  # (M,) int64: how many there are
+    word: np.ndarray  # (room,) int32
+    x: np.ndarray  # (room,) float64
+
+
+@kernel(error_model="numpy")
+def _draw_used(key, first, last, cells, topic, is_big, s, is_dense, used, sums, n_used):
+    """Draw entries of words first..last-1; ``sums`` and ``n_used`` (M,) gain what these have of each topic."""
+    start, token, count = cells.start, cells.token, cells.counts
+    room, size, topic_of, x_of = used
+    stream, n_w = np.zeros(2, np.uint64), np.zeros(is_big.size, np.int64)
+    for w in range(first, last):
+        streams.seek(stream, key, w)
+        begin = end = room[w]
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                m = topic[i]
+                if is_big[m]:
+                    if n_w[m] == 0:
+                        topic_of[end] = m
+                        end += 1
+                    n_w[m] += 1
+        if is_dense:
+            for m in range(is_big.size):
+                if is_big[m] and n_w[m] == 0:
+                    topic_of[end] = m
+                    end += 1
+        for c in range(begin, end):
+            m = topic_of[c]
+            shape = n_w[m] + s
+            n_w[m] = 0
+            if shape < 1.0:
+                x = math.exp(variates.log_gamma_variate(stream, shape))
+            else:
+                x = variates.gamma_variate(stream, shape)
+            x_of[c] = x
+            sums[m] += x
+            n_used[m] += 1
+        size[w] = end - begin
+
+
+@kernel
+def _list_words(used, place, word):
+    """The words of each topic, from ``place`` on, which is left at the next topic's first."""
+    for w in range(used.size.size):
+        for c in range(used.start[w], used.start[w] + used.size[w]):
+            word[place[used.topic[c]]] = w
+            place[used.topic[c]] += 1
+
+
+@kernel(error_model="numpy")
+def show_words(stream, n_phantoms, n_words, s, mass, taken, seats, place, shown):
+    """Show words that have no token of the topic by ``n_phantoms`` phantoms, in a Polya urn, and draw their entries.
+
+    ``taken`` (V,) bool: words that have tokens, of which there are V - ``n_words``; the words shown are added.
+    ``seats``: room for a cell of each phantom; entries are written from ``place`` on. Returns how many there are.
+    The words' entries sum to ``mass``, with all those that are not shown.
+    """
+    n = 0
+    for r in range(n_phantoms):
+        u = streams.uniform(stream) * (n_words * s + r)
+        if u < r:
+            seats[r] = seats[int(u)]
+        elif u < r + n * s:
+            seats[r] = min(int((u - r) / s), n - 1)
+        elif n < n_words:
+            w = int(streams.uniform(stream) * taken.size)
+            while taken[w]:
+                w = int(streams.uniform(stream) * taken.size)
+            taken[w] = True
+            shown.word[place + n], shown.x[place + n] = w, 0.0
+            seats[r] = n
+            n += 1
+        else:
+            seats[r] = n - 1
+    for r in range(n_phantoms):
+        shown.x[place + seats[r]] += 1.0
+    total = 0.0
+    if n < n_words:
+        total = math.exp(variates.log_gamma_variate(stream, max((n_words - n) * s, LEAST)))
+    for c in range(place, place + n):
+        shown.x[c] = variates.gamma_variate(stream, shown.x[c] + s)
+        total += shown.x[c]
+    for c in range(place, place + n):
+        shown.x[c] *= mass / total
+    return n
+
+
+@kernel(error_model="numpy")
+def _show(key, first, last, word_start, word, n_words, s, mass, n_phantoms, shown):
+    """Phantoms of topics first..last-1."""
+    stream, taken = np.zeros(2, np.uint64), np.zeros(n_words, np.bool_)
+    most = 0
+    for m in range(first, last):
+        most = max(most, n_phantoms[m])
+    seats = np.empty(most, np.int64)
+    for m in range(first, last):
+        if n_phantoms[m] == 0:
+            continue
+        streams.seek(stream, key, m)
+        begin, end = word_start[m], word_start[m + 1]
+        for c in range(begin, end):
+            taken[word[c]] = True
+        place = shown.start[m]
+        n = show_words(stream, n_phantoms[m], n_words - (end - begin), s, mass[m], taken, seats, place, shown)
+        shown.size[m] = n
+        for c in range(begin, end):
+            taken[word[c]] = False
+        for c in range(place, place + n):
+            taken[shown.word[c]] = False
+
+
+@kernel
+def _count_shown(shown, n_w):
+    for m in range(shown.size.size):
+        for c in range(shown.start[m], shown.start[m] + shown.size[m]):
+            n_w[shown.word[c]] += 1
+
+
+@kernel
+def _fill_shown(shown, rows):
+    for m in range(shown.size.size):
+        for c in range(shown.start[m], shown.start[m] + shown.size[m]):
+            w = shown.word[c]
+            place = rows.start[w] + rows.size[w]
+            rows.topic[place], rows.x[place] = m, shown.x[c]
+            rows.size[w] += 1
+
+
+@kernel(error_model="numpy")
+def _fill_used(key, first, last, cells, topic, used, rate, rows, position):
+    """Finish the rows of words first..last-1; ``position`` gets the places of their tokens in them, -1 of those that
+    stay.
+    """
+    start, token, count = cells.start, cells.token, cells.counts
+    row_start, row_size, row_topic, row_x = rows
+    stream, place_of = np.zeros(2, np.uint64), np.full(rate.size, -1, np.int32)
+    for w in range(first, last):
+        streams.seek(stream, key, w)
+        begin, n = row_start[w], row_size[w]
+        for c in range(used.start[w], used.start[w] + used.size[w]):
+            m, x = used.topic[c], used.x[c]
+            phantoms = rate[m] * x
+            if phantoms > _CERTAIN or streams.uniform(stream) > math.exp(-phantoms):
+                row_topic[begin + n], row_x[begin + n], place_of[m] = m, x, n
+                n += 1
+        for c in range(begin + n, row_start[w + 1]):
+            row_topic[c], row_x[c] = 0, 0.0
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                position[i] = place_of[topic[i]]
+        for c in range(begin, begin + n):
+            place_of[row_topic[c]] = -1
+        row_size[w] = n
+
+
+def draw_rows(
+    topic: np.ndarray,
+    cells: WordCells,
+    is_big: np.ndarray,
+    expected: np.ndarray,
+    topic_prior: float,
+    seed: int,
+    iteration: int,
+    pool: Executor | None,
+) -> tuple[WordRows, np.ndarray, np.ndarray]:
+    """Draw psi of the big topics given the tokens' topics, as far as it is shown.
+
+    Parameters
+    ----------
+    topic : (n_tokens,) int32
+    is_big : (M,) bool
+    expected : (M,) float64
+        Tokens that are expected of each topic; they must not depend on ``topic``.
+
+    Returns
+    -------
+    WordRows
+    sums : (M,) float64
+        Of all Gammas of each topic, in its rows or not; 1 for topics that are not big.
+    position : (n_tokens,) int32
+        Place of each token in its word's row, -1 where it has none.
+    """
+    n_words, n_topics, s = len(cells.start) - 1, len(is_big), float(topic_prior)
+    is_dense = s >= _DENSE_PRIOR
+    tokens_before = np.concatenate([[0], np.cumsum(cells.counts, dtype=np.int64)])[cells.start]
+    most = np.full(n_words, n_topics) if is_dense else np.minimum(np.diff(tokens_before), n_topics)
+    room = np.concatenate([[0], np.cumsum(most)])
+    used = UsedWords(room, np.zeros(n_words, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1]))
+    key = streams.key(seed, "psi", iteration)
+
+    def draw(first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        sums, n_used = np.zeros(n_topics), np.zeros(n_topics, np.int64)
+        _draw_used(key, first, last, cells, topic, is_big, s, is_dense, used, sums, n_used)
+        return sums, n_used
+
+    sums, n_used = (np.sum(parts, axis=0) for parts in zip(*in_blocks(pool, draw, n_words, WORD_BLOCK), strict=True))
+    # words without tokens of the topic: their sum, and the phantoms that show them
+    rng, n_unused = streams.generator(seed, "phantoms", iteration), np.where(is_big, n_words - n_used, 0)
+    mass = rng.standard_gamma(n_unused * s)
+    mass[is_big & (n_used == 0)] = 1.0  # alone, and so of any scale
+    sums = np.where(is_big, sums + mass, 1.0)
+    rate = PHANTOMS * (expected + n_words * s) / sums
+    n_phantoms = np.where(n_unused > 0, rng.poisson(rate * mass), 0)
+    word_start = np.concatenate([[0], np.cumsum(n_used)])
+    word = np.empty(word_start[-1], np.int32)
+    _list_words(used, word_start[:-1].copy(), word)
+    room = np.concatenate([[0], np.cumsum(np.minimum(n_phantoms, n_unused))])
+    shown = ShownWords(room, np.zeros(n_topics, np.int64), np.empty(room[-1], np.int32), np.empty(room[-1]))
+    shown_key = streams.key(seed, "phantoms", iteration)
+
+    def show(first: int, last: int) -> None:
+        _show(shown_key, first, last, word_start, word, n_words, s, mass, n_phantoms, shown)
+
+    in_blocks(pool, show, n_topics, _TOPIC_BLOCK)
+    size = np.zeros(n_words, np.int64)
+    _count_shown(shown, size)
+    start = np.concatenate([[0], np.cumsum(-(-(size + used.size) // LANES) * LANES)])
+    rows = WordRows(start, np.zeros(n_words, np.int64), np.empty(start[-1], np.int32), np.empty(start[-1], np.float32))
+    _fill_shown(shown, rows)
+    position, used_key = np.empty(len(topic), np.int32), streams.key(seed, "shown", iteration)
+
+    def fill(first: int, last: int) -> None:
+        _fill_used(used_key, first, last, cells, topic, used, rate, rows, position)
+
+    in_blocks(pool, fill, n_words, WORD_BLOCK)
+    return rows, sums, position
+
+
+# -- tokens given psi and tau --------------------------------------------------------------------------------------
+@numba.njit(inline="always")
+def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
+    """Count the topics of a document's tokens, first..last-1, and scale all topics for it."""
+    for m in range(inverse.size):
+        prior[m] = omega * tau[k, m]
+        scale[m] = prior[m] * inverse[m]
+    for i in range(first, last):
+        m = topic[i]
+        n_j[m] += 1
+        scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
+
+
+@numba.njit(inline="always")
+def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
+    """Weigh the topics of a word's row; returns the total."""
+    total = 0.0
+    for b in range(n_blocks):
+        block[b] = weigh_gathered(row_x, row_topic, row, scale, p, b * LANES)
+        total += block[b]
+    return total
+
+
+@numba.njit(inline="always")
+def _join(m, place, x, inverse, n_j, prior, scale, p, block):
+    """Count a token to topic m, ``place`` of its word's row; returns what the topic's weight gains."""
+    before = np.float64(p[place])
+    n_j[m] += 1
+    scale[m] = (np.float32(n_j[m]) + prior[m]) * inverse[m]
+    p[place] = scale[m] * x
+    gain = np.float64(p[place]) - before
+    block[place // LANES] += gain
+    return gain
+
+
+@kernel(error_model="numpy")
+def _sweep(key, first, last, documents, rows, position, tau, omega, inverse, topic):
+    """Sweep over documents first..last-1; returns the first token whose weights sum to infinity or no number, or -1."""
+    # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
+    indptr, word, counts, start, cluster = documents
+    row_start, row_size, row_topic, row_x = rows
+    n_topics, widest = inverse.size, 0
+    for j in range(first, last):
+        for cell in range(indptr[j], indptr[j + 1]):
+            widest = max(widest, row_size[word[cell]])
+    stream, n_j = np.zeros(2, np.uint64), np.zeros(n_topics, np.int32)
+    prior, scale = np.empty(n_topics, np.float32), np.empty(n_topics, np.float32)
+    p, block = np.empty(widest + LANES, np.float32), np.empty(widest // LANES + 1)
+    for j in range(first, last):
+        streams.seek(stream, key, j)
+        _enter(start[j], start[j + 1], tau, cluster[j], omega, inverse, topic, n_j, prior, scale)
+        end = start[j]
+        for cell in range(indptr[j], indptr[j + 1]):
+            begin, end, w = end, end + counts[cell], word[cell]
+            row = row_start[w]
+            n_blocks = (row_size[w] + LANES - 1) // LANES
+            total = _weigh(row, n_blocks, row_topic, row_x, scale, p, block)
+            for i in range(begin, end):
+                place = position[i]
+                if place < 0:
+                    continue
+                # stay or move?
+                m, old = row_topic[row + place], np.float64(p[place])
+                scale_less = (np.float32(n_j[m] - 1) + prior[m]) * inverse[m]
+                less = scale_less * row_x[row + place]
+                others = total - old
+                if others <= 0.0:  # there is no other
+                    continue
+                u = streams.uniform(stream) * (others + np.float64(less)) - np.float64(less)
+                if u < 0.0:
+                    continue
+                if not others + np.float64(less) < np.inf:
+                    return i
+                # draw among the others; what rounding alone takes past the end stays
+                block[place // LANES] -= old
+                b, before = find_block(block, n_blocks, u)
+                chosen = place
+                if b < n_blocks:
+                    chosen = find_topic(p, b * LANES, u - before, place)
+                if chosen == place:
+                    block[place // LANES] += old
+                    continue
+                # leave and join
+                n_j[m] -= 1
+                scale[m], p[place] = scale_less, less
+                block[place // LANES] += np.float64(less)
+                m = row_topic[row + chosen]
+                gain = _join(m, chosen, row_x[row + chosen], inverse, n_j, prior, scale, p, block)
+                total = others + np.float64(less) + gain
+                topic[i], position[i] = m, chosen
+        for i in range(start[j], start[j + 1]):
+            n_j[topic[i]] = 0
+    return -1
+
+
+def instantiate(
+    assignments: Assignments, tau: np.ndarray, concentrations: Concentrations, smallest: float, rng: np.random.Generator
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Break new topics off the rests of epsilon and of every tau_k, as their priors have it.
+
+    Given the state, what the rest holds is as before any token: GEM(eta) on epsilon's, and DP(v, .) around it on each
+    tau_k's. Topics of at most the weight ``smallest`` are put back.
+
+    Returns
+    -------
+    epsilon : (M',) float64
+        Weights of the topics in use and of the new ones.
+    rest : float
+    tau : (K, M' + 1) float64
+        Proportions over both, and the rest.
+    """
+    law = PartitionLaw.of(concentrations.topic)
+    new, rest = split_rest(assignments.rest, law, assignments.n_topics, smallest, rng)
+    rest += float(new[new <= smallest].sum())
+    new = new[new > smallest]
+    if len(new) == 0:
+        return assignments.topic_weights, rest, tau
+    shapes = np.tile(concentrations.table * np.append(new, rest), (len(tau), 1))
+    broken = variates.dirichlet(shapes, rng) * tau[:, -1:]
+    return np.append(assignments.topic_weights, new), rest, np.hstack([tau[:, :-1], broken])
+
+
+def sweep_documents_apart(
+    assignments: Assignments,
+    corpus: Corpus,
+    cells: WordCells,
+    tau: np.ndarray,
+    omega: float,
+    concentrations: Concentrations,
+    topic_prior: float,
+    seed: int,
+    iteration: int,
+    pool: Executor | None,
+) -> np.ndarray:
+    """One sweep over all tokens, in place; topics that end empty are dropped.
+
+    Parameters
+    ----------
+    cells : the corpus word by word
+    tau : (K, M + 1) float64
+        Topic proportions of the clusters, the rest in the last column.
+    omega : float, > 0
+        Concentration of a document's proportions around its cluster's.
+    pool : threads, which change no bit
+
+    Returns
+    -------
+    (K, M + 1) float64
+        tau over the topics now in use, and the rest.
+    """
+    if corpus.n_tokens == 0:
+        return tau
+    smallest = smallest_topic(corpus.n_tokens, concentrations.topic)
+    rng = streams.generator(seed, "new topics", iteration)
+    epsilon, rest, tau = instantiate(assignments, tau, concentrations, smallest, rng)
+    lengths = np.diff(assignments.document_start)
+    in_cluster = np.bincount(assignments.cluster, weights=lengths, minlength=len(tau))
+    expected = in_cluster @ tau[:, :-1]
+    topic = assignments.topic
+    rows, sums, position = draw_rows(topic, cells, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
+    content = corpus.content
+    documents = DocumentCells(
+        content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
+    )
+    key, inverse = streams.key(seed, "topics", iteration), (1.0 / sums).astype(np.float32)
+
+    def move(first: int, last: int) -> int:
+        return _sweep(key, first, last, documents, rows, position, tau, float(omega), inverse, topic)
+
+    a_block = max(1, _TOKEN_BLOCK * corpus.n_documents // corpus.n_tokens)
+    failed = max(in_blocks(pool, move, corpus.n_documents, a_block))
+    if failed >= 0:
+        raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
+    used = np.zeros(len(epsilon), bool)
+    used[topic] = True
+    assignments.topic_weights, assignments.rest = epsilon, rest
+    assignments.count()
+    assignments.compact()
+    left = tau[:, -1] + tau[:, :-1][:, ~used].sum(axis=1)
+    return np.column_stack([tau[:, :-1][:, used], left])

@@ -1,0 +1,238 @@
+"""The parallel sweep of the document level: its law of psi, its transitions given psi, a plain twin, its posterior."""
+
+from __future__ import annotations
+
+import itertools
+
+import numba
+import numpy as np
+import pytest
+from helpers.document_level_enumeration import document_level_posterior
+from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed, log_context_of
+from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
+from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, cells_of, pick, small_corpus, tokens_of
+from scipy.special import gammaln, hyp1f1
+
+from mc2core.compute import streams
+from mc2core.compute.simd import LANES, weigh_gathered
+from mc2core.compute.threads import thread_budget
+from mc2core.inference.gibbs import collapsed
+from mc2core.inference.gibbs.document_level import parallel, state
+from mc2core.inference.gibbs.document_level.tokens import DocumentCells
+from mc2core.inference.gibbs.state import Assignments, Concentrations
+
+
+# -- psi -----------------------------------------------------------------------------------------------------------
+def shown_psi(rows, sums):
+    """(V, M): psi where it is shown, 0 elsewhere."""
+    psi = np.zeros((len(rows.size), len(sums)))
+    for w, size in enumerate(rows.size):
+        here = slice(rows.start[w], rows.start[w] + size)
+        assert len(np.unique(rows.topic[here])) == size
+        psi[w, rows.topic[here]] = rows.x[here] / sums[rows.topic[here]]
+    return psi
+
+
+@pytest.mark.parametrize("s", [0.02, 0.3, 0.8])
+def test_what_is_shown_of_psi_has_its_law(s):
+    """3,000 draws of five topics, the fourth without tokens and the last not big.
+
+    An entry is Beta(a, A - a), and shown with probability 1 - exp(-lambda psi), so its moments are Kummer functions;
+    products of two words of a topic hold its sum too. 6 standard errors, some 150 figures.
+    """
+    corpus = small_corpus(1)
+    assignments, cells = assignments_of(corpus), cells_of(corpus)
+    topic = np.where(assignments.topic == 3, 0, assignments.topic).astype(np.int32)
+    is_big, expected = np.array([True, True, True, True, False]), np.array([30.0, 2.0, 0.4, 0.01, 5.0])
+    _, word = tokens_of(corpus)
+    n = np.zeros((corpus.n_words, 5))
+    np.add.at(n, (word, topic), 1)
+    draws, moments = 3000, []
+    for i in range(draws):
+        rows, sums, position = parallel.draw_rows(topic, cells, is_big, expected, s, 7, i, None)
+        psi = shown_psi(rows, sums)
+        moments.append(np.stack([psi > 0, psi, psi**2, psi * np.roll(psi, 1, axis=0)]))
+        here = position >= 0
+        assert (rows.topic[rows.start[word[here]] + position[here]] == topic[here]).all()
+        assert (here == (psi[word, topic] > 0)).all()
+    moments = np.array(moments)
+    assert not moments[..., 4].any()
+    a, rate = (n + s)[:, :4], parallel.PHANTOMS * (expected + corpus.n_words * s)[:4]
+    total = a.sum(axis=0)
+    exact = np.stack([
+        1 - hyp1f1(a, total, -rate),
+        a / total * (1 - hyp1f1(a + 1, total + 1, -rate)),
+        a * (a + 1) / (total * (total + 1)) * (1 - hyp1f1(a + 2, total + 2, -rate)),
+    ])  # fmt: skip
+    # E psi psi' (1 - exp(-lambda psi)) (1 - exp(-lambda psi')): both tilts together are of the sum of the two
+    b = np.roll(a, 1, axis=0)
+    both = a * b / (total * (total + 1)) * (
+        1 - hyp1f1(a + 1, total + 2, -rate) - hyp1f1(b + 1, total + 2, -rate) + hyp1f1(a + b + 2, total + 2, -rate)
+    )  # fmt: skip
+    exact = np.concatenate([exact, both[None]])
+    found, spread = moments.mean(axis=0)[..., :4], moments.std(axis=0)[..., :4]
+    known = spread > 0
+    np.testing.assert_allclose(found[~known], exact[~known], atol=2e-3)
+    error = np.maximum(spread / np.sqrt(draws), exact * 1e-3)
+    assert (abs(found - exact)[known] < 6 * error[known]).all()
+
+
+def test_new_topics_have_the_prior_of_the_rest():
+    """Means over 4,000 draws of what is broken off: of epsilon's rest by GEM(eta), of tau's as epsilon's."""
+    assignments = assignments_of(small_corpus(1))
+    rng, tau = np.random.default_rng(0), np.array([[0.2, 0.1, 0.1, 0.1, 0.1, 0.4], [0.1, 0.1, 0.1, 0.1, 0.0, 0.6]])
+    law, smallest, rows = Concentrations(1.0, 4.0, 2.5), 0.01, []
+    for _ in range(4000):
+        epsilon, rest, wider = parallel.instantiate(assignments, tau, law, smallest, rng)
+        new = epsilon[5:]
+        assert (new > smallest).all()
+        assert epsilon.sum() + rest == pytest.approx(1.0)
+        np.testing.assert_allclose(wider.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(wider[:, :5], tau[:, :-1])
+        # GEM(eta) has eta x**-1 (1 - x)**(eta - 1) dx atoms of relative weight x
+        shares = wider[:, 5:-1].sum(axis=1) / tau[:, -1] - new.sum() / assignments.rest
+        rows.append([len(new), new.sum(), *shares])
+    rows = np.array(rows)
+    x = np.linspace(smallest / assignments.rest, 1, 200_001)
+    x = (x[1:] + x[:-1]) / 2
+    density = 2.5 * (1 - x) ** 1.5 * (x[1] - x[0])
+    exact = [(density / x).sum(), density.sum() * assignments.rest, 0.0, 0.0]
+    assert (abs(rows.mean(axis=0) - exact) < 5 * rows.std(axis=0) / np.sqrt(4000)).all()
+
+
+# -- tokens given psi ----------------------------------------------------------------------------------------------
+@numba.njit
+def compiled_weigh_gathered(values, places, row, dense, weights, first):
+    return weigh_gathered(values, places, row, dense, weights, first)
+
+
+def rows_of(x):
+    """Rows with the entries of (V, M) ``x`` above 0, and the places of topics in them, -1 of those that are not."""
+    size = (x > 0).sum(axis=1)
+    rows = parallel.WordRows(
+        np.arange(len(x) + 1) * LANES, size, np.zeros(len(x) * LANES, np.int32), np.zeros(len(x) * LANES, np.float32)
+    )
+    places = np.full(x.shape, -1)
+    for w, row in enumerate(x):
+        shown = np.flatnonzero(row)
+        rows.topic[w * LANES : w * LANES + len(shown)], places[w, shown] = shown, np.arange(len(shown))
+        rows.x[w * LANES : w * LANES + len(shown)] = row[shown]
+    return rows, places
+
+
+@pytest.mark.parametrize("omega", [1e-3, 0.7, 30.0])
+def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
+    """Four tokens of one document, four topics of which words show some; the last token's is not shown and stays."""
+    corpus = corpus_of([[0, 0, 1, 2]], 3)
+    x = np.array([[0.5, 1.5, 0.01, 0.0], [2.0, 0.0, 0.3, 0.0], [0.4, 0.2, 0.0, 0.0]])
+    rows, places = rows_of(x)
+    sums, tau, words = np.array([3.0, 2.0, 0.5, 1.0]), np.array([[0.5, 0.2, 0.1, 0.15, 0.05]]), [0, 0, 1, 2]
+    content, start, cluster = corpus.content, np.array([0, 4]), np.zeros(1, np.int32)
+    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
+    monkeypatch.setattr(parallel, "weigh_gathered", compiled_weigh_gathered)
+    monkeypatch.setattr(collapsed, "find_lane", take_lane)
+    states = [
+        (*moving, 3) for moving in itertools.product(*(np.flatnonzero(x[w]).tolist() for w in words[:3]))
+    ]  # fmt: skip
+    log_pi = []
+    for topics in states:
+        prior, n = omega * tau[0, :-1], np.bincount(topics, minlength=4)
+        log_pi.append((gammaln(prior + n) - gammaln(prior)).sum())
+        log_pi[-1] += sum(np.log(x[w, m] / sums[m]) for w, m in zip(words[:3], topics[:3], strict=True))
+    matrix = np.zeros((len(states), len(states)))
+    inverse = (1 / sums).astype(np.float32)
+    for i, topics in enumerate(states):
+
+        def run(topics=topics):
+            topic, position = np.array(topics, np.int32), places[words, topics].astype(np.int32)
+            assert parallel._sweep(np.uint64(0), 0, 1, documents, rows, position, tau, omega, inverse, topic) == -1
+            return tuple(topic.tolist())
+
+        for probability, result in paths(run, parallel, ("_sweep", "_enter", "_weigh", "_join", "find_block", "find_topic"), monkeypatch, TopicDraw):
+            matrix[i, states.index(result)] += probability
+    assert_invariant(matrix, np.array(log_pi), 1e-6, 1e-5)
+    assert (matrix > 0).all()
+
+
+def plain_sweep(assignments, corpus, tau, omega, concentrations, s, seed, iteration):
+    """Tokens in order of documents; float64; weights from scratch for every token."""
+    document, word = tokens_of(corpus)
+    topic, cluster = assignments.topic.copy(), assignments.cluster
+    smallest = parallel.smallest_topic(corpus.n_tokens, concentrations.topic)
+    rng = streams.generator(seed, "new topics", iteration)
+    epsilon, _, tau = parallel.instantiate(assignments, tau, concentrations, smallest, rng)
+    expected = tau[cluster[document], :-1].sum(axis=0)
+    rows, sums, _ = parallel.draw_rows(
+        topic, cells_of(corpus), epsilon > smallest, expected, s, seed, iteration, None
+    )  # fmt: skip
+    psi, stream = shown_psi(rows, sums), np.zeros(2, np.uint64)
+    for j in range(corpus.n_documents):
+        streams.seek(stream, streams.key(seed, "topics", iteration), j)
+        for i in np.flatnonzero(document == j):
+            # in the order of the word's row, which is any
+            order = rows.topic[rows.start[word[i]] : rows.start[word[i]] + rows.size[word[i]]]
+            if topic[i] not in order or len(order) == 1:
+                continue
+            n_j = np.bincount(np.delete(topic[document == j], i - np.searchsorted(document, j)), minlength=len(epsilon))
+            weights = ((n_j + omega * tau[cluster[j], :-1]) * psi[word[i]])[order]
+            own = int(np.flatnonzero(order == topic[i])[0])
+            u = streams.uniform(stream) * weights.sum() - weights[own]
+            if u < 0:
+                continue
+            weights[own] = 0
+            topic[i] = order[pick(weights, u)]
+    used = np.unique(topic)
+    unused = np.setdiff1d(np.arange(len(epsilon)), used)
+    left = tau[:, -1] + tau[:, unused].sum(axis=1)
+    return np.searchsorted(used, topic), epsilon[used], np.column_stack([tau[:, used], left]), used
+
+
+@pytest.mark.parametrize(("omega", "s"), [(0.6, 0.05), (25.0, 0.05), (25.0, 0.7)])
+@pytest.mark.parametrize("seed", range(1, 4))
+def test_sweep_equals_its_plain_twin(seed, omega, s):
+    corpus = small_corpus(seed, mean=40)
+    assignments = assignments_of(corpus, seed=seed)
+    tau = np.random.default_rng(seed).dirichlet([0.7, 0.7, 0.7, 0.7, 0.7, 3.0], 3)
+    before = assignments.topic.copy()
+    topic, epsilon, expected, used = plain_sweep(assignments, corpus, tau, omega, CONCENTRATIONS, s, seed, 4)
+    found = parallel.sweep_documents_apart(
+        assignments, corpus, cells_of(corpus), tau, omega, CONCENTRATIONS, s, seed, 4, None
+    )
+    assert (before != used[topic]).mean() > 0.1
+    assert omega < 1 or used[-1] >= 5  # topics are born
+    np.testing.assert_array_equal(assignments.topic, topic)
+    np.testing.assert_allclose(assignments.topic_weights, epsilon, rtol=1e-12)
+    assert assignments.topic_weights.sum() + assignments.rest == pytest.approx(1.0, rel=1e-9)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+    counted = Assignments(
+        assignments.cluster, assignments.topic, assignments.document_start, assignments.topic_weights, assignments.rest
+    )
+    counted.count()
+    np.testing.assert_array_equal(assignments.n_km, counted.n_km)
+
+
+def test_threads_change_no_bit():
+    corpus = small_corpus(1, n_documents=2500, n_words=1200, mean=60)
+    tau, results = np.random.default_rng(1).dirichlet(np.full(6, 0.7), 3), []
+    for threads in (1, 2, 3):
+        assignments = assignments_of(corpus)
+        with thread_budget(threads) as pool:
+            found = parallel.sweep_documents_apart(
+                assignments, corpus, cells_of(corpus), tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, pool
+            )
+        results.append((assignments.topic, assignments.topic_weights, found))
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(("omega", "s", "eta"), [(0.5, 0.4, 0.9), (4.0, 0.05, 5.0)])
+def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, monkeypatch):
+    """The enumerated posterior of a chain in which no other move changes the topics of tokens."""
+    monkeypatch.setattr(state, "TOPIC_PROPOSALS", 0)
+    corpus = corpus_of(DOCUMENTS, 3)
+    engine = fixed(document_concentration=omega, kernel="parallel", topic_prior=s, topic_concentration=eta)
+    exact = document_level_posterior(
+        DOCUMENTS, 3, (1.2, 1.5, eta, omega), s, log_context_of(engine, corpus), fixed_clusters=False
+    )
+    assert_chain_follows(engine, corpus, exact, 4000)
