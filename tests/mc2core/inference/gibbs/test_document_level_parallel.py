@@ -148,7 +148,9 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
             assert parallel._sweep(np.uint64(0), 0, 1, documents, rows, position, tau, omega, inverse, topic) == -1
             return tuple(topic.tolist())
 
-        for probability, result in paths(run, parallel, ("_sweep", "_enter", "_weigh", "_join", "find_block", "find_topic"), monkeypatch, TopicDraw):
+        for probability, result in paths(
+            run, parallel, ("_sweep", "_enter", "_weigh", "_join", "find_block", "find_topic"), monkeypatch, TopicDraw
+        ):
             matrix[i, states.index(result)] += probability
     assert_invariant(matrix, np.array(log_pi), 1e-6, 1e-5)
     assert (matrix > 0).all()
