@@ -124,8 +124,9 @@ class DocumentLevel:
             )
         topic_key = streams.key(seed, "topic_moves", iteration)
         self.proportions, _ = split_and_merge_topics(
-            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS
-        )
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS,
+            pool=pool,
+        )  # fmt: skip
 
     def move_all_but_tokens(
         self,

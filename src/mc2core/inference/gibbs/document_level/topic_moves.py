@@ -26,12 +26,16 @@ state, and decides how the sides of all others come about:
 
 u and u_k are drawn from densities around an estimate that depends on the sides alone, so a merge whose ratio is
 hopeless before the probability of its sides, which only lowers it, is known as such without any scan.
+
+**Threads.** Most proposals are refused, so several are looked at side by side as if those before them were. Where one
+is made, those after it are looked at again. The chain is that of one thread, to the bit.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from concurrent.futures import Executor
+from typing import NamedTuple, cast
 
 import numba
 import numpy as np
@@ -39,6 +43,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
+from mc2core.compute.threads import Helpers, in_blocks
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.cluster_moves import copy
@@ -47,6 +52,7 @@ from mc2core.inference.gibbs.document_level.tokens import DocumentCells, TopicCo
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 # -- the two sides of a split of a topic, or of a merge of two ------------------------------------------------
+_AT_A_TIME = 4  # proposals that a thread looks at before all go on from the first that is made
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
 
 
@@ -60,6 +66,14 @@ class Tokens(NamedTuple):
     order: np.ndarray  # (2 N,) int32
     first: np.ndarray  # (slots,) int64
     size: np.ndarray  # (slots,) int64
+
+
+class Chain(NamedTuple):
+    """What proposals are made with."""
+
+    key: np.uint64  # one stream for each proposal
+    launched: float  # probability that one is launched
+    most: int  # tokens that are allocated
 
 
 class Sides(NamedTuple):
@@ -663,8 +677,8 @@ def _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides):
 
 
 @numba.njit(inline="always")
-def _try_split(stream, i, is_launched, most, n_topics, new, start, tokens, topics, constants, sides):
-    """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it was."""
+def _try_split(stream, i, is_launched, most, n_topics, new, start, tokens, topics, constants, sides, change):
+    """Try to split the topic of token i, the second half becoming topic ``new``; returns whether it is to be."""
     m = tokens.topic[i]
     if not is_launched and tokens.size[m] > most:
         return False
@@ -688,21 +702,22 @@ def _try_split(stream, i, is_launched, most, n_topics, new, start, tokens, topic
         weight, total = weigh_back(i, is_launched, n, n_words, new, start, tokens, topics, constants, sides)
         is_made = log_u < log_ratio + math.log(_partner_share(weight, n_topics, total + weight))
     if is_made:
-        _keep_split(m, new, n, n_words, tokens, topics, constants, sides)
-    forget_words(n_words, sides)
+        change[0], change[1], change[2], change[3] = m, new, n, n_words
+    else:
+        forget_words(n_words, sides)
     return is_made
 
 
 @numba.njit(inline="always")
-def _try_merge(stream, i, is_launched, most, n_topics, n_slots, start, end, tokens, topics, constants, sides):
-    """Try to merge the topic of token i with another; returns whether it was, and the end of what is listed."""
+def _try_merge(stream, i, is_launched, most, n_topics, n_slots, start, tokens, topics, constants, sides, change):
+    """Try to merge the topic of token i with another; returns whether it is to be."""
     a = tokens.topic[i]
     if not is_launched and tokens.size[a] >= most:
-        return False, end
+        return False
     total = weigh_partners(i, is_launched, n_slots, start, tokens, topics, constants, sides)
     b, log_share = _draw_partner(stream, a, n_slots, n_topics - 1, total, tokens, topics)
     if not is_launched and tokens.size[a] + tokens.size[b] > most:
-        return False, end
+        return False
     n, eps = gather(a, b, tokens, sides), topics.eps[a] + topics.eps[b]
     for c in range(n):
         sides.side[c] = 0 if tokens.topic[sides.members[c]] == a else 1
@@ -719,7 +734,7 @@ def _try_merge(stream, i, is_launched, most, n_topics, n_slots, start, end, toke
     log_u = math.log(streams.uniform(stream))
     # the probability of the split can only make it less; a ratio that is no number is refused too
     if not log_u < log_ratio:
-        return False, end
+        return False
     fixed = _place(n, i, sides.members)
     if is_launched:
         log_q, n_words = launch(stream, n, fixed, a, eps, tokens, constants, sides)
@@ -727,34 +742,110 @@ def _try_merge(stream, i, is_launched, most, n_topics, n_slots, start, end, toke
         log_q, n_words = allocate(stream, n, fixed, a, log_u - log_ratio, eps, tokens, constants, sides)
     forget_words(n_words, sides)
     if not log_u < log_ratio + log_q:
-        return False, end
-    return True, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+        return False
+    change[0], change[1], change[2], change[3] = a, b, n, n_words
+    return True
 
 
 @kernel(error_model="numpy")
-def _move(key, first, n_proposals, launched, most, n_slots, start, tokens, topics, constants, sides):
+def _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change):
+    """Make proposals from number ``first`` on until one is to be made, and leave it in ``sides`` and ``change``.
+
+    Returns its number, or ``last``. All that is shared is read alone.
+    """
+    stream = np.zeros(2, np.uint64)
+    for proposal in range(first, last):
+        streams.seek(stream, chain.key, proposal)
+        i, n_topics = _draw_token(stream, n_slots, tokens)
+        is_launched, most = streams.uniform(stream) < chain.launched, chain.most
+        if streams.uniform(stream) < 0.5:
+            if _try_split(
+                stream, i, is_launched, most, n_topics, n_slots, start, tokens, topics, constants, sides, change
+            ):
+                return proposal
+        elif n_topics > 1 and _try_merge(
+            stream, i, is_launched, most, n_topics, n_slots, start, tokens, topics, constants, sides, change
+        ):
+            return proposal
+    return last
+
+
+@kernel(error_model="numpy")
+def _keep(n_slots, end, tokens, topics, constants, sides, change):
+    """Make the change that is in ``sides``; returns how many slots are in use and the end of what is listed."""
+    a, b, n, n_words = change
+    if b == n_slots:
+        _keep_split(a, b, n, n_words, tokens, topics, constants, sides)
+        forget_words(n_words, sides)
+        return n_slots + 1, end
+    return n_slots, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
+
+
+@kernel(error_model="numpy")
+def _move(first, last, n_slots, chain, start, tokens, topics, constants, sides, change, made):
     """Make proposals from number ``first`` on until no slot is spare.
 
-    Returns the number of the next one, how many slots are in use and how many splits and merges were made.
+    Returns the number of the next one and how many slots are in use; ``made`` gains the splits and merges.
     """
-    stream, made, end = np.zeros(2, np.uint64), np.zeros(2, np.int64), list_tokens(tokens)
+    end = list_tokens(tokens)
     set_norms(n_slots, tokens, topics, constants)
-    for proposal in range(first, n_proposals):
-        if n_slots == tokens.size.size:
-            return proposal, n_slots, made
-        streams.seek(stream, key, proposal)
-        i, n_topics = _draw_token(stream, n_slots, tokens)
-        is_launched = streams.uniform(stream) < launched
-        if streams.uniform(stream) < 0.5:
-            if _try_split(stream, i, is_launched, most, n_topics, n_slots, start, tokens, topics, constants, sides):
-                n_slots += 1
-                made[0] += 1
-        elif n_topics > 1:
-            merged, end = _try_merge(
-                stream, i, is_launched, most, n_topics, n_slots, start, end, tokens, topics, constants, sides
+    while first < last and n_slots < tokens.size.size:
+        first = _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change)
+        if first < last:
+            made[0 if change[1] == n_slots else 1] += 1
+            n_slots, end = _keep(n_slots, end, tokens, topics, constants, sides, change)
+            first += 1
+    return first, n_slots
+
+
+def _sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
+    return Sides(
+        np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
+        np.empty(n_tokens, np.int8), np.empty(n_documents, np.int64), np.zeros((n_words, 2), np.int32),
+        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
+        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
+    )  # fmt: skip
+
+
+def _move_on_threads(
+    pool: Helpers,
+    first: int,
+    last: int,
+    n_slots: int,
+    chain: Chain,
+    start: np.ndarray,
+    tokens: Tokens,
+    topics: TopicSlots,
+    constants: TopicConstants,
+    desks: list[tuple[Sides, np.ndarray]],
+    made: np.ndarray,
+) -> tuple[int, int]:
+    """:func:`_move`, whose very draws these are: proposals are looked at as if those before them were refused.
+
+    Most are. Where one is made, those after it are looked at again.
+    """
+    end = list_tokens(tokens)
+    set_norms(n_slots, tokens, topics, constants)
+    weights = [topics._replace(weights=np.empty_like(topics.weights)) for _ in desks]
+    while first < last and n_slots < len(tokens.size):
+        bounds = np.minimum(first + _AT_A_TIME * np.arange(len(desks) + 1), last)
+
+        def look(desk: int, _: int, bounds: np.ndarray = bounds, n_slots: int = n_slots) -> int:
+            return _propose(
+                bounds[desk], bounds[desk + 1], n_slots, chain, start, tokens, weights[desk], constants, *desks[desk]
             )
-            made[1] += merged
-    return n_proposals, n_slots, made
+
+        found = in_blocks(pool, look, len(desks), 1)
+        first = bounds[-1]
+        hits = [desk for desk, number in enumerate(found) if number < bounds[desk + 1]]
+        for desk in hits[1:]:
+            forget_words(desks[desk][1][3], desks[desk][0])
+        if hits:
+            sides, change = desks[hits[0]]
+            made[0 if change[1] == n_slots else 1] += 1
+            n_slots, end = _keep(n_slots, end, tokens, topics, constants, sides, change)
+            first = found[hits[0]] + 1
+    return first, n_slots
 
 
 def split_and_merge_topics(
@@ -768,6 +859,7 @@ def split_and_merge_topics(
     n_proposals: int,
     launched: float = LAUNCHED,
     most_allocated: int = MOST_ALLOCATED,
+    pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; topics change in place, and those that end empty are dropped.
 
@@ -779,6 +871,7 @@ def split_and_merge_topics(
     key : one stream for each proposal
     launched : probability that a proposal is of the launched kind, not of the one that allocates tokens in one pass
     most_allocated : tokens of a topic that is split, or of two that are merged, in one pass
+    pool : threads, which change no bit
 
     Returns
     -------
@@ -792,12 +885,11 @@ def split_and_merge_topics(
     constants = TopicConstants(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
-    sides = Sides(
-        np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(len(lengths), np.int64),
-        np.empty(n_tokens, np.int8), np.empty(len(lengths), np.int64), np.zeros((n_words, 2), np.int32),
-        np.zeros(2, np.int64), np.empty(n_words, np.int64), np.empty(n_clusters),
-        *np.empty((4, 2, n_clusters)), *np.empty((3, 2)),
-    )  # fmt: skip
+    n_desks = 1 if pool is None else cast(Helpers, pool).n_helpers + 1
+    desks = [
+        (_sides(n_tokens, len(lengths), n_words, n_clusters), np.zeros(4, np.int64)) for _ in range(n_desks)
+    ]  # fmt: skip
+    chain = Chain(key, float(launched), most_allocated)
     document, word = (
         np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
         np.repeat(content.indices, content.data),
@@ -813,11 +905,13 @@ def split_and_merge_topics(
         by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
         count_words(documents, assignments.topic, n_wm)
         topics = TopicSlots(n_wm, eps, by_topic, *np.empty((2, slots)))
-        proposal, n_slots, now_made = _move(
-            key, proposal, n_proposals, float(launched), most_allocated, n_topics, start, tokens, topics, constants,
-            sides,
-        )  # fmt: skip
-        made += now_made
+        moving = chain, start, tokens, topics, constants
+        if pool is None:
+            proposal, n_slots = _move(proposal, n_proposals, n_topics, *moving, *desks[0], made)
+        else:
+            proposal, n_slots = _move_on_threads(
+                cast(Helpers, pool), proposal, n_proposals, n_topics, *moving, desks, made
+            )
         assignments.topic_weights = eps[:n_slots]
         used = tokens.size[:n_slots] > 0
         assignments.count()
