@@ -58,23 +58,26 @@ html_math_renderer = "mathml"
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+html_search_scorer = str(DOCS / "search_scorer.js")
+html_show_search_summary = False  # browsers do not fetch pages of a folder
 
 # what fits log is no part of the site
 logging.getLogger("mc2core").setLevel(logging.ERROR)
 
-#: pages outside of this folder, and where the site has them
+#: files that are pages of the site elsewhere, from the root or from here, and where
 INCLUDED = {
     "config/README.md": "how_to/configuration.md",
     "CONTRIBUTING.md": "development/contributing.md",
     "CHANGELOG.md": "development/changes.md",
     "benchmarks/README.md": "development/benchmarks.md",
+    "examples/README.rst": "gallery/index.rst",
 }
 
 
 def link_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """Links to pages that the site includes lead there, and paths of pages in code become links."""
     for path, page in INCLUDED.items():
-        source[0] = re.sub(rf"\]\((?:\.\./)+{re.escape(path)}", f"](/{page}", source[0])
+        source[0] = re.sub(rf"\]\((?:\.\./)*(?:docs/)?{re.escape(path)}", f"](/{page}", source[0])
     source[0] = re.sub(
         r"(?<!\[)`docs/([\w/]+\.md)`(?!\])",
         lambda found: f"[{found[0]}](/{found[1]})" if (DOCS / found[1]).is_file() else found[0],
