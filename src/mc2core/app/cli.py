@@ -100,6 +100,11 @@ def _add_readers(commands: Any) -> None:
         type=Path,
         help="names of clusters and topics in place of their words: a CSV of,number,name as names.csv beside the page",
     )
+    describe.add_argument(
+        "--texts",
+        metavar="COLUMN|FILE",
+        help="put the texts in the page: a column that the import kept, or the file that was imported (default: none)",
+    )
     describe.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="for index.html and csv tables")
 
 
@@ -183,7 +188,7 @@ def _describe(options: argparse.Namespace) -> None:
 
     names = None if options.names is None else read_names(options.names)
     posterior, corpus = _read(options)
-    describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names)
+    describe(posterior, corpus, options.out, options.title, options.seed, options.threads, names, options.texts)
     print(f"{options.out / 'index.html'}: open it in a browser; the csv tables are beside it")
 
 

@@ -27,34 +27,42 @@ th, td {{ padding: .2rem .7rem .2rem 0; text-align: left; vertical-align: top; }
 thead th {{ border-bottom: 1px solid var(--line); font-weight: 600; }}
 """
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
+    "default-src 'none'; script-src {beside}'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
+_BESIDE = "'self' file: "
 
 
-def page(title: str, body: str, style: str = "", scripts: Sequence[str] = ()) -> str:
-    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request.
+def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), beside: bool = False) -> str:
+    """A whole page; ``title`` is text, ``body`` markup. Its policy forbids the browser every request, but for scripts
+    of the same folder or site if some are ``beside`` it.
 
     ``scripts`` are sources; data among them go through :func:`data_script`.
     """
+    policy = _POLICY.format(beside=_BESIDE if beside else "")
     parts = "\n".join(
         f"<script>{one}</script>" for one in (source.replace("</script", "<\\/script") for source in scripts)
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n{body}\n{parts}\n</body>\n</html>\n"
     )
 
 
 def data_script(name: str, value: Any) -> str:
     """A script that puts a JSON-able value into the global ``name``; numbers that are none become null."""
+    return f"window.{name} = {json_text(value)};"
+
+
+def json_text(value: Any) -> str:
+    """JSON that may stand in a script, in a page or in a file."""
     text = json.dumps(_plain(value), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     # "<" ends no script and opens no comment; the separators are line ends in older JavaScript
     for sign in "<>&\u2028\u2029":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return f"window.{name} = {text};"
+    return text
 
 
 def _plain(value: Any) -> Any:

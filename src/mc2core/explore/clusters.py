@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from mc2core.explore import agreement as agreement_of
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
 from mc2core.explore.words import Top, name_of, often_enough, said, top_of, words_table
@@ -25,6 +26,8 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
     level_clusters, levels.
 
+    ``joins`` is the cluster of the next smaller level that has most of the documents; ``certainty``, ``found`` (a share
+    of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
     ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
     document has no row in it, nor in ``clusters``.
     """
@@ -38,6 +41,7 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
         "cluster_labels": _labels(description),
     }
     rows = _rows(description, tops)
+    rows = rows.assign(**_how_sure(description))
     for name, table in (("values", values), ("numbers", numbers)):
         if len(table):
             rows = _with_contexts(rows, table, name)
@@ -63,11 +67,23 @@ def _rows(description: Description, tops: list[Top]) -> pd.DataFrame:
             "name": [given.get(node + 1) or name_of(vocabulary, top) for node, top in enumerate(tops)],
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
+            "joins": np.where(description.parent >= 0, description.parent + 1.0, np.nan),
             "weight": description.members @ description.posterior.cluster_weights,
             "words": [said(vocabulary, top, top.by_probability) for top in tops],
             "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
         }
     )
+
+
+def _how_sure(description: Description) -> dict[str, np.ndarray]:
+    """Columns of :mod:`mc2core.explore.agreement`; none of one sample or of new documents."""
+    if not description.of_samples:
+        return {}
+    found = agreement_of.found_clusters(description)
+    sure = {"certainty": agreement_of.certainty(description), "found": found.mean(axis=0)}
+    if len(description.posterior.provenance.get("chains", [])) > 1:
+        sure["chains"] = agreement_of.chains_of(description, found)
+    return sure
 
 
 def _with_contexts(rows: pd.DataFrame, table: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -138,7 +154,14 @@ def _numbers(description: Description, variable: Variable) -> Iterator[tuple[Any
         met = variable.values[documents(description, row)]
         met = met[~np.isnan(met)]
         if len(met):
-            yield node + 1, variable.name, len(met), met.mean(), met.std(), *np.quantile(met, (0, 0.25, 0.5, 0.75, 1))
+            yield (
+                node + 1,
+                variable.name,
+                len(met),
+                met.mean(),
+                met.std(),
+                *np.quantile(met, (0, 0.25, 0.5, 0.75, 1), method="inverted_cdf"),
+            )
 
 
 def documents(description: Description, row: int) -> np.ndarray:

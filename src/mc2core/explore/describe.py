@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from mc2core.base import extras, storage
@@ -10,12 +11,15 @@ from mc2core.base.progress import showing, work
 from mc2core.corpus import Corpus
 from mc2core.explore import page
 from mc2core.explore.description import Description
+from mc2core.explore.summary import summary
 from mc2core.explore.tables import tables_of, write_tables
+from mc2core.explore.texts import texts_of
 from mc2core.explore.words import Names
 from mc2core.posterior import Posterior
 
 DESCRIBED_FILES = (
     r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|levels|level_clusters)\.csv|index\.html"
+    r"|summary\.md|texts_\d+\.js"
     r"|\.snakemake_timestamp"
 )
 """Names of what is written, here and by Snakemake, as a regular expression; a folder with others is not replaced."""
@@ -29,25 +33,33 @@ def describe(
     seed: int = 0,
     threads: int = 1,
     names: Names | None = None,
+    texts: str | os.PathLike[str] | Sequence[str] | None = None,
     progress: bool | None = None,
 ) -> None:
-    """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, and ``index.html``, which shows them.
+    """Write the tables of :func:`mc2core.explore.tables.tables_of` as CSV, ``index.html``, which shows them, and
+    ``summary.md``, which tells the most of it in short.
 
     ``corpus`` may be the one that was fitted or other documents in its words. ``seed`` is that of the map, ``threads``
     and ``progress`` those of :meth:`mc2core.Posterior.predict`. ``names`` take the place of the words by which clusters
-    and topics are named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. The folder is
-    replaced as a whole. ValueError: the posterior has no clusters of documents, the corpus does not fit it, a name is
-    given to what is not there, or the folder holds something else. MissingPackage: scikit-learn, which lays out the
+    and topics are named: {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, numbers as in the tables. ``texts``, J of
+    them, the name of a kept column or the file that was imported (:func:`mc2core.explore.texts.texts_of`), are put in
+    the page, much text in scripts beside it. The folder is replaced as a whole.
+
+    ValueError: the posterior has no clusters of documents, the corpus does not fit it, a name is given to what is not
+    there, there are no such texts, or the folder holds something else. MissingPackage: scikit-learn, which lays out the
     map, is not installed.
     """
     storage.refuse_foreign(folder, DESCRIBED_FILES)
     extras.require("sklearn", extra="explore", purpose="the page")
     with showing(progress):
+        known_texts = None if texts is None else texts_of(corpus, texts)
         description = Description.of(posterior, corpus, threads, names)
         tables = tables_of(description, seed)
         with work("page"):
-            text = page.build(description, tables, title)
+            said = summary(description, tables, title)
+            files = page.build(description, tables, title, said, known_texts)
         with work("writing tables and page"), storage.replacing_folder(Path(folder), DESCRIBED_FILES) as new:
             write_tables(new, tables)
-            with storage.replacing(new / "index.html") as stream:
-                stream.write(text)
+            for name, text in {**files, "summary.md": said}.items():
+                with storage.replacing(new / name) as stream:
+                    stream.write(text)

@@ -106,6 +106,17 @@ class Description:
         """The nodes of ``sizes``."""
         return {node for size in self.sizes for node in range(self.first[size], self.first[size] + size)}
 
+    @cached_property
+    def parent(self) -> np.ndarray:
+        """(nodes,): the node of the next smaller size that has most documents of each; -1 for none."""
+        parent = np.full(len(self.nodes), -1)
+        for size, smaller in itertools.pairwise(self.first):
+            counts = np.zeros((size, smaller))
+            np.add.at(counts, (self.at(size), self.at(smaller)), 1.0)
+            nodes = slice(self.first[size], self.first[size] + size)
+            parent[nodes] = np.where(counts.any(axis=1), counts.argmax(axis=1) + self.first[smaller], -1)
+        return parent
+
     def at(self, size: int) -> np.ndarray:
         """(J,) int64: clusters of the documents at K or a level, from 0."""
         return self.cluster if size == self.n_clusters else self.levels[size]
@@ -134,10 +145,10 @@ class Description:
         sample, or where the documents are not those of the fit.
         """
         samples, n = self.posterior.samples, self.corpus.n_documents
-        if len(samples) < 2 or not self.posterior.was_fitted_on(self.corpus):
+        if not self.posterior.was_fitted_on(self.corpus):
             return []
         several = []
-        for number in np.unique(np.linspace(0, len(samples) - 1, N_SAMPLES).astype(int)):
+        for number in chosen_samples(self.posterior):
             one = samples[number]
             seen = np.flatnonzero(one.cluster >= 0)
             met = sp.csr_matrix((np.ones(len(seen)), (seen, one.cluster[seen])), shape=(n, one.n_clusters))
@@ -236,6 +247,12 @@ class Description:
             if end - content.indptr[starts[-1]] > most and document > starts[-1]:
                 starts.append(document)
         return [*starts, content.shape[0]]
+
+
+def chosen_samples(posterior: Posterior) -> list[int]:
+    """Numbers of N_SAMPLES samples at most, spread evenly; none where there is one."""
+    n = len(posterior.samples)
+    return [] if n < 2 else sorted(set(np.linspace(0, n - 1, N_SAMPLES).astype(int).tolist()))
 
 
 def _sizes(levels: Levels) -> list[int]:

@@ -80,23 +80,30 @@ def layout(description: Description, seed: int) -> np.ndarray:
     rng = streams.generator(seed, "explore.map")
     chosen = np.sort(rng.permutation(n)[:MOST_POINTS])
     features = np.hstack([_of_words(description, chosen), np.sqrt(description.probability[chosen])])
-    if len(chosen) < 4:
-        place[chosen] = np.column_stack([np.linspace(0.0, 1.0, len(chosen)), np.full(len(chosen), 0.5)])
-        return place
+    with work("map of documents (t-SNE)"):
+        place[chosen] = flattened(features, _NEIGHBOURS, seed)
+    return place
+
+
+def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
+    """(n, 2) float64 in [0, 1]: t-SNE (scikit-learn) of (n, D) features, of so many ``neighbours``; fewer than four
+    stand in a row.
+    """
+    n = len(features)
+    if n < 4:
+        return np.column_stack([np.linspace(0.0, 1.0, n), np.full(n, 0.5)])
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
     from threadpoolctl import threadpool_limits
 
-    with work("map of documents (t-SNE)"), threadpool_limits(limits=1):  # sums do not depend on the number of cores
+    with threadpool_limits(limits=1):  # sums do not depend on the number of cores
         if min(features.shape) > _DIMENSIONS:
             features = PCA(_DIMENSIONS, svd_solver="randomized", random_state=seed).fit_transform(features)
-        perplexity = min(_NEIGHBOURS, (len(chosen) - 1) / 3)
-        flat = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1).fit_transform(
-            features
-        )
+        perplexity = min(neighbours, (n - 1) / 3)
+        tsne = TSNE(perplexity=perplexity, init="pca", max_iter=500, random_state=seed, n_jobs=1)
+        flat = tsne.fit_transform(features)
     low, high = flat.min(axis=0), flat.max(axis=0)
-    place[chosen] = (flat - low) / np.where(high > low, high - low, 1.0)
-    return place
+    return (flat - low) / np.where(high > low, high - low, 1.0)
 
 
 def _of_words(description: Description, chosen: np.ndarray) -> np.ndarray:

@@ -1,9 +1,11 @@
-"""The page of a fit: its tables, and what draws them, in one file."""
+"""The page of a fit: its tables, and what draws them, in one file; many texts are in scripts beside it."""
 
 from __future__ import annotations
 
 import html
 import json
+import re
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -11,12 +13,17 @@ import numpy as np
 import pandas as pd
 
 from mc2core.base import pages
+from mc2core.explore import texts as of_texts
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
-from mc2core.explore.variables import context_names, own_unit
+from mc2core.explore.variables import KEPT, LABEL, Variable, variables_of
 
 MOST_NAMES = 20
 """Names, such as authors, of one document on the page."""
+MOST_VALUES = 20
+"""Values of a context, the commonest, whose shares the page shows."""
+MOST_TOPICS = 200
+"""Topics, the commonest, whose shares the page shows."""
 _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
     "levels": ("clusters", "loss", "moved", "agreement", "marked", "nmi", "ari", "purity"),
@@ -28,23 +35,38 @@ _COLUMNS = {
     "topics": None,
     "topic_words": ("topic", "word", "probability", "lift"),
     "topic_clusters": None,
-    "trends": ("of", "number", "context", "start", "end", "share"),
+    "topic_documents": None,
+    "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
+    "trends": ("of", "number", "context", "start", "end", "documents", "share", "low", "high"),
 }
-_SCRIPTS = ("data.js", "charts.js", "panels.js")
-_OF_NODES = ("cluster", "level", "number", "documents", "share", "words", "distinctive_words")
+_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "panels.js")
+_OF_NODES = ("cluster", "name", "level", "number", "documents", "share", "joins", "words", "distinctive_words")
+_MAYBE = ("certainty", "found", "chains", "label", "label_share")
 
 
-def build(description: Description, tables: Tables, title: str) -> str:
-    """The page as text. ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which it shows a part."""
+def build(
+    description: Description, tables: Tables, title: str, summary: str, texts: Sequence[str] | None = None
+) -> dict[str, str]:
+    """Files by name: ``index.html``, and where there is much text ``texts_1.js``, ...
+
+    ``tables`` are those of :func:`mc2core.explore.tables.tables_of`, of which the page shows a part; ``summary`` is
+    offered to paste; ``texts`` (J) are those of the documents.
+    """
+    rows = _shown_documents(description, tables)["document"].to_numpy() - 1
+    parts = [] if texts is None else of_texts.in_scripts(texts, rows, description.cluster)
+    said = [[of_texts.shortened(texts[one]) for one in part] for part in parts] if texts is not None else []
     data = {
         "title": title,
         "summary": tables["summary"].to_numpy().tolist(),
+        "markdown": summary,
         "clusters": description.n_clusters,
         "sizes": description.sizes,
-        "levels": _levels(description, tables),
+        "levels": _levels(description, rows),
         "nodes": _packed(_nodes(description, tables)),
+        "variables": [_about(description, one) for one in variables_of(description)],
         "contexts": _of_documents(description, tables["documents"]),
         "tables": {name: _packed(part) for name, part in _parts(description, tables)},
+        "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": said if len(said) == 1 else None},
     }
     charts = json.loads(_asset("charts.json"))
     vega = f"/*!\n{_asset('vega.LICENSE')}*/\n{_asset('vega.js')}"
@@ -52,7 +74,13 @@ def build(description: Description, tables: Tables, title: str) -> str:
     body = _asset("page.html").replace("{title}", html.escape(title))
     # one function, so that no name of theirs meets one of the library's
     script = "\n".join(['"use strict";', "(() => {", *map(_asset, _SCRIPTS), "})();"])
-    return pages.page(title, body, _asset("page.css"), [vega, *given, script])
+    scripts = [vega, *given, script]
+    files = {"index.html": pages.page(title, body, _asset("page.css"), scripts, beside=len(said) > 1)}
+    if len(said) > 1:
+        files |= {
+            f"texts_{i}.js": f"TEXTS({i - 1}, {pages.json_text(part)});\n" for i, part in enumerate(said, start=1)
+        }
+    return files
 
 
 def _asset(name: str) -> str:
@@ -64,7 +92,7 @@ def _nodes(description: Description, tables: Tables) -> pd.DataFrame:
     clusters = tables["clusters"]
     rows = [clusters.assign(level=description.n_clusters, number=clusters["cluster"])]
     rows += [tables["level_clusters"]] if "level_clusters" in tables else []
-    names = [*_OF_NODES, *(name for name in ("label", "label_share") if name in clusters)]
+    names = [*_OF_NODES, *(name for name in _MAYBE if name in clusters)]
     table = pd.concat([part[names] for part in rows], ignore_index=True)
     return table.loc[table["cluster"].isin({node + 1 for node in description.shown})]
 
@@ -73,48 +101,61 @@ def _shown_documents(description: Description, tables: Tables) -> pd.DataFrame:
     """Those on the map and the typical ones."""
     near, table = tables["cluster_documents"], tables["documents"]
     typical = set(near.loc[near["cluster"].isin({node + 1 for node in description.shown}), "document"])
+    if "topic_documents" in tables:
+        typical |= set(tables["topic_documents"]["document"])
     return table.loc[table["x"].notna() | table["document"].isin(typical)]
 
 
-def _levels(description: Description, tables: Tables) -> dict[int, list[int]]:
+def _levels(description: Description, rows: np.ndarray) -> dict[int, list[int]]:
     """By size, the node of each document that the page has, from 1."""
-    rows = _shown_documents(description, tables)["document"].to_numpy() - 1
     return {size: (description.at(size)[rows] + description.first[size] + 1).tolist() for size in description.sizes}
 
 
 def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataFrame]]:
     """The columns, and the rows of nodes, that the page shows."""
     shown, parts = {node + 1 for node in description.shown}, []
+    topics = set(tables["topics"]["topic"].head(MOST_TOPICS))
     for name, columns in _COLUMNS.items():
         if name not in tables:
             continue
         table = tables[name]
         if name == "documents":
             table = _shown_documents(description, tables)
-        elif name == "trends":
-            table = table.loc[(table["of"] == "topic") | table["number"].isin(shown)]
+        elif "of" in table:
+            wanted = table["number"].isin(shown).where(table["of"] == "cluster", table["number"].isin(topics))
+            table = table.loc[wanted]
         elif "cluster" in table:
             table = table.loc[table["cluster"].isin(shown)]
+        if name == "shares":
+            place = table.groupby(["of", "number", "context"]).cumcount()
+            table = table.loc[place < MOST_VALUES]
         parts.append((name, table.loc[:, [one for one in columns or table.columns if one in table]]))
     return parts
 
 
+def _about(description: Description, variable: Variable) -> dict[str, Any]:
+    """What the page says of a variable."""
+    columns = (description.corpus.imported or {}).get("settings", {}).get("contexts", ())
+    is_date = any(re.fullmatch(rf"{re.escape(variable.name)}(=.*)?:date", one) for one in columns)
+    return {"name": variable.name, "role": variable.role, "number": variable.is_number, "date": is_date}
+
+
 def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str, Any]:
-    """Contexts of the documents that have a place on the map, by name: numbers, or names of each."""
+    """Contexts and kept columns of the documents that have a place on the map, by name: numbers, or names of each."""
     rows = np.flatnonzero(documents["x"].notna())
     contexts: dict[str, Any] = {}
-    for name, kind in sorted(description.corpus.context_kinds.items()):
-        if kind == "number":
-            contexts[name] = {
-                "document": (rows + 1).tolist(),
-                "number": [_digits(x) for x in own_unit(description.corpus, name)[rows]],
-            }
+    for variable in variables_of(description):
+        if variable.role == LABEL:
+            continue
+        about: dict[str, Any] = {"document": (rows + 1).tolist(), "kept": variable.role == KEPT}
+        if variable.is_number:
+            about["number"] = [_digits(x) for x in variable.values[rows]]
         else:
-            table = description.corpus.contexts[name][rows]
+            table = variable.values[rows]
             used, place = np.unique(table.indices, return_inverse=True)
-            names = context_names(description.corpus, name)
             lists = [place[a:b][:MOST_NAMES].tolist() for a, b in zip(table.indptr[:-1], table.indptr[1:], strict=True)]
-            contexts[name] = {"document": (rows + 1).tolist(), "names": [names[one] for one in used], "values": lists}
+            about |= {"names": [variable.names[one] for one in used], "values": lists}
+        contexts[variable.name] = about
     return contexts
 
 

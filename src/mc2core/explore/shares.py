@@ -13,7 +13,7 @@ from mc2core.explore.description import Description
 from mc2core.explore.variables import Variable, variables_of
 
 N_BINS = 20
-"""Steps of a trend, of equal width; whole numbers of fewer different values have a step each."""
+"""Steps of a trend, of equal width; whole numbers over a range of less than twice as many have a step each."""
 MOST_VALUES = 50
 """Values of a variable, the commonest, that have shares."""
 INTERVAL = 0.9
@@ -74,10 +74,13 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
 
 
 def bounds_of(values: np.ndarray) -> np.ndarray:
-    """Bounds of the steps that (n,) observed values are put in, from the least to above the largest."""
+    """Bounds of the steps that (n,) observed values are put in, from the least to above the largest; of whole numbers
+    they are whole.
+    """
     distinct = np.unique(values)
-    if (distinct == np.floor(distinct)).all() and distinct[-1] - distinct[0] < 2 * N_BINS:
-        return np.arange(distinct[0], distinct[-1] + 2)
+    if (distinct == np.floor(distinct)).all():
+        width = -(-(distinct[-1] - distinct[0] + 1) // N_BINS) if distinct[-1] - distinct[0] >= 2 * N_BINS else 1
+        return np.arange(distinct[0], distinct[-1] + 1 + width, width)[: int((distinct[-1] - distinct[0]) // width) + 2]
     return np.linspace(distinct[0], np.nextafter(distinct[-1], np.inf), N_BINS + 1)
 
 

@@ -7,13 +7,20 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
+from mc2core.explore.agreement import found_topics
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
+from mc2core.explore.documents import flattened
 from mc2core.explore.words import N_SHOWN, Top, name_of, often_enough, said, top_of, words_table
 from mc2core.posterior import Posterior
 
 LEAST_SHARE = 0.01
 """Of a cluster's tokens: topics with less are not among those that it uses."""
+N_DOCUMENTS = 10
+"""Typical documents of a topic."""
+MOST_ON_MAP = 200
+"""Topics that have a place on their map."""
+_NEIGHBOURS = 8  # perplexity of t-SNE
 _BLOCK = 64
 
 
@@ -38,11 +45,12 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
 
 
 def topic_tables(description: Description, trends: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Tables by name: topics (the commonest first), topic_words, topic_clusters.
+    """Tables by name: topics (the commonest first), topic_words, topic_clusters,
+    topic_documents.
 
     The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
     in these. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`, ``seed`` is that of
-    :func:`coherence`.
+    :func:`coherence` and of the topics' map.
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     tops = _tops(description, tokens)
@@ -63,6 +71,10 @@ def topic_tables(description: Description, trends: pd.DataFrame, seed: int = 0) 
             "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
         }
     )
+    found = found_topics(description)
+    if len(found):
+        topics["found"] = found.mean(axis=0)
+    topics[["x", "y"]] = topic_map(description, seed)
     for name, part in trends[trends["of"] == "topic"].groupby("context", sort=True):
         rank = part.groupby("number")[["start", "share"]].apply(_rank_correlation)
         topics[f"{name}_trend"] = topics["topic"].map(rank)
@@ -71,6 +83,7 @@ def topic_tables(description: Description, trends: pd.DataFrame, seed: int = 0) 
         "topics": topics,
         "topic_words": words_table("topic", list(zip(number, tops, strict=True)), vocabulary),
         "topic_clusters": uses,
+        "topic_documents": _typical(description),
     }
 
 
@@ -95,6 +108,37 @@ def _uses(description: Description) -> pd.DataFrame:
         }
     )
     return table.sort_values(["topic", "share_of_cluster"], ascending=[True, False], kind="stable", ignore_index=True)
+
+
+def _typical(description: Description) -> pd.DataFrame:
+    """Documents with the largest share of each topic; of short ones half a mean document more is taken as the length.
+
+    None where clusters are topics: their typical documents are those of the clusters.
+    """
+    rows: list[tuple[int, int, int, float]] = []
+    if not description.clusters_are_topics:
+        tokens = description.document_topics.tocsc()
+        length = np.asarray(tokens.sum(axis=1)).ravel()
+        for topic in range(tokens.shape[1]):
+            part = slice(tokens.indptr[topic], tokens.indptr[topic + 1])
+            document, count = tokens.indices[part], tokens.data[part]
+            best = np.lexsort((document, -count / (length[document] + length.mean() / 2)))[:N_DOCUMENTS]
+            of_document = count / length[document]
+            rows += [(topic + 1, i, document[one] + 1, of_document[one]) for i, one in enumerate(best, start=1)]
+    return pd.DataFrame(rows, columns=["topic", "rank", "document", "share"])
+
+
+def topic_map(description: Description, seed: int = 0) -> np.ndarray:
+    """(M, 2) float64 in [0, 1]: places of the MOST_ON_MAP commonest topics, NaN of the others.
+
+    t-SNE of the square roots of their words' probabilities: topics with like words lie near each other.
+    """
+    share = fitted_shares(description.posterior)
+    chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])
+    root = np.vstack([np.sqrt(description.topic_words(chosen[i : i + _BLOCK])) for i in range(0, len(chosen), _BLOCK)])
+    whole = np.full((len(share), 2), np.nan)
+    whole[chosen] = flattened(root, _NEIGHBOURS, seed)
+    return whole
 
 
 def _rank_correlation(part: pd.DataFrame) -> float:

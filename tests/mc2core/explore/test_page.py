@@ -1,7 +1,9 @@
 """The page in a real browser: it draws, answers clicks and keys, and asks nothing of a network."""
 
+import csv
 import dataclasses
 import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -43,8 +45,6 @@ def colours(page, chart):
 def place_on_map(page, folder, document):
     """(x, y) of a document within the map, in pixels."""
     rows = (folder / "documents.csv").read_text(encoding="utf-8").splitlines()
-    import csv
-
     row = list(csv.DictReader(rows))[document]
     box = page.locator("#map canvas").bounding_box()
     x, y = ((float(row[name]) + 0.02) / 1.04 for name in "xy")
@@ -55,7 +55,7 @@ def place_on_map(page, folder, document):
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "light")])
 def test_it_draws_light_and_dark_wide_and_narrow(folder, width, scheme):
     with opened(folder / "index.html", width=width, scheme=scheme) as page:
-        for chart in ("map", "cluster-bars", "topic-bars"):
+        for chart in ("map", "cluster-bars", "topic-bars", "heat", "tree", "topic-map", "compare-0"):
             assert colours(page, chart) > 5
         assert page.evaluate("document.documentElement.scrollWidth") <= width
         background = page.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -98,7 +98,7 @@ def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(fol
             page.mouse.down()
             page.mouse.up()
             cluster = int(re.search(r"Cluster (\d+)", page.inner_text("#tip"))[1])
-            assert page.inner_text("#panel-title") == f"Cluster {cluster}"
+            assert page.inner_text("#panel-title").startswith(f"Cluster {cluster}: ")
             assert page.get_attribute(f"#clusters [data-cluster='{cluster}']", "aria-current") == "true"
             assert f"{(description.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
 
@@ -138,7 +138,7 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(folder,
             page.keyboard.press("ArrowLeft")
         assert page.inner_text("#groups-number") == f"3 of {description.n_clusters}"
         assert page.evaluate("scrollY") == 0  # what is chosen comes into sight within its list, the page stays
-        assert re.fullmatch(r"Cluster \d of 3", page.inner_text("#panel-title"))
+        assert re.match(r"Cluster \d of 3: ", page.inner_text("#panel-title"))
         sizes = [
             int(re.search(r"(\d+) document", one.get_attribute("aria-label"))[1])
             for one in page.locator("#clusters button").all()
@@ -147,7 +147,7 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(folder,
         said = page.inner_text("#merged")
         row = pd.read_csv(folder / "levels.csv").iloc[2]
         assert f"ARI {float(f'{row.ari:.4g}'):g}" in said
-        assert f"loses {float(f'{row.loss:.4g}'):g} nats a document" in said
+        assert f"loses {float(f'{row.loss:.2g}'):g} nats a document" in said
         assert ("marked: as fine as the data bear" in said) == (kept.chosen == 3)
         x, y = place_on_map(page, folder, 1)
         page.hover("#map canvas", position={"x": x, "y": y})
@@ -165,15 +165,15 @@ def test_clusters_without_documents_are_not_listed(description, tmp_path):
         page.focus("#groups")
         for key in ("Home", "End"):  # all joined, and apart again
             page.keyboard.press(key)
-            assert re.fullmatch(r"Cluster \d+( of \d+)?", page.inner_text("#panel-title"))
+            assert re.match(r"Cluster \d+( of \d+)?: ", page.inner_text("#panel-title"))
         assert page.locator("#clusters button").count() == len(used)
 
 
 def test_topics_say_their_coherence_and_that_of_chance(folder):
     row = pd.read_csv(folder / "topics.csv").iloc[0]
-    by_chance = " ± ".join(f"{float(f'{row[name]:.4g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
+    by_chance = " ± ".join(f"{float(f'{row[name]:.2g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
     with opened(folder / "index.html") as page:
-        assert f"coherence (NPMI) {float(f'{row.npmi:.4g}'):g}, by chance {by_chance}" in page.inner_text(
+        assert f"coherence (NPMI) {float(f'{row.npmi:.2g}'):g}, by chance {by_chance}" in page.inner_text(
             "#topic-facts"
         )
 
@@ -185,7 +185,7 @@ def test_it_can_be_used_by_keyboard(folder):
         page.focus("#clusters button >> nth=1")
         cluster = page.get_attribute(":focus", "data-cluster")
         page.keyboard.press("Enter")
-        assert page.inner_text("#panel-title") == f"Cluster {cluster}"
+        assert page.inner_text("#panel-title").startswith(f"Cluster {cluster}: ")
         before = page.locator("#map canvas").screenshot()
         page.focus("#map")
         page.keyboard.press("+")
@@ -223,5 +223,236 @@ def test_a_model_without_contexts_or_titles_has_a_page(tmp_path):
     describe(fastex(plain), plain, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
         assert colours(page, "map") > 5
-        assert page.locator("#colour option").count() == 1
+        assert page.locator("#colour option").count() == 2  # clusters, and how sure they are
+        assert page.is_hidden("#compare-part")
         assert "document " in page.inner_text("#typical")
+
+
+# -- texts ---------------------------------------------------------------------------------------------------------
+def texts_of(corpus):
+    """A text of each document: its words, and markup that must stay text."""
+    counts = corpus.content.toarray()
+    said = [" ".join(word for word, n in zip(corpus.vocabulary, row, strict=True) for _ in range(n)) for row in counts]
+    return [f"{HOSTILE} {text} end{j}." for j, text in enumerate(said)]
+
+
+@pytest.fixture(scope="module", params=["in the page", "in scripts beside it"])
+def with_texts(request, description, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("texts") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param != "in the page":
+            patch.setattr("mc2core.explore.texts.MOST_INSIDE", 0)
+            patch.setattr("mc2core.explore.texts.PER_SCRIPT", 4000)
+        describe(description.posterior, description.corpus, folder, texts=texts_of(description.corpus))
+    scripts = sorted(path.name for path in folder.glob("texts_*.js"))
+    assert (len(scripts) > 2) == (request.param != "in the page")
+    return folder
+
+
+def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(with_texts, description):
+    with opened(with_texts / "index.html") as page:
+        x, y = place_on_map(page, with_texts, 1)
+        page.click("#map canvas", position={"x": x, "y": y})
+        page.wait_for_selector("#reader-text mark")
+        number = description.corpus.documents["title"].tolist().index(page.inner_text("#reader-title"))
+        assert page.inner_text("#reader-text") == texts_of(description.corpus)[number]
+        assert page.inner_text("#reader-marks").endswith(f"words of {page.inner_text('#panel-title')}")
+        assert set(page.locator("#reader-text mark").all_inner_texts()) <= set(description.corpus.vocabulary)
+        page.keyboard.press("Escape")
+        assert page.is_hidden("#reader")
+        page.wait_for_selector("#typical .excerpt mark")
+        page.click("#typical button >> nth=2")
+        assert page.evaluate("document.activeElement.id") == "reader-title"
+        page.click("#reader-close")
+        assert page.evaluate("document.activeElement.closest('#typical') !== null")
+        page.click("#topic-typical button >> nth=0")
+        page.wait_for_selector("#reader-text mark")
+        assert page.inner_text("#reader-marks").endswith(f"words of {page.inner_text('#topic-title')}")
+        assert page.locator("#reader img, #reader script, #typical img").count() == 0
+        assert page.title() == "What the fit found"
+
+
+def test_search_finds_texts_and_reads_them_when_asked(with_texts):
+    with opened(with_texts / "index.html") as page:
+        page.fill("#search", "end41.")
+        if (with_texts / "texts_1.js").exists():
+            assert page.inner_text("#results .kind") == "nothing found"
+            page.click("#results button")
+        page.wait_for_selector("#results .excerpt mark")
+        assert page.locator("#results button").count() == 1
+        assert page.inner_text("#results .excerpt mark") == "end41."
+        page.click("#results button")
+        page.wait_for_selector("#reader-text mark")
+        assert page.inner_text("#reader-title") == "On stars, part 41"
+        assert page.inner_text("#reader-text mark") == "end41."
+
+
+def test_a_script_of_texts_that_is_not_there_is_named(description, tmp_path, monkeypatch):
+    monkeypatch.setattr("mc2core.explore.texts.MOST_INSIDE", 0)
+    monkeypatch.setattr("mc2core.explore.texts.PER_SCRIPT", 4000)
+    describe(description.posterior, description.corpus, tmp_path / "out", texts=texts_of(description.corpus))
+    for path in (tmp_path / "out").glob("texts_*.js"):
+        path.unlink()
+    with opened(tmp_path / "out/index.html", missing="texts_") as page:
+        page.click("#typical button >> nth=0")
+        page.wait_for_function("document.getElementById('reader-text').textContent.includes('beside this page')")
+
+
+def test_without_being_asked_for_no_text_is_in_the_page(folder):
+    with opened(folder / "index.html") as page:
+        page.click("#typical button >> nth=0")
+        assert page.inner_text("#reader-marks") == "Texts were not put in this page: mc2 describe --texts does."
+        assert page.inner_text("#reader-text") == ""
+        assert re.search(r"probability of cluster \d+: \d", page.inner_text("#reader-facts"))
+
+
+# -- names, relations, export --------------------------------------------------------------------------------------
+def csv_of(page, button):
+    with page.expect_download() as caught:
+        page.click(button)
+    return list(csv.DictReader(Path(caught.value.path()).read_text(encoding="utf-8").splitlines()))
+
+
+def test_names_that_are_given_are_shown_everywhere(description, tmp_path):
+    posterior = description.posterior
+    names = {
+        "cluster": {number: f"My {HOSTILE} {number}" for number in range(1, description.n_clusters + 1)},
+        "topic": {number: f"Theme {number}" for number in range(1, posterior.representative.n_topics + 1)},
+    }
+    describe(posterior, description.corpus, tmp_path / "out", names=names)
+    with opened(tmp_path / "out/index.html") as page:
+        for place in ("#panel-title", "#legend span >> nth=0", "#clusters button >> nth=0", "#picks span >> nth=0"):
+            assert "My <script>" in page.inner_text(place)
+        assert re.match(r"Topic \d+: Theme \d+", page.inner_text("#topic-title"))
+        assert "Theme" in page.inner_text("#topics button >> nth=0")
+        assert "My <script>" in page.inner_text("#topic-about")
+        rows = csv_of(page, "#heat-part .saves button >> nth=0")
+        assert {row["row"].split(" ", 1)[1][:10] for row in rows} == {"My <script"}
+        assert all("Theme" in row["column"] for row in rows)
+        assert page.locator("main img, main script").count() == 0
+        page.fill("#search", "theme 2")
+        assert "Theme 2" in page.inner_text("#results button")
+
+
+def test_pictures_and_tables_are_saved(folder, description):
+    with opened(folder / "index.html") as page:
+        rows = csv_of(page, "#save-topics button")
+        table = pd.read_csv(folder / "topics.csv")
+        assert [row["name"] for row in rows] == table["name"].tolist()
+        assert [float(row["share"]) for row in rows] == pytest.approx(table["share"].tolist(), rel=1e-5)
+        points = csv_of(page, "#map-part .saves button >> nth=0")
+        assert points[2]["title"] == HOSTILE
+        assert len(points) == description.corpus.n_documents
+        trend = csv_of(page, "#compare-part .block:has-text('year (') .saves button >> nth=0")
+        shares = pd.read_csv(folder / "trends.csv")
+        number = int(re.match(r"Cluster (\d+)", trend[0]["of"])[1])
+        one = shares[(shares["of"] == "cluster") & (shares["number"] == number) & (shares["context"] == "year")]
+        assert float(trend[0]["high"]) == pytest.approx(one["high"].iloc[0], rel=1e-5)
+        for place, begin in ((1, b"<svg"), (2, b"\x89PNG")):
+            for part in ("#map-part", "#tree-part", "#heat-part"):
+                with page.expect_download() as caught:
+                    page.click(f"{part} .saves button >> nth={place}")
+                assert Path(caught.value.path()).read_bytes().startswith(begin)
+
+
+def test_a_summary_can_be_taken_along(folder):
+    with opened(folder / "index.html") as page:
+        page.click("#report")
+        text = page.input_value("#report-text")
+        assert text == (folder / "summary.md").read_text(encoding="utf-8")
+        with page.expect_download() as caught:
+            page.click("#report-save")
+        assert Path(caught.value.path()).read_text(encoding="utf-8") == text
+        page.keyboard.press("Escape")
+        assert page.is_hidden("#report-box")
+    assert text.startswith("# Lakes &amp; &lt;b&gt;woods&lt;/b&gt;\n")
+    assert "<" not in text
+
+
+def test_several_clusters_and_topics_are_compared_with_intervals(folder, description):
+    with opened(folder / "index.html") as page:
+        assert page.locator("#picks .pick").count() == 3
+        page.locator("#picks button").last.click()
+        assert page.locator("#picks .pick").count() == 2
+        page.select_option("#compare-add", index=1)
+        assert page.locator("#picks .pick").count() == 3
+        rows = csv_of(page, "#compare-part .saves button >> nth=0")
+        assert {row["value"] for row in rows} == set(description.corpus.context_names["author"])
+        assert all(float(row["low"]) <= float(row["share"]) <= float(row["high"]) for row in rows)
+        page.select_option("#compare-what", "topic")
+        assert {row["of"].split()[0] for row in csv_of(page, "#compare-part .saves button >> nth=0")} == {"Topic"}
+
+
+def test_the_heat_map_shows_contexts_and_topics(folder, description):
+    found = pd.read_csv(folder / "shares.csv").query("of == 'cluster' and context == 'label'")
+    with opened(folder / "index.html") as page:
+        page.select_option("#heat-by", "label")
+        rows = csv_of(page, "#heat-part .saves button >> nth=0")
+        page.select_option("#heat-as", "ratio")
+        assert page.inner_text("#heat-legend").split()[-1].startswith("8")
+    assert len(rows) == 3 * len(np.unique(description.cluster))
+    for row in rows:
+        one = found[(found["number"] == int(row["cluster"])) & (found["value"] == row["column"])].iloc[0]
+        assert float(row["share"]) == pytest.approx(one["share"], rel=1e-5)
+        whole = (description.cluster == int(row["cluster"]) - 1).mean()
+        assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=1e-4)
+
+
+def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(folder, description):
+    parents = pd.read_csv(folder / "level_clusters.csv").set_index("cluster")
+    with opened(folder / "index.html") as page:
+        rows = csv_of(page, "#tree-part .saves button >> nth=0")
+        page.focus("#groups")
+        page.keyboard.press("ArrowLeft")
+        assert len(csv_of(page, "#tree-part .saves button >> nth=0")) == sum(description.sizes[:-1])
+    assert len(rows) == sum(description.sizes)
+    for row in rows:
+        if int(row["level"]) > 1:
+            assert parents.loc[int(row["joins"]), "level"] == int(row["level"]) - 1
+
+
+def test_what_is_unsure_is_marked(description, tmp_path):
+    sample, rng = description.posterior.samples[0], np.random.default_rng(0)
+    drawn = [rng.permutation(sample.cluster) for _ in range(5)]
+    samples = [dataclasses.replace(sample, cluster=one) for one in [sample.cluster, *drawn]]
+    several = dataclasses.replace(description.posterior, samples=samples)
+    describe(several, description.corpus, tmp_path / "out")
+    table = pd.read_csv(tmp_path / "out/clusters.csv")
+    assert (table["found"] < 0.5).any()
+    with opened(tmp_path / "out/index.html") as page:
+        assert page.locator("#clusters .unsure").count() == (table["found"] < 0.5).sum()
+        doubtful = (pd.read_csv(tmp_path / "out/documents.csv")["probability"] < 0.5).sum()
+        assert f"Hollow dots: {doubtful} document" in page.inner_text("#unsure")
+        page.select_option("#colour", "sure")
+        assert page.inner_text("#legend").split("\n")[-1] == "100 %"
+
+
+def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(description, tmp_path):
+    names = {"cluster": {n: f"a rather long name, {n}" for n in range(1, description.n_clusters + 1)}}
+    describe(description.posterior, description.corpus, tmp_path / "out", names=names)
+    with opened(tmp_path / "out/index.html", width=390) as page:
+        for keys in ("", "++++++"):
+            page.focus("#map")
+            for key in keys:
+                page.keyboard.press(key)
+            page.wait_for_timeout(300)
+            with page.expect_download() as caught:
+                page.click("#map-part .saves button >> nth=1")
+            text = Path(caught.value.path()).read_text(encoding="utf-8")
+            found = re.findall(r'<text [^>]*transform="translate\(([-\d.]+),([-\d.]+)\)', text)
+            places = np.unique(np.array(found, float).round(1), axis=0)
+            assert len(found) == 2 * len(places)  # each name and its outline
+            apart = np.abs(places[:, None] - places[None])[~np.eye(len(places), dtype=bool)]
+            assert ((apart[:, 1] >= 16.9) | (apart[:, 0] >= 100)).all()  # a line of 17 pixels, and a name's width
+
+
+def test_the_tooltip_is_beside_its_point(folder):
+    with opened(folder / "index.html", width=500) as page:
+        for document in range(0, 12, 3):
+            x, y = place_on_map(page, folder, document)
+            page.locator("#map").scroll_into_view_if_needed()
+            page.hover("#map canvas", position={"x": x, "y": y})
+            page.wait_for_selector("#tip:not([hidden])")
+            box, canvas = page.locator("#tip").bounding_box(), page.locator("#map canvas").bounding_box()
+            px, py = canvas["x"] + x, canvas["y"] + y
+            assert not (box["x"] <= px <= box["x"] + box["width"] and box["y"] <= py <= box["y"] + box["height"])

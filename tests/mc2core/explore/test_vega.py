@@ -27,27 +27,85 @@ def given(field, kind):
     return {"field": field, "type": kind, "scale": None}
 
 
-#: Vega-Lite
+def names(data, size, anchor="middle"):
+    """Layers of names that lie over everything: each twice, a wide outline in the colour of the paper below it."""
+    mark = {"type": "text", "fontSize": size, "clip": True, "align": {"middle": "center", "start": "left"}[anchor]}
+    place_of = {"x": place("x"), "y": place("y")} if data == "names" else {"x": unit("x"), "y": unit("y")}
+    text = {**place_of, "text": {"field": "name", "type": "nominal"}, "tooltip": {"field": "name", "type": "nominal"}}
+    bold = {**mark, "fontWeight": "bold"}
+    outline = {**bold, "strokeWidth": 4, "strokeJoin": "round"}
+    return [
+        {
+            "data": {"name": data},
+            "mark": outline,
+            "encoding": {**text, "color": given("halo", "nominal"), "stroke": given("halo", "nominal")},
+        },
+        {"data": {"name": data}, "mark": bold, "encoding": {**text, "color": given("ink", "nominal")}},
+    ]
+
+
+def unit(field, reverse=False):
+    """A place from 0 to 1 as the page's script gives it."""
+    scale = {"domain": [0, 1], "nice": False, "zero": False, "reverse": reverse}
+    return {"field": field, "type": "quantitative", "axis": None, "scale": scale}
+
+
+def number(field, axis=None, **scale):
+    return {"field": field, "type": "quantitative", "title": None, "axis": axis or {}, "scale": scale}
+
+
+def nominal(field, place, **axis):
+    """Names in the order of a place; the page's script gives limits of their labels."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "sort": {"field": place, "op": "min"},
+        "title": None,
+        "axis": {"ticks": False, "domain": False, "labelFontSize": 12, **axis},
+    }
+
+
+#: documents, and names of their clusters
 MAP = {
     "width": "container",
     "height": "container",
-    "encoding": {"x": place("x"), "y": place("y"), "color": given("colour", "nominal")},
     "layer": [
         {
             "data": {"name": "points"},
             "params": [{"name": "zoom", "select": "interval", "bind": "scales"}],
-            "mark": {"type": "circle", "clip": True, "stroke": None},
+            "mark": {"type": "point", "filled": True, "shape": "circle", "clip": True, "strokeWidth": 1.3},
             "encoding": {
-                "opacity": given("opacity", "quantitative"),
+                "x": place("x"),
+                "y": place("y"),
+                "color": given("colour", "nominal"),
+                "stroke": given("colour", "nominal"),
+                "fillOpacity": given("inside", "quantitative"),
+                "strokeOpacity": given("opacity", "quantitative"),
                 "size": given("size", "quantitative"),
                 "tooltip": {"field": "document", "type": "nominal"},
             },
         },
+        *names("names", 12),
+    ],
+}
+#: topics, as large as they are common
+TOPICS = {
+    "width": "container",
+    "height": "container",
+    "layer": [
         {
-            "data": {"name": "names"},
-            "mark": {"type": "text", "fontSize": 12, "fontWeight": "bold", "clip": True},
-            "encoding": {"text": {"field": "name", "type": "nominal"}},
+            "data": {"name": "topics"},
+            "mark": {"type": "point", "filled": True, "shape": "circle", "fillOpacity": 0.35, "strokeWidth": 1.5},
+            "encoding": {
+                "x": unit("x"),
+                "y": unit("y"),
+                "color": given("colour", "nominal"),
+                "stroke": given("colour", "nominal"),
+                "size": given("size", "quantitative"),
+                "tooltip": {"field": "topic", "type": "nominal"},
+            },
         },
+        *names("labels", 11),
     ],
 }
 #: probabilities of words, here as bars, and in the whole corpus as marks
@@ -55,15 +113,7 @@ BARS = {
     "width": "container",
     "height": {"step": 19},
     "data": {"name": "bars"},
-    "encoding": {
-        "y": {
-            "field": "word",
-            "type": "nominal",
-            "sort": {"field": "place", "op": "min"},
-            "title": None,
-            "axis": {"labelLimit": 140, "labelFontSize": 12, "ticks": False, "domain": False},
-        }
-    },
+    "encoding": {"y": nominal("word", "place")},
     "layer": [
         {
             "mark": {"type": "bar", "cornerRadiusEnd": 2},
@@ -83,29 +133,100 @@ BARS = {
         },
     ],
 }
+#: shares over a number, a line each, within their intervals
 TREND = {
     "width": "container",
-    "height": 110,
+    "height": 170,
     "data": {"name": "trend"},
-    "mark": {"type": "line", "point": {"size": 30}, "interpolate": "linear", "strokeWidth": 2},
     "encoding": {
-        "x": {
-            "field": "start",
-            "type": "quantitative",
-            "title": None,
-            "scale": {"zero": False},
-            "axis": {"format": "~d", "tickCount": 6},
+        "x": number("start", {"format": "~f", "tickCount": 6}, zero=False),
+        "color": given("colour", "nominal"),
+        "detail": {"field": "name", "type": "nominal"},
+    },
+    "layer": [
+        {
+            "mark": {"type": "area", "opacity": 0.18},
+            "encoding": {"y": number("low", {"format": "~%", "tickCount": 4}), "y2": {"field": "high"}},
         },
-        "y": {
-            "field": "share",
-            "type": "quantitative",
-            "title": None,
-            "axis": {"format": "~%", "tickCount": 4},
+        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": {"y": number("share")}},
+        {
+            "mark": {"type": "circle", "size": 34, "opacity": 1},
+            "encoding": {"y": number("share"), "tooltip": {"field": "start", "type": "quantitative"}},
         },
-        "tooltip": {"field": "start", "type": "quantitative"},
+    ],
+}
+#: shares by value, a point each, within their intervals
+GROUPS = {
+    "width": "container",
+    "height": {"step": 11, "for": "offset"},
+    "data": {"name": "groups"},
+    "encoding": {
+        "y": nominal("value", "place"),
+        "yOffset": {"field": "name", "type": "nominal", "sort": {"field": "series", "op": "min"}},
+        "color": given("colour", "nominal"),
+    },
+    "layer": [
+        {
+            "mark": {"type": "rule", "strokeWidth": 2, "opacity": 0.6},
+            "encoding": {"x": number("low", {"format": "~%", "tickCount": 4}), "x2": {"field": "high"}},
+        },
+        {
+            "mark": {"type": "circle", "size": 50, "opacity": 1},
+            "encoding": {"x": number("share"), "tooltip": {"field": "value", "type": "nominal"}},
+        },
+    ],
+}
+HEAT = {
+    "width": "container",
+    "height": {"step": 19},
+    "data": {"name": "cells"},
+    "mark": {"type": "rect"},
+    "encoding": {
+        "x": nominal("column", "across", labelAngle=-50, labelFontSize=11),
+        "y": nominal("row", "down"),
+        "color": given("colour", "nominal"),
+        "tooltip": {"field": "text", "type": "nominal"},
     },
 }
-CHARTS = {"map": MAP, "bars": BARS, "trend": TREND}
+#: levels from one cluster on the left to many on the right
+TREE = {
+    "width": "container",
+    "height": 300,
+    "layer": [
+        {
+            "data": {"name": "stems"},
+            "mark": {"type": "rule", "strokeWidth": 1.5},
+            "encoding": {
+                "x": unit("x"),
+                "y": unit("y"),
+                "x2": {"field": "x2"},
+                "y2": {"field": "y2"},
+                "color": given("colour", "nominal"),
+            },
+        },
+        {
+            "data": {"name": "joints"},
+            "mark": {"type": "circle", "opacity": 1},
+            "encoding": {
+                "x": unit("x"),
+                "y": unit("y"),
+                "color": given("colour", "nominal"),
+                "size": given("size", "quantitative"),
+                "tooltip": {"field": "cluster", "type": "nominal"},
+            },
+        },
+        *names("labels", 11, "start"),
+    ],
+}
+CHARTS = {
+    "map": MAP,
+    "topics": TOPICS,
+    "bars": BARS,
+    "trend": TREND,
+    "groups": GROUPS,
+    "heat": HEAT,
+    "tree": TREE,
+}
 
 
 def made():

@@ -14,15 +14,21 @@ const T = DESCRIPTION.tables, K = DESCRIPTION.clusters;
 const nodes = new Map(rowsOf(DESCRIPTION.nodes).map((row) => [row.cluster, row]));
 const documents = rowsOf(T.documents), byDocument = new Map(documents.map((row) => [row.document, row]));
 const points = documents.filter((row) => row.x !== null);
-const nDocuments = +Object.fromEntries(DESCRIPTION.summary).documents;
+const told = Object.fromEntries(DESCRIPTION.summary), nDocuments = +told.documents;
 const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
 const sizes = DESCRIPTION.sizes, levels = new Map(rowsOf(T.levels).map((row) => [row.clusters, row]));
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
 const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = grouped(rowsOf(T.cluster_labels), "cluster");
+const topicTypical = grouped(rowsOf(T.topic_documents), "topic");
 const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(rowsOf(T.cluster_numbers), "cluster");
-const topics = rowsOf(T.topics), uses = grouped(rowsOf(T.topic_clusters), "topic");
+const topics = rowsOf(T.topics), byTopic = new Map(topics.map((row) => [row.topic, row])), uses = grouped(rowsOf(T.topic_clusters), "topic");
 const usedBy = grouped(rowsOf(T.topic_clusters), "cluster");
-const trends = grouped(rowsOf(T.trends).map((row) => ({ ...row, key: `${row.of} ${row.number}` })), "key");
+// shares by value and over numbers alike, of a cluster or topic by context
+const keyed = (rows) => grouped(rows.map((row) => ({ ...row, key: `${row.of} ${row.number} ${row.context}` })), "key");
+const trends = keyed(rowsOf(T.trends).filter((row) => row.share !== null)), shares = keyed(rowsOf(T.shares));
+const sharesOf = (what, number, context) => (trends.get(`${what} ${number} ${context}`) || shares.get(`${what} ${number} ${context}`) || []);
+const variables = DESCRIPTION.variables.filter((one) => sharesOf("topic", topics[0]?.topic, one.name).length);
+const aboutVariable = new Map(DESCRIPTION.variables.map((one) => [one.name, one]));
 for (const [name, context] of Object.entries(DESCRIPTION.contexts))
   context.document.forEach((number, i) => {
     const row = byDocument.get(number);
@@ -38,20 +44,36 @@ const element = (tag, text, properties = {}) => {
   return made;
 };
 const fill = (parent, children) => parent.replaceChildren(...children);
-const percent = (x) => (x === null || x === undefined ? "–" : `${+(100 * x).toPrecision(3)} %`);
-const digits = (x) => (x === null || x === undefined ? "–" : `${+x.toPrecision(4)}`);
+const known = (x) => x !== null && x !== undefined && x !== "";
+const percent = (x) => (known(x) ? `${+(100 * x).toPrecision(3)} %` : "–");
+const digits = (x) => (known(x) ? `${+x.toPrecision(4)}` : "–");
+const short = (x) => (known(x) ? `${+x.toPrecision(2)}` : "–");
 const whole = (x) => Number(x).toLocaleString("en");
 const many = (n, what) => `${whole(n)} ${what}${n === 1 ? "" : "s"}`;
+const cutTo = (text, most) => (text.length > most ? `${text.slice(0, most - 1).trimEnd()}…` : text);
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+// a year is whole, a date says its month, other numbers have four digits
+const sayNumber = (name, x) => {
+  if (!known(x)) return "–";
+  if (aboutVariable.get(name)?.date && !Number.isInteger(x)) return `${MONTHS[Math.floor((x % 1) * 12)]} ${Math.floor(x)}`;
+  return Number.isInteger(x) ? String(x) : digits(x);
+};
+const sayStep = (name, row) => {
+  const isWhole = Number.isInteger(row.start) && Number.isInteger(row.end) && !aboutVariable.get(name)?.date;
+  if (isWhole) return row.end - row.start > 1 ? `${row.start} to ${row.end - 1}` : String(row.start);
+  return `${sayNumber(name, row.start)} to ${sayNumber(name, row.end)}`;
+};
+const sayShare = (row) => `${percent(row.share)}${known(row.low) ? `, 90 % interval ${percent(row.low)} to ${percent(row.high)}` : ""}`;
 const dark = () => getComputedStyle(document.documentElement).colorScheme === "dark";
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const PALETTE = ["#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f",
   "#1f9e89", "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794"];
 const REST = "#9aa0a8";
-const ramp = (t) => {
-  const stops = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]];
+const between = (stops, t) => {
   const at = Math.min(Math.max(t, 0), 1) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
   return `rgb(${stops[low].map((c, i) => Math.round(c + (at - low) * (stops[low + 1][i] - c))).join(",")})`;
 };
+const ramp = (t) => between([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [240, 216, 50]], t);
 
 // -- the clusters of one level ---------------------------------------------------------------------------------
 let left = sizes.at(-1), groupOf = new Map(), groups = [], colours = new Map(), chosen = null, lit = false, topic = null, colourBy = "cluster";
@@ -68,7 +90,10 @@ const cut = (n) => {
   }
   left = n;
 };
-const nameOf = (node) => {
+const numberOf = (node) => {
   const row = nodes.get(node);
   return !row || row.level === K ? `Cluster ${node}` : `Cluster ${row.number} of ${row.level}`;
 };
+const nameOf = (node) => (nodes.has(node) ? `${numberOf(node)}: ${nodes.get(node).name}` : numberOf(node));
+const topicName = (number) => `Topic ${number}: ${byTopic.get(number).name}`;
+const isUnsure = (row) => known(row.found) && row.found < 0.5;

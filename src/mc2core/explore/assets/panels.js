@@ -9,15 +9,19 @@ const item = (number, text, action, dot, current) => {
   line.append(button);
   return line;
 };
+const unsure = (row) => element("span", "unsure", { className: "unsure", title: `found in ${percent(row.found)} of the samples` });
 // within its list: scrollIntoView would move the page as well
 const keepInSight = (list) => {
   const one = list.querySelector("[aria-current]")?.getBoundingClientRect(), box = list.getBoundingClientRect();
   if (one) list.scrollTop += Math.min(one.top - box.top, 0) + Math.max(one.bottom - box.bottom, 0);
 };
 const listClusters = () => fill($("clusters"), groups.map((row) => {
-  const line = item(String(row.number), `${whole(row.documents)} · ${row.words.split(" ").slice(0, 5).join(" ")}`, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
+  const line = item(String(row.number), row.name, () => show(row.cluster), colours.get(row.cluster), row.cluster === chosen);
+  const text = line.firstChild.lastChild, under = element("span", `${many(row.documents, "document")} `, { className: "under" });
+  if (isUnsure(row)) under.append(unsure(row));
+  text.append(under);
   line.firstChild.dataset.cluster = row.cluster;
-  line.firstChild.setAttribute("aria-label", `${nameOf(row.cluster)}, ${many(row.documents, "document")}: ${row.words}`);
+  line.firstChild.setAttribute("aria-label", `${nameOf(row.cluster)}, ${many(row.documents, "document")}${isUnsure(row) ? ", unsure" : ""}`);
   return line;
 }));
 const tableOf = (head, rows) => {
@@ -28,25 +32,29 @@ const tableOf = (head, rows) => {
   return table;
 };
 const line = (cells, tag) => { const row = element("tr"); row.append(...cells.map((cell) => element(tag, cell))); return row; };
+const block = (...children) => { const made = element("div", undefined, { className: "block" }); made.append(...children); return made; };
 
+const howSure = (row, what) => {
+  if (!known(row.found)) return [];
+  const chains = known(row.chains) ? `, in ${row.chains} of ${told.chains.split(" ")[0]} chains` : "";
+  const together = known(row.certainty) ? [`its documents are together with ${percent(row.certainty)} certainty`] : [];
+  return [...together, `found in ${percent(row.found)} of the samples${chains}${row.found < 0.5 ? `: an unsure ${what}` : ""}`];
+};
 const choose = (node, focus = false) => {
   chosen = node;
   listClusters();
   drawMap();
   const row = nodes.get(node);
   $("panel-title").textContent = nameOf(node);
-  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`];
+  const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...howSure(row, "cluster")];
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
   bars("cluster-bars", words.get(node) || [], +$("relevance").value, `Words of ${nameOf(node)}`);
-  fill($("typical"), (typical.get(node) || []).map((one) => {
-    const title = byDocument.get(one.document)?.title ?? `document ${one.document}`;
-    const entry = element("li");
-    entry.append(element("span", title), element("span", ` ${digits(one.overlap)}`, { className: "soft small", title: "overlap of its words with the cluster's, from 0 to 1" }));
-    return entry;
-  }));
+  listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
   keepInSight($("clusters"));
+  drawCompare();
+  drawTree();
   if (focus) $("panel-title").focus();
 };
 // what a person chose stands out on the map, until its empty part is clicked
@@ -54,61 +62,74 @@ const show = (node, focus = false) => {
   lit = true;
   choose(node, focus);
 };
+const sayNumbers = (row) => {
+  const say = (x) => sayNumber(row.context, x), half = row.lower_quarter === row.upper_quarter ? `half of them at ${say(row.median)}` : `half of them from ${say(row.lower_quarter)} to ${say(row.upper_quarter)}`;
+  return row.least === row.most ? `${say(row.least)} (${many(row.documents, "document")})` : `in the middle ${say(row.median)}; ${half}; all from ${say(row.least)} to ${say(row.most)} (${many(row.documents, "document")})`;
+};
 const aboutCluster = (node) => {
   const about = $("about");
   about.replaceChildren();
   for (const [name, rows] of grouped(values.get(node) || [], "context")) {
     const common = rows.filter((row) => row.by_share <= 8).sort((a, b) => a.by_share - b.by_share);
-    about.append(element("h3", name), tableOf([name, "count", "lift"], common.map((row) => [row.value, digits(row.count), digits(row.lift)])));
+    about.append(block(element("h3", name), tableOf(["", "documents", "share", "× average"], common.map((row) => [row.value, digits(row.count), percent(row.share), short(row.lift)]))));
   }
-  for (const row of numbers.get(node) || [])
-    about.append(element("h3", row.context), element("p", `${digits(row.mean)} ± ${digits(row.sd)} (${digits(row.least)} to ${digits(row.most)}, ${many(row.documents, "document")})`));
-  trendCharts(about, `cluster ${node}`, "Share of documents");
-  const known = labels.get(node) || [];
-  if (known.length) about.append(element("h3", "Labels"), tableOf(["label", "documents", "share"], known.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)])));
+  for (const row of numbers.get(node) || []) about.append(block(element("h3", row.context), element("p", sayNumbers(row))));
+  trendCharts(about, "cluster", node, "Share of documents");
+  const those = labels.get(node) || [];
+  if (those.length) about.append(block(element("h3", "Labels"), tableOf(["label", "documents", "share"], those.slice(0, 8).map((row) => [row.label, whole(row.documents), percent(row.share)]))));
   const used = (usedBy.get(node) || []).slice().sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 8);
   if (used.length && topics.length) {
     const list = element("ul", undefined, { className: "list" });
-    list.append(...used.map((row) => item(percent(row.share_of_cluster), `topic ${row.topic}: ${wordsOf(row.topic)}`, () => chooseTopic(row.topic, true))));
-    about.append(element("h3", "Topics"), list);
+    list.append(...used.map((row) => item(percent(row.share_of_cluster), topicName(row.topic), () => chooseTopic(row.topic, true))));
+    about.append(block(element("h3", "Topics, by their share of its words"), list));
   }
 };
-const wordsOf = (number) => (topics.find((row) => row.topic === number)?.words || "").split(" ").slice(0, 5).join(" ");
 
 const coherenceOf = (row) => row.npmi === null ? "coherence not known: fewer than two of its words are in five documents"
-  : `coherence (NPMI) ${digits(row.npmi)}, by chance ${digits(row.npmi_by_chance)} ± ${digits(row.npmi_by_chance_sd)}`;
-const listTopics = () => fill($("topics"), topics.map((row) => item(percent(row.share), `${row.topic}: ${row.words.split(" ").slice(0, 6).join(" ")}`, () => chooseTopic(row.topic), null, row.topic === topic)));
+  : `coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`;
+const listTopics = () => fill($("topics"), topics.map((row) => {
+  const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => chooseTopic(row.topic), null, row.topic === topic);
+  if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
+  return line;
+}));
+const rises = (name, r) => `${Math.abs(r) < 0.3 ? "no clear trend with" : r > 0 ? "more of it with" : "less of it with"} ${name} (rank correlation ${short(r)})`;
 const chooseTopic = (number, focus = false) => {
   topic = number;
   listTopics();
-  const row = topics.find((one) => one.topic === number);
-  $("topic-title").textContent = `Topic ${number}`;
+  const row = byTopic.get(number);
+  $("topic-title").textContent = topicName(number);
   const trendsOf = Object.keys(row).filter((name) => name.endsWith("_trend") && row[name] !== null);
-  $("topic-facts").textContent = [`${percent(row.share)} of the tokens that were fitted`, `used by ${many(row.clusters, "cluster")}`, coherenceOf(row),
-    ...trendsOf.map((name) => `rank correlation with ${name.slice(0, -6)} ${digits(row[name])}`)].join(" · ");
-  bars("topic-bars", topicWords.get(number) || [], +$("topic-relevance").value, `Words of topic ${number}`);
+  $("topic-facts").textContent = [`${percent(row.share)} of the words that were fitted`, `used by ${many(row.clusters, "cluster")}`, ...howSure(row, "topic"), coherenceOf(row),
+    ...trendsOf.map((name) => rises(name.slice(0, -6), row[name]))].join(" · ");
+  bars("topic-bars", topicWords.get(number) || [], +$("topic-relevance").value, `Words of ${topicName(number)}`);
+  const near = topicTypical.get(number) || [];
+  $("topic-typical-part").hidden = !near.length;
+  listDocuments("topic-typical", near, (one) => percent(one.share), markedOfTopic(number));
   const about = $("topic-about");
   about.replaceChildren();
-  trendCharts(about, `topic ${number}`, "Share of tokens");
+  trendCharts(about, "topic", number, "Share of words");
   const list = element("ul", undefined, { className: "list" });
   const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
-  list.append(...shown.map((one) => item(percent(one.share_of_cluster), `${nameOf(one.cluster)}: ${nodes.get(one.cluster).words.split(" ").slice(0, 5).join(" ")}`, () => show(one.cluster, true), colours.get(one.cluster))));
-  about.append(element("h3", "Clusters that use it"), list);
+  list.append(...shown.map((one) => item(percent(one.share_of_cluster), nameOf(one.cluster), () => show(one.cluster, true), colours.get(one.cluster))));
+  about.append(block(element("h3", "Clusters, by its share of their words"), list));
   keepInSight($("topics"));
+  drawTopicMap();
+  if (compareWhat === "topic") drawCompare();
   if (focus) $("topic-title").focus();
 };
 
 // -- search ----------------------------------------------------------------------------------------------------
+const MOST_FOUND = 30;
 const search = () => {
   const asked = $("search").value.trim().toLowerCase(), results = $("results");
   results.replaceChildren();
   if (asked.length < 2) return;
   const kind = (name, rows) => { if (rows.length) results.append(element("li", name, { className: "kind" }), ...rows); };
-  const has = (text) => text.toLowerCase().includes(asked);
-  kind("Topics with the word", topics.filter((row) => (topicWords.get(row.topic) || []).some((one) => one.word.toLowerCase().startsWith(asked))).slice(0, 6)
-    .map((row) => item(String(row.topic), row.words.split(" ").slice(0, 6).join(" "), () => chooseTopic(row.topic, true))));
-  kind("Clusters with the word", groups.filter((row) => (words.get(row.cluster) || []).some((one) => one.word.toLowerCase().startsWith(asked))).slice(0, 6)
-    .map((row) => item(String(row.number), row.words.split(" ").slice(0, 6).join(" "), () => show(row.cluster, true), colours.get(row.cluster))));
+  const has = (text) => text.toLowerCase().includes(asked), begins = (list) => (list || []).some((one) => one.word.toLowerCase().startsWith(asked));
+  kind("Topics with the word", topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
+    .map((row) => item(String(row.topic), row.name, () => chooseTopic(row.topic, true))));
+  kind("Clusters with the word", groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
+    .map((row) => item(String(row.number), row.name, () => show(row.cluster, true), colours.get(row.cluster))));
   const matches = [];
   for (const row of documents) {
     if (has(row.title)) matches.push([row, row.title]);
@@ -118,10 +139,34 @@ const search = () => {
         if (met) { matches.push([row, `${met}: ${row.title}`]); break; }
       }
     }
-    if (matches.length >= 30) break;
+    if (matches.length >= MOST_FOUND) break;
   }
-  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, () => show(groupOf.get(row), true), colours.get(groupOf.get(row)))));
-  if (!results.children.length) results.append(element("li", `nothing found${ofMap}`, { className: "kind" }));
+  const opens = (row) => () => { show(groupOf.get(row), true); openDocument(row.document, { of: `what was searched: ${asked}`, words: [asked] }, false); };
+  kind(`Documents${ofMap}`, matches.map(([row, text]) => item(null, text, opens(row), colours.get(groupOf.get(row)))));
+  if (hasTexts && allTexts()) {
+    const inText = [], safe = new RegExp(asked.replaceAll(/[.*+?^${}()|[\]\\/]/g, "\\$&"), "giu");
+    for (const row of documents) {
+      const text = knownText(row.document);
+      if (text && has(text)) inText.push([row, text]);
+      if (inText.length >= MOST_FOUND) break;
+    }
+    kind(`Texts${ofMap}`, inText.map(([row, text]) => {
+      const line = item(null, row.title, opens(row), colours.get(groupOf.get(row))), part = element("span", null, { className: "excerpt" });
+      part.append(...excerpt(text, safe));
+      line.append(part);
+      return line;
+    }));
+  } else if (hasTexts) {
+    const ask = item(null, "Search the texts, too", async () => {
+      ask.firstChild.disabled = true;
+      try {
+        for (const script of scripts.keys()) { ask.firstChild.lastChild.textContent = `reading texts: ${script + 1} of ${scripts.length}`; await load(script); }
+        search();
+      } catch (error) { ask.firstChild.lastChild.textContent = error.message; }
+    });
+    results.append(ask);
+  }
+  if (!results.querySelector("button") || (hasTexts && !allTexts() && results.children.length === 1)) results.prepend(element("li", `nothing found${ofMap}`, { className: "kind" }));
 };
 
 // -- controls --------------------------------------------------------------------------------------------------
@@ -131,16 +176,18 @@ const sayMerged = () => {
   const scores = left < K && level ? level : Object.fromEntries(DESCRIPTION.summary.filter(([name]) => name.endsWith(" of all clusters")).map(([name, value]) => [name.split(" ")[0], +value]));
   if (level?.marked) parts.push("marked: as fine as the data bear");
   if (left === K) parts.push("the clusters of the fit");
-  else if (level) parts.push(`the step to this level loses ${digits(level.loss)} nats a document`);
-  if (level && level.agreement !== null) parts.push(`agreement between samples ${digits(level.agreement)}`);
-  if (scores.nmi !== undefined && scores.nmi !== null) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
+  else if (level) parts.push(`the step to this level loses ${short(level.loss)} nats a document of the log likelihood`);
+  if (level && level.agreement !== null) parts.push(`agreement between samples (ARI) ${short(level.agreement)}`);
+  if (known(scores.nmi)) parts.push(`against the labels: NMI ${digits(scores.nmi)}, ARI ${digits(scores.ari)}, purity ${digits(scores.purity)}`);
   $("merged").textContent = parts.join(" · ");
 };
 const setLeft = (n) => {
   cut(n);
   sayMerged();
   search();
+  if (compareWhat === "cluster") startPicks();
   choose(chosen ?? groups[0].cluster);
+  drawHeat();
   if (topic !== null) chooseTopic(topic);
 };
 const slider = $("groups");
@@ -149,28 +196,67 @@ slider.value = sizes.length - 1;
 slider.disabled = sizes.length < 2;
 slider.oninput = () => setLeft(sizes[+slider.value]);
 $("relevance").oninput = () => bars("cluster-bars", words.get(chosen) || [], +$("relevance").value, `Words of ${nameOf(chosen)}`);
-$("topic-relevance").oninput = () => bars("topic-bars", topicWords.get(topic) || [], +$("topic-relevance").value, `Words of topic ${topic}`);
+$("topic-relevance").oninput = () => bars("topic-bars", topicWords.get(topic) || [], +$("topic-relevance").value, `Words of ${topicName(topic)}`);
 $("search").oninput = search;
 const options = [["cluster", "cluster"]];
 if (points.some((row) => row.label)) options.push(["label", "label"]);
 for (const name of Object.keys(DESCRIPTION.contexts)) options.push([`in ${name}`, name]);
+options.push(["sure", "how sure the cluster is"]);
 fill($("colour"), options.map(([value, text]) => element("option", text, { value })));
 $("colour").onchange = (event) => { colourBy = event.target.value; drawMap(); };
+fill($("heat-by"), [...(topics.length ? [element("option", "topics", { value: "" })] : []), ...variables.map((one) => element("option", one.name, { value: one.name }))]);
+$("compare-what").onchange = (event) => { compareWhat = event.target.value; startPicks(); drawCompare(); };
+$("compare-add").onchange = (event) => {
+  if (event.target.value) picks = [...picks, +event.target.value].slice(-MOST_PICKS);
+  drawCompare();
+};
+$("heat-by").onchange = drawHeat;
+$("heat-as").onchange = drawHeat;
+fill($("save-clusters"), [saver("CSV", "clusters", () => saveText("clusters.csv", toCsv(groups), "text/csv"))]);
+fill($("save-topics"), [saver("CSV", "topics", () => saveText("topics.csv", toCsv(topics), "text/csv"))]);
+$("report-text").value = DESCRIPTION.markdown;
+$("report").onclick = () => { $("report-box").showModal(); $("report-text").select(); };
+$("report-copy").onclick = async () => {
+  $("report-text").select();
+  const done = await navigator.clipboard?.writeText(DESCRIPTION.markdown).then(() => true, () => false);
+  $("report-copy").textContent = done || document.execCommand("copy") ? "Copied" : "Press Ctrl+C";
+};
+$("report-save").onclick = () => saveText("summary.md", DESCRIPTION.markdown, "text/markdown");
+$("report-close").onclick = () => $("report-box").close();
+
+// -- what the words mean ---------------------------------------------------------------------------------------
+const hasSamples = known(told["clusters in 90 % of the samples"]), hasScores = known(told["nmi of all clusters"]);
+const TERMS = [
+  ["Name", "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 of the log probability, 0.7 of the log of how many times the corpus's it is). Other names can be given: mc2 describe --names."],
+  ["× average", "How many times a word or value is as common here as in the whole corpus (its lift)."],
+  ["Probability of a document's cluster", hasSamples ? "The share of its cluster's other documents that it is together with, over samples." : "As of this one sample of the posterior."],
+  ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
+  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample where clusters of the sample make it up to half or more of all documents in either (Jaccard); a topic, where one topic has half of its ten likeliest words. Found in less than half of the samples: unsure."]] : []),
+  ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
+  ...(levels.size ? [["Level", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Marked is the finest level that the data bear."]] : []),
+  ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
+  ...(topics.length ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. Trust a topic that is 0.1 and three ± above."]] : []),
+  ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
+];
+fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
+
 const redraw = () => {
   $("theme").textContent = dark() ? "Light" : "Dark";
   forget();
   choose(chosen ?? groups[0].cluster);
+  drawHeat();
   if (topics.length) chooseTopic(topic ?? topics[0].topic);
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-const told = Object.fromEntries(DESCRIPTION.summary);
 $("summary").textContent = ["documents", "words", "tokens", "clusters", "topics"].map((name) => {
   const range = told[`${name} in 90 % of the samples`];
   return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
 }).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
+if (hasTexts) $("search").placeholder = "word, title, name or text";
 cut(left);
 sayMerged();
+startPicks();
 redraw();
 Promise.all([...views.values()].map((entry) => entry.ready)).then(() => { document.body.dataset.ready = "true"; });

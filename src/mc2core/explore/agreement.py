@@ -1,0 +1,79 @@
+"""Which clusters and topics the other samples of a posterior have, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.explore.description import Description, chosen_samples
+
+LEAST_JACCARD = 0.5
+"""Of the documents of a cluster and those of a sample's clusters that lie in it; below, it is dissolved there (Hennig,
+2007)."""
+N_COMPARED = 10
+"""Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
+
+
+def found_clusters(description: Description) -> np.ndarray:
+    """(S, nodes) bool: whether a sample (:attr:`Description.of_samples`) has each node, as one or several clusters.
+
+    Of a sample's clusters, those count that have more than half of their documents in the node; documents in them or in
+    the node are, LEAST_JACCARD of them or more, in both.
+    """
+    size = np.diff(description.documents_of.indptr)
+    found = np.zeros((len(description.of_samples), len(size)), bool)
+    for row, (met, share) in enumerate(description.of_samples):
+        of_sample = np.asarray(met.sum(axis=0)).reshape(-1, 1)
+        inside = share > 0.5
+        both, whole = (of_sample * share * inside).sum(axis=0), (of_sample * inside).sum(axis=0)
+        found[row] = both >= LEAST_JACCARD * np.maximum(size + whole - both, 1.0)
+    return found
+
+
+def certainty(description: Description) -> np.ndarray:
+    """(nodes,): the share of the documents of a node's clusters in samples that are in it, mean over its documents and
+    samples; NaN where there is one sample, or a node has no documents.
+    """
+    size = np.diff(description.documents_of.indptr)
+    sums = [
+        np.asarray(description.documents_of.multiply((met @ share).T).sum(axis=1)).ravel()
+        for met, share in description.of_samples
+    ]
+    sure = np.full(len(size), np.nan)
+    if sums:
+        np.divide(np.mean(sums, axis=0), size, where=size > 0, out=sure)
+    return sure
+
+
+def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
+    """(n,) of (S, n) bool: in how many chains more than half of the samples have each."""
+    bounds = np.cumsum(description.posterior.provenance.get("chains", [len(description.posterior.samples)]))
+    chain = np.searchsorted(bounds, chosen_samples(description.posterior), side="right")
+    return sum((found[chain == one].mean(axis=0) > 0.5).astype(int) for one in np.unique(chain))
+
+
+def found_topics(description: Description) -> np.ndarray:
+    """(S, M) bool: whether one topic of a sample has half of the N_COMPARED likeliest words of each topic."""
+    posterior = description.posterior
+    own = _likeliest(posterior.representative.topic_words)
+    samples = chosen_samples(posterior)
+    found = np.zeros((len(samples), own.shape[0]), bool)
+    for row, number in enumerate(samples):
+        shared = own @ _likeliest(posterior.samples[number].topic_words).T
+        found[row] = 2 * np.asarray(shared.max(axis=1).todense()).ravel() >= np.asarray(own.sum(axis=1)).ravel()
+    return found
+
+
+def _likeliest(topic_words: Any) -> sp.csr_matrix:
+    """(M, V) CSR of ones: the N_COMPARED likeliest words of each topic."""
+    counts: Any = topic_words.tocsr() if sp.issparse(topic_words) else np.asarray(topic_words)
+    rows, columns = [], []
+    for topic in range(counts.shape[0]):
+        row = counts[[topic]].toarray().ravel() if sp.issparse(counts) else counts[topic]
+        best = np.lexsort((np.arange(len(row)), -row))[:N_COMPARED]
+        best = best[row[best] > 0]
+        rows += [topic] * len(best)
+        columns += best.tolist()
+    return sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=counts.shape)

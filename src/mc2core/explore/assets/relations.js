@@ -1,0 +1,147 @@
+// -- shares side by side ---------------------------------------------------------------------------------------
+let compareWhat = "cluster", picks = [];
+const MOST_PICKS = 8, MOST_VARIABLES = 4;
+let allVariables = false;
+const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));
+const shortOf = (number) => (compareWhat === "cluster" ? nodes.get(number).name : byTopic.get(number).name);
+const choices = () => (compareWhat === "cluster" ? groups.map((row) => row.cluster) : topics.slice(0, 200).map((row) => row.topic));
+const startPicks = () => { picks = choices().slice(0, 3); };
+const drawCompare = () => {
+  $("compare-part").hidden = !variables.length || !topics.length;
+  if (!variables.length || !topics.length) return;
+  const possible = choices();
+  picks = picks.filter((one) => possible.includes(one));
+  const first = compareWhat === "cluster" ? chosen : topic;
+  const shown = [...(first !== null && possible.includes(first) && !picks.includes(first) ? [first] : []), ...picks];
+  fill($("compare-add"), [element("option", "…", { value: "" }), ...possible.filter((one) => !shown.includes(one)).map((one) => element("option", cutTo(nameOfPick(one), 60), { value: one }))]);
+  const colour = new Map(shown.map((one, i) => [one, PALETTE[i % PALETTE.length]]));
+  fill($("picks"), shown.map((one) => {
+    const pick = element("span", shortOf(one), { className: "pick", title: nameOfPick(one) });
+    pick.style.setProperty("--dot", colour.get(one));
+    if (picks.includes(one) && shown.length > 1) {
+      const button = element("button", "×", { type: "button", onclick: () => { picks = picks.filter((other) => other !== one); drawCompare(); } });
+      button.setAttribute("aria-label", `Remove ${nameOfPick(one)}`);
+      pick.append(" ", button);
+    }
+    return pick;
+  }));
+  const what = compareWhat === "cluster" ? "documents" : "words", asked = variables.slice(0, allVariables ? variables.length : MOST_VARIABLES);
+  if ($("compare").children.length !== asked.length)
+    fill($("compare"), asked.map(({ name, role }, i) => {
+      const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
+      one.append(element("h3", `${name} (${role})`), chart);
+      return one;
+    }));
+  asked.forEach((variable, i) => {
+    const { name } = variable, title = `Share of ${compareWhat}s among the ${what} by ${name}`;
+    const rows = shown.flatMap((one, series) => sharesOf(compareWhat, one, name).map((row, place) => ({ ...row, place, series, name: nameOfPick(one), colour: colour.get(one) })));
+    const say = (d) => `${variable.number ? step(name, d) : d.value}\n${d.name}\n${sayShare(d)}\n${many(d.documents, "document")}`;
+    const columns = ({ name: of, documents: n, share, low, high, ...row }) => ({ ...(variable.number ? { start: row.start, end: row.end } : { value: row.value }), of, documents: n, share, low, high });
+    draw(`compare-${i}`, variable.number ? "trend" : "groups", variable.number ? { trend: rows } : { groups: rows }, say, title, { rows: rows.map(columns) });
+  });
+  const several = known(told["clusters in 90 % of the samples"]), more = variables.length - asked.length;
+  fill($("compare-about"), [`Of all ${what} with a value or in a step, the share in each ${compareWhat}. Bands and lines are 90 % intervals, from `
+    + (compareWhat === "topic" ? "how far documents differ in the topic. " : `how few documents there are${several ? " and how far samples of the posterior put them elsewhere" : "; one sample does not tell how sure the clusters are"}. `),
+    ...(more ? [element("button", `and ${more} more`, { type: "button", className: "link", onclick: () => { allVariables = true; drawCompare(); } })] : [])]);
+};
+
+// -- the heat map ----------------------------------------------------------------------------------------------
+const MOST_ROWS = 40, MOST_COLUMNS = 30;
+const heatColour = (t) => between(dark() ? [[29, 33, 39], [20, 84, 120], [40, 150, 170], [170, 225, 190]] : [[246, 247, 249], [158, 202, 225], [49, 130, 189], [8, 48, 107]], t);
+const ratioColour = (ratio) => {
+  const t = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1 / 64)) / 3)), grey = dark() ? [29, 33, 39] : [246, 247, 249];
+  return between([dark() ? [120, 72, 30] : [226, 178, 126], grey, dark() ? [110, 170, 235] : [33, 102, 172]], (t + 1) / 2);
+};
+const heatCells = () => {
+  const rows = groups.slice(0, MOST_ROWS), by = $("heat-by").value, cells = [], line = (row) => cutTo(`${row.number} ${row.name}`, 44);
+  if (by === "") {
+    const columns = topics.slice(0, MOST_COLUMNS);
+    const of = new Map(rows.map((row) => [row.cluster, new Map((usedBy.get(row.cluster) || []).map((one) => [one.topic, one.share_of_cluster]))]));
+    for (const [down, row] of rows.entries())
+      for (const [across, one] of columns.entries())
+        cells.push({ down, across, row: line(row), column: cutTo(`${one.topic} ${one.name}`, 30), share: of.get(row.cluster).get(one.topic) ?? 0, average: one.share, cluster: row.cluster, topic: one.topic });
+    return { cells, more: topics.length - columns.length, what: "topics" };
+  }
+  const variable = aboutVariable.get(by);
+  for (const [down, row] of rows.entries())
+    for (const [across, one] of sharesOf("cluster", row.cluster, by).entries())
+      cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster });
+  return { cells, more: 0, what: by };
+};
+const drawHeat = () => {
+  const { cells, more, what } = heatCells(), isRatio = $("heat-as").value === "ratio", most = Math.max(...cells.map((one) => one.share), 1e-9);
+  for (const cell of cells) {
+    cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
+    cell.colour = isRatio ? ratioColour(cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
+    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : " of its words"}\n${known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
+  }
+  const marks = isRatio ? [0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)]) : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
+  fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
+  const left_out = [groups.length > MOST_ROWS ? `${whole(groups.length - MOST_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common topics` : ""].filter(Boolean);
+  $("heat-about").textContent = (what === "topics" ? "The share of each topic in the words of a cluster." : `Of the documents of each ${what}, the share in a cluster.`)
+    + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
+  draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
+    rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
+    click: (d) => { if (d?.cluster) show(d.cluster); if (d?.topic) chooseTopic(d.topic); },
+  });
+};
+
+// -- levels as a tree ------------------------------------------------------------------------------------------
+const MOST_LEAVES = 40, LEAF = 21;
+const drawTree = () => {
+  $("tree-part").hidden = sizes.length < 2;
+  if (sizes.length < 2) return;
+  const last = left <= MOST_LEAVES && left > 1 ? left : sizes.filter((n) => n <= MOST_LEAVES).at(-1), used = sizes.filter((n) => n <= last);
+  const children = new Map();
+  for (const size of used.slice(1)) for (const row of byLevel.get(size) || []) children.has(row.joins) ? children.get(row.joins).push(row) : children.set(row.joins, [row]);
+  const roots = (byLevel.get(used[0]) || []), at = new Map(), reach = narrow() ? 0.5 : 0.66;
+  const column = (size) => 0.01 + (used.length > 1 ? (used.indexOf(size) / (used.length - 1)) * (reach - 0.01) : 0);
+  let n = 0;
+  const place = (row) => {
+    const below = (children.get(row.cluster) || []).sort((a, b) => b.documents - a.documents);
+    const spots = below.map(place);
+    at.set(row.cluster, { row, x: column(row.level), y: spots.length ? (spots[0].y + spots.at(-1).y) / 2 : n++, below });
+    return at.get(row.cluster);
+  };
+  roots.forEach(place);
+  const flip = (y) => 1 - (y + 0.5) / n, stems = [], joints = [], height = n * LEAF;
+  for (const { row, x, y, below } of at.values()) {
+    for (const one of below) {
+      const to = at.get(one.cluster);
+      stems.push({ x, y: flip(to.y), x2: to.x, y2: flip(to.y), colour: css("--soft") });
+      if (to.y !== y) stems.push({ x, y: flip(y), x2: x, y2: flip(to.y), colour: css("--soft") });
+    }
+    if (below.length !== 1) joints.push({ x, y: flip(y), cluster: row.cluster, size: row.cluster === chosen ? 110 : 45, colour: colours.get(row.cluster) || css("--soft") });
+  }
+  const labels = (view) => {
+    const w = view.signal("width");
+    const wanted = [...at.values()].filter(({ below }) => below.length !== 1).sort((a, b) => (a.below.length > 0) - (b.below.length > 0) || b.row.documents - a.row.documents)
+      .map(({ row, x, y, below }) => ({ x: x * w + 9, y: (1 - flip(y)) * height, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"),
+        name: below.length ? cutTo(row.name, 30) : cutTo(`${row.name} (${whole(row.documents)})`, Math.floor((w * (1 - reach)) / 7)) }));
+    return withoutOverlap(wanted, w, height, 11, "start").map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / height }));
+  };
+  draw("tree", "tree", { stems, joints, labels }, (d) => (d.cluster ? `${nameOf(d.cluster)}\n${many(nodes.get(d.cluster).documents, "document")}` : ""), `Levels, from ${used[0]} to ${last} clusters`, {
+    height,
+    rows: [...at.values()].map(({ row }) => ({ level: row.level, cluster: row.cluster, name: row.name, documents: row.documents, joins: row.joins })),
+    click: (d) => { if (d?.cluster) { lit = true; chosen = d.cluster; slider.value = sizes.indexOf(nodes.get(d.cluster).level); setLeft(nodes.get(d.cluster).level); } },
+  });
+};
+
+// -- the map of topics -----------------------------------------------------------------------------------------
+const drawTopicMap = () => {
+  const shown = topics.filter((row) => known(row.x));
+  if (!shown.length) return;
+  const most = Math.max(...shown.map((row) => row.share)), x = (row) => 0.08 + row.x * 0.84, y = (row) => 0.08 + row.y * 0.84;
+  const colour = (row) => (row.topic === topic ? "#f28e2b" : css("--accent"));
+  const discs = shown.map((row) => ({ topic: row.topic, name: row.name, share: row.share, x: x(row), y: y(row), size: 30 + (row.share / most) * 1600, colour: colour(row) }));
+  const labels = (view) => {
+    const w = view.signal("width"), h = view.signal("height");
+    const wanted = shown.slice().sort((a, b) => (b.topic === topic) - (a.topic === topic) || b.share - a.share)
+      .map((row) => ({ x: x(row) * w, y: (1 - y(row)) * h, topic: row.topic, name: cutTo(row.name, narrow() ? 20 : 32), ink: css("--ink"), halo: css("--paper") }));
+    return withoutOverlap(wanted, w, h, 11).map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / h }));
+  };
+  draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the words` : ""), `Map of ${many(shown.length, "topic")}`, {
+    rows: discs.map(({ colour: _, size, ...rest }) => rest),
+    click: (d) => { if (d?.topic) chooseTopic(d.topic); },
+  });
+};

@@ -1,0 +1,75 @@
+"""A short summary of a fit in Markdown, to paste into a report or a message."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+
+from mc2core.explore.description import Description
+from mc2core.explore.tables import Tables
+from mc2core.explore.variables import LABEL, variables_of
+
+MOST_ROWS = 20
+"""Clusters, and topics, that the summary tells of, the largest."""
+
+
+def summary(description: Description, tables: Tables, title: str) -> str:
+    """Markdown: what was fitted, the clusters of the level that is marked (of the fit, where none is), and the topics.
+
+    Texts of the corpus stand in it as text: signs that Markdown or HTML would read are escaped.
+    """
+    told = dict(zip(tables["summary"]["name"], tables["summary"]["value"], strict=True))
+    size, clusters = _clusters(description, tables)
+    head = f"{told['documents']} documents, {told['clusters']} clusters, {told['topics']} topics"
+    model = f"{told['model']} by {told['engine']}" if "model" in told else ""
+    lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
+    of_level = "" if size == description.n_clusters else f" where there are {size}"
+    lines += [f"## Clusters{of_level}", ""]
+    columns = {"cluster": clusters["number"], "name": clusters["name"], "documents": clusters["documents"]}
+    columns["share"] = clusters["share"].map("{:.1%}".format)
+    columns["words"] = clusters["distinctive_words"]
+    for variable in variables_of(description):
+        if variable.role != LABEL:
+            columns[variable.name] = clusters["cluster"].map(_who_and_when(tables, variable.name))
+    lines += [*_table(pd.DataFrame(columns)), "", "## Topics", ""]
+    topics = tables["topics"].head(MOST_ROWS)
+    shares = topics["share"].map("{:.1%}".format)
+    named = {"topic": topics["topic"], "name": topics["name"], "share": shares, "words": topics["distinctive_words"]}
+    return "\n".join([*lines, *_table(pd.DataFrame(named)), ""])
+
+
+def _clusters(description: Description, tables: Tables) -> tuple[int, pd.DataFrame]:
+    """A size and its clusters that have documents, the largest first."""
+    levels = description.posterior.levels
+    size = description.n_clusters if levels is None else levels.chosen
+    if size in description.levels:
+        table = tables["level_clusters"].query("level == @size")
+    else:
+        size, table = description.n_clusters, tables["clusters"].assign(number=tables["clusters"]["cluster"])
+    return size, table.sort_values("documents", ascending=False, kind="stable").head(MOST_ROWS)
+
+
+def _who_and_when(tables: Tables, name: str) -> pd.Series:
+    """By cluster: the three commonest values of a variable, or what bounds the middle half of its numbers."""
+    values, numbers = tables.get("cluster_values"), tables.get("cluster_numbers")
+    if values is not None and (values["context"] == name).any():
+        common = values[(values["context"] == name) & (values["by_share"] <= 3)].sort_values("by_share", kind="stable")
+        said = common["value"].astype(str) + common["share"].map(" {:.0%}".format)
+        return said.groupby(common["cluster"]).agg(", ".join)
+    if numbers is None:
+        return pd.Series(dtype=object)
+    of_name = numbers[numbers["context"] == name].set_index("cluster")
+    return of_name["lower_quarter"].map("{:.6g}".format) + " to " + of_name["upper_quarter"].map("{:.6g}".format)
+
+
+def _table(table: pd.DataFrame) -> list[str]:
+    rows = [list(map(str, table.columns)), ["---"] * table.shape[1]]
+    rows += [["" if pd.isna(cell) else plain(str(cell)) for cell in row] for row in table.itertuples(index=False)]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def plain(text: str) -> str:
+    """Text that Markdown and HTML take as it is, on one line."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|#~])", r"\\\1", " ".join(escaped.split()))

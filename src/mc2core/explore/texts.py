@@ -1,0 +1,79 @@
+"""Texts of documents, for a page that is asked to hold them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mc2core.base.records import rows_or_faults
+from mc2core.corpus import Corpus
+
+LONGEST = 20_000
+"""Characters of a text on a page; of longer ones the rest is left out."""
+MOST_INSIDE = 1_000_000
+"""Characters of all texts up to which they stand in the page itself, and not in scripts beside it."""
+PER_SCRIPT = 500_000
+"""Characters of the texts of a script, about."""
+
+
+def texts_of(corpus: Corpus, texts: str | os.PathLike[str] | Sequence[str]) -> list[str]:
+    """The text of each document: the column of ``corpus.documents`` of that name (``mc2 import --keep``), the file that
+    was imported, or the texts themselves.
+
+    Of a file, the column that was the text is read again. Its rows are the documents, by their ids where the corpus
+    has them, else in their order. ValueError: neither a column nor a file, or other documents.
+    """
+    if not isinstance(texts, str | os.PathLike):
+        found = [str(one) for one in texts]
+    elif str(texts) in corpus.documents:
+        column = corpus.documents[str(texts)]
+        return column.astype(object).where(column.notna(), "").astype(str).tolist()
+    elif Path(texts).exists():
+        return _of_file(corpus, Path(texts))
+    else:
+        known = ", ".join(map(str, corpus.documents.columns)) or "none"
+        raise ValueError(f"texts: {texts} is neither a file nor a kept column ({known}); mc2 import --keep keeps one")
+    if len(found) != corpus.n_documents:
+        raise ValueError(f"there are {len(found)} texts, but the corpus has {corpus.n_documents} documents")
+    return found
+
+
+def _of_file(corpus: Corpus, path: Path) -> list[str]:
+    settings: dict[str, Any] = (corpus.imported or {}).get("settings", {})
+    column, key = settings.get("text", "text"), settings.get("id")
+    by_id = key is not None and "id" in corpus.documents
+    rows = [row for _, row in rows_or_faults(path, [column, str(key)] if by_id else [column]) if isinstance(row, list)]
+    if by_id:
+        known = {str(row[1]).strip(): str(row[0] or "") for row in rows}
+        wanted = corpus.documents["id"].astype(str)
+        if missing := [one for one in wanted if one not in known]:
+            raise ValueError(f"{path} has no document with the id {missing[0]!r}, which the corpus has")
+        return [known[one] for one in wanted]
+    if len(rows) != corpus.n_documents:
+        raise ValueError(
+            f"{path} has {len(rows)} documents, the corpus {corpus.n_documents}; import them with --id, or keep the "
+            f"texts with --keep {column}"
+        )
+    return [str(row[0] or "") for row in rows]
+
+
+def in_scripts(texts: Sequence[str], documents: np.ndarray, cluster: np.ndarray) -> list[np.ndarray]:
+    """Which of some documents, (n,) from 0, stand together: those of a cluster follow each other, PER_SCRIPT characters
+    to a script; all in one where they have MOST_INSIDE or fewer.
+    """
+    order = documents[np.argsort(cluster[documents], kind="stable")]
+    ends = np.cumsum([min(len(texts[one]), LONGEST) for one in order])
+    if len(order) == 0 or ends[-1] <= MOST_INSIDE:
+        return [order]
+    script = (ends - 1) // PER_SCRIPT
+    return np.split(order, np.flatnonzero(np.diff(script)) + 1)
+
+
+def shortened(text: str) -> str:
+    """At most LONGEST characters of a text."""
+    whole = text.encode("utf-8", "replace").decode("utf-8")  # halves of surrogate pairs cannot be written
+    return whole if len(whole) <= LONGEST else whole[:LONGEST] + " …"
