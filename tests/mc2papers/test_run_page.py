@@ -9,6 +9,7 @@ import pytest
 from helpers.browser import opened
 
 from mc2papers.report.claims import RULE, Claim, write_claims
+from mc2papers.report.jobs import Job
 from mc2papers.report.run_page import write_run_page
 from mc2papers.report.style import new_figure, write_figure
 from mc2papers.report.tables import write_table
@@ -52,7 +53,10 @@ def written(tmp_path):
         },
     ]
     own = {"mine: clusters": (str(tmp_path / "explore/mine/index.html"), "found 3 clusters & 5 topics")}
-    write_run_page(tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own)
+    write_run_page(
+        tmp_path / "index.html", entries, pd.read_csv(tmp_path / "claims.csv"), ["Datasets: nips."], own,
+        [Job("fits/nips-words", 0.0, 2.5)],
+    )  # fmt: skip
     return tmp_path, entries
 
 
@@ -61,7 +65,7 @@ def test_pictures_come_first_with_one_line_of_verdicts_each_and_all_else_folded(
     contents = re.findall(r'<li><a href="#([^"]+)">([^<]+)</a></li>', text)
     assert contents == [
         ("own", "Your own corpus"), ("icml2014", "ICML 2014"), ("uai2016", "UAI 2016"),
-        ("claims-of-the-papers", "Claims"), ("made", "How it was made"),
+        ("claims-of-the-papers", "Claims"), ("times", "Times"), ("made", "How it was made"),
     ]  # fmt: skip
     places = [text.index(f'<section id="{name}">') for name, _ in contents]
     assert places == sorted(places)
@@ -92,6 +96,13 @@ def test_every_claim_stands_with_its_verdict_and_numbers(written):
     assert "ours &lt;b&gt;below&lt;/b&gt; theirs" in rows[0][1]
     assert "1 against 2" in rows[0][1]
     assert all('<a href="#icml2014_table1">' in row for _, row in rows)
+
+
+def test_the_times_of_jobs_come_last(written):
+    text = (written[0] / "index.html").read_text(encoding="utf-8")
+    times = text[text.index('<section id="times">') :]
+    assert "<title>fits/nips-words: 2.5 s</title>" in times
+    assert "uai2016_figure3" not in times
 
 
 def test_tables_and_figures_come_with_caption_runs_and_links_to_their_data(written):

@@ -7,6 +7,7 @@ import pandas as pd
 from mc2core.base import storage
 from mc2core.base.logs import job
 from mc2core.inference.running.summary import sentence_of_all
+from mc2papers.report.jobs import read_jobs
 from mc2papers.report.run_page import write_run_page
 
 
@@ -26,7 +27,8 @@ def main(snakemake):
             for run, folder in snakemake.params.own.items()
         }
         claims = pd.read_csv(snakemake.input.claims)
-        write_run_page(snakemake.output[0], entries, claims, snakemake.params.about, own)
+        ran = read_jobs(".snakemake/metadata", Path(snakemake.log[0]).parent)
+        write_run_page(snakemake.output[0], entries, claims, snakemake.params.about, own, ran)
 
 
 def found(paths, path):

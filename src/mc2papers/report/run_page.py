@@ -15,6 +15,7 @@ import pandas as pd
 
 from mc2core.base import pages, storage
 from mc2core.base.provenance import environment
+from mc2papers.report import jobs
 from mc2papers.report.claims import RULE, VERDICTS
 from mc2papers.targets import PAPERS
 
@@ -28,6 +29,7 @@ def write_run_page(
     claims: pd.DataFrame,
     about: Sequence[str],
     own: Mapping[str, tuple[str, str]],
+    ran: Sequence[jobs.Job] = (),
 ) -> None:
     """Write the page of a run: pictures first, one line of verdicts each, everything else folded.
 
@@ -40,6 +42,7 @@ def write_run_page(
     claims : columns target and those of :data:`mc2papers.report.claims.COLUMNS`
     about : sentences on the run, below the heading
     own : title of each page of an own corpus: its path, and a sentence on what the fit found
+    ran : jobs of :func:`mc2papers.report.jobs.read_jobs`, whose times are shown
 
     ValueError for a verdict that is none, and for a table whose file holds no table.
     """
@@ -52,6 +55,7 @@ def write_run_page(
         ("own", "Your own corpus", "Your own corpus", _own(own, path.parent)),
         *((paper, title, title, _gallery(paper, entries, claims, path.parent)) for paper, title in PAPERS.items()),
         ("claims-of-the-papers", "Claims", "What the numbers say of the papers' claims", _claims(claims, entries)),
+        ("times", "Times", "What the time went into", jobs.chart(ran)),
         ("made", "How it was made", "How it was made", _made()),
     ]
     shown = [one for one in sections if one[3]]
