@@ -337,6 +337,17 @@ class TestTables:
 
 
 class TestTimes:
+    def test_kernels_are_those_of_fits_to_stored_corpora(self, monkeypatch):
+        """Others would be compiled for arrays that can be written to, in a job that has the machine for itself."""
+        seen = []
+        fit = speed.fit
+        monkeypatch.setattr(
+            speed, "fit", lambda corpus, *pair, **more: seen.append(corpus) or fit(corpus, *pair, **more)
+        )
+        speed.time_documents({"proposal": "exact"}, [4], [8], 50, 2000, sweeps=5)
+        assert seen
+        assert not any(corpus.content.indices.flags.writeable or corpus.content.data.flags.writeable for corpus in seen)
+
     def test_further_numbers_of_clusters_are_timed_without_hashing(self):
         settings = {"word_prior": 0.1, "proposal": "hash"}
         times = speed.time_documents(settings, [10], [8], 50, 2000, sweeps=5, more_clusters=[40], n_seeds=2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from mc2core.compute import streams
+from mc2core.corpus import Corpus
 from mc2core.inference.fastex.hashed import FIT_PROJECTION_AFTER, propose_all
 from mc2core.inference.registry import specify
 from mc2core.inference.running.loop import fit
@@ -63,20 +65,23 @@ def time_documents(
     ]
     grid = [(k, n_documents, sweeps, hashed + others) for k in n_clusters]
     grid += [(k, max(n_documents, 2 * k), _MORE_SWEEPS, others) for k in more_clusters]
-    for k, size, iterations, cells in grid:
-        corpus = simulate(Encyclopaedia(k, size, n_words), seed=0)
-        for method, b, own in cells:
-            pair = specify("mixture", "fastex", {**settings, "n_clusters": k, **own})
-            # claims are about what is hashed, and about exact scores on the same grid
-            for seed in range(n_seeds if b or (method == EXACT and k in n_clusters) else 1):
-                done = fit(corpus, *pair, iterations=iterations, seed=seed)
-                seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
-                fits = FIT_PROJECTION_AFTER if b else ()
-                parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
-                if b:
-                    parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
-                for part, seconds in parts.items():
-                    rows.append((part, method, k, b, seed, seconds / size * 1e6))
-                    logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-1])
+    with tempfile.TemporaryDirectory() as folder:
+        for k, size, iterations, cells in grid:
+            # of files, as the corpora of fits: kernels are compiled anew for arrays that can be written to
+            simulate(Encyclopaedia(k, size, n_words), seed=0).save(f"{folder}/{k}")
+            corpus = Corpus.load(f"{folder}/{k}")
+            for method, b, own in cells:
+                pair = specify("mixture", "fastex", {**settings, "n_clusters": k, **own})
+                # claims are about what is hashed, and about exact scores on the same grid
+                for seed in range(n_seeds if b or (method == EXACT and k in n_clusters) else 1):
+                    done = fit(corpus, *pair, iterations=iterations, seed=seed)
+                    seconds_of_sweep = done.trace.set_index("iteration")["seconds"].diff()
+                    fits = FIT_PROJECTION_AFTER if b else ()
+                    parts = {TOTAL: float(seconds_of_sweep[~seconds_of_sweep.index.isin(fits)].median())}
+                    if b:
+                        parts[PROPOSAL] = _seconds_of_proposals(done.state, sweeps)
+                    for part, seconds in parts.items():
+                        rows.append((part, method, k, b, seed, seconds / size * 1e6))
+                        logger.info("K = %d, %s, %d bits, %s: %.2f us a document", k, method, b, part, rows[-1][-1])
     table = pd.DataFrame(rows, columns=["part", "method", "clusters", "bits", "seed", "microseconds_per_document"])
     return table.sort_values("part", kind="stable", ignore_index=True)
