@@ -407,11 +407,11 @@ class Plan:
             return range(1)
         return range(self.config["figure2"]["seeds"]) if run in self.letters else self.seeds
 
-    @property
-    def cells(self) -> list[str]:
-        """Points of ICML14 figure 7: "n_tokens-20"."""
-        figure = self.config["figure7"]
-        return [f"{axis}-{size}" for axis in ("n_tokens", "n_documents") for size in figure[axis]]
+    def is_short(self, run: str) -> bool:
+        """Whether a fit takes about as long as the start of a job: to a drawn corpus, and without a document level."""
+        fit, corpus = self.runs[run]["fit"], self.config["corpora"][self.runs[run]["dataset"]]
+        has_document_level = fit.get("model") == "mc2" and fit["settings"].get("document_level", True)
+        return corpus["source"] == "simulated" and not has_document_level
 
     def corpora_of(self, names: Iterable[str]) -> dict[str, Any]:
         """The entries of those of some datasets that were chosen."""

@@ -2,7 +2,7 @@
 
 import copy
 import re
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
@@ -117,8 +117,11 @@ FOLLOWING = {
 ALL_SEEDS = [
     name
     for name, run in RUNS.items()
-    if {"uai2016_table2", "uai2016_table4", *FOLLOWING} & set(run["targets"])
-    and name not in PLAN.baselines
+    if (
+        {"uai2016_table2", "uai2016_table4", *FOLLOWING} & set(run["targets"])
+        or PLAN.is_short(name)
+    )
+    and name not in (*PLAN.baselines, *PLAN.letters)
 ]
 # runs of baselines that Spark fits
 ON_SPARK = [
@@ -145,7 +148,6 @@ wildcard_constraints:
     run=one_of(RUNS),
     seed=r"\d+",
     engine="|".join(plan.ENGINES),
-    cell="|".join(PLAN.cells),
 
 
 def takes(mem_mb, alone=False):
@@ -169,6 +171,7 @@ def runs_of(target):
         raise WorkflowError(str(error)) from None
 
 
+@cache
 def fit_code(engine):
     """Digest of all a fit is made of: it runs again when its engine or a model changes."""
     return code_digest(

@@ -63,9 +63,9 @@ rule letters_sizes:
     input:
         warm="results/warm_kernels/gibbs.done",
     output:
-        "results/sizes/{cell}.csv",
+        "results/sizes/icml2014.csv",
     log:
-        "results/logs/sizes/{cell}.log",
+        "results/logs/sizes/icml2014.log",
     threads: config["threads"]
     resources:
         **takes(1000),
@@ -77,7 +77,7 @@ rule letters_sizes:
             "mc2core.inference.gibbs.engine",
         ),
     message:
-        "Fitting letters of {wildcards.cell}, {params.figure[repeats]} repeats with and without context"
+        "Fitting letters of several sizes, {params.figure[repeats]} repeats with and without context"
     script:
         "../scripts/letters_sizes.py"
 
