@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 SPACE = "http://www.w3.org/1998/Math/MathML"
 ElementTree.register_namespace("", SPACE)
 OPERATOR, THIN = f"{{{SPACE}}}mo", f"{{{SPACE}}}mspace"
+LIMITS = (f"{{{SPACE}}}munder", f"{{{SPACE}}}msub")
 
 
 def drawn_by_browsers(made: str) -> str:
@@ -35,12 +36,20 @@ def drawn_by_browsers(made: str) -> str:
         for row in table:
             for cell, side in zip(row, sides, strict=False):  # the last columns may be left out of a row
                 cell.set("style", f"text-align: {side}; padding: 0.25em {gap}")
+    for bar in math.iter(OPERATOR):
+        if bar.text in ("\u2223", "\u2225") and bar.get("stretchy") == "false":  # of a norm; others stand between
+            bar.set("lspace", "0")
+            bar.set("rspace", "0")
     for parent in math.iter():
+        for place, one in reversed([*enumerate(parent)][:-1]):  # max over something
+            name = "".join(one[0].itertext()).strip("\u2061") if one.tag in LIMITS else ""
+            if name in ("max", "min") and parent[place + 1].text not in ("(", "[", "{"):
+                parent.insert(place + 1, ElementTree.Element(THIN, width="0.1667em"))
         for applied in [one for one in parent if one.tag == OPERATOR and one.text == "\u2061"]:
             place = list(parent).index(applied)
             if place + 1 < len(parent) and (parent[place + 1].text or "").strip() not in set("([{|,)]}"):
                 parent.insert(place + 1, ElementTree.Element(THIN, width="0.1667em"))
-            if place > 1 and (parent[place - 2].tag != OPERATOR or parent[place - 2].text in set(")]}|")):
+            if place > 1 and (parent[place - 2].tag != OPERATOR or parent[place - 2].text in set(")]}|\u2225")):
                 parent.insert(place - 1, ElementTree.Element(THIN, width="0.1667em"))
     return ElementTree.tostring(math, encoding="unicode")
 
