@@ -78,11 +78,13 @@ def link_pages(app: Sphinx, name: str, source: list[str]) -> None:
     """Links to pages that the site includes lead there, and paths of pages in code become links."""
     for path, page in INCLUDED.items():
         source[0] = re.sub(rf"\]\((?:\.\./)*(?:docs/)?{re.escape(path)}", f"](/{page}", source[0])
-    source[0] = re.sub(
-        r"(?<!\[)`docs/([\w/]+\.md)`(?!\])",
-        lambda found: f"[{found[0]}](/{found[1]})" if (DOCS / found[1]).is_file() else found[0],
-        source[0],
-    )
+    source[0] = re.sub(r"(?<!\[)`docs/([\w/]+\.md)`(?!\])", _linked, source[0])
+
+
+def _linked(found: re.Match[str]) -> str:
+    """A page by its title, a note as one."""
+    text = "note" if found[1].startswith("notes/") else ""
+    return f"[{text}](/{found[1]})" if (DOCS / found[1]).is_file() else found[0]
 
 
 def link_included(app: Sphinx, path: Path, parent: str, source: list[str]) -> None:
@@ -90,6 +92,12 @@ def link_included(app: Sphinx, path: Path, parent: str, source: list[str]) -> No
     link_pages(app, parent, source)
 
 
+def link_docstring(app: Sphinx, what: str, name: str, one: object, options: object, lines: list[str]) -> None:
+    """Paths of pages in docstrings become links."""
+    lines[:] = [re.sub(r"(?:``)?docs/([\w/]+)\.md(?:``)?", r":doc:`/\1`", line) for line in lines]
+
+
 def setup(app: Sphinx) -> None:
+    app.connect("autodoc-process-docstring", link_docstring)
     app.connect("source-read", link_pages)
     app.connect("include-read", link_included)
