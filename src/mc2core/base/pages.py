@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _LIGHT = "--paper:#fff;--panel:#f6f7f9;--ink:#16191d;--soft:#5a6270;--line:#d5d9e0;--accent:#0b62a8;--mark:#fff3c4"
@@ -49,6 +49,16 @@ def page(title: str, body: str, style: str = "", scripts: Sequence[str] = (), be
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>{html.escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n{body}\n{parts}\n</body>\n</html>\n"
     )
+
+
+def facts(title: str, rows: Mapping[str, Any], below: str = "") -> str:
+    """A table of names and values for a notebook; all of them are text, ``below`` is markup."""
+    lines = "".join(
+        f'<tr><th style="text-align:left">{html.escape(name)}</th>'
+        f'<td style="text-align:left">{html.escape(str(value))}</td></tr>'
+        for name, value in rows.items()
+    )
+    return f"<div><strong>{html.escape(title)}</strong><table>{lines}</table>{below}</div>"
 
 
 def data_script(name: str, value: Any) -> str:

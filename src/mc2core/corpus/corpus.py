@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import npy, storage
+from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
     Context,
     check_context,
@@ -38,6 +39,7 @@ CORPUS_FILES = (
 _META = "corpus.json"
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
 _LARGEST = 2**31 - 1
+_SHOWN_DOCUMENTS = 5  # in a notebook
 
 
 def take_rows(matrix: sp.csr_matrix, rows: np.ndarray) -> sp.csr_matrix:
@@ -275,6 +277,15 @@ class Corpus:
         return (
             f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
         )
+
+    def _repr_html_(self) -> str:
+        """In a notebook: its sizes, and the first documents."""
+        kinds = {"number": "numbers", "counts": "names"}
+        rows = {"documents": f"{self.n_documents:,}", "words": f"{self.n_words:,}", "tokens": f"{self.n_tokens:,}"}
+        rows["contexts"] = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
+        rows["labels"] = "none" if self.labels is None else "one or more of each document"
+        known = self.documents.head(_SHOWN_DOCUMENTS)
+        return facts("Corpus", rows, known.to_html(max_cols=8, border=0) if known.shape[1] else "")
 
     # -- parts of it ---------------------------------------------------------------------------------------
     def subset(self, rows: Any) -> Corpus:

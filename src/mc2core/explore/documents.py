@@ -22,8 +22,11 @@ _NEIGHBOURS = 30  # perplexity of t-SNE
 _TITLES = ("title", "name", "headline", "subject")
 
 
-def document_tables(description: Description, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY)."""
+def document_tables(description: Description, seed: int = 0, with_map: bool = True) -> dict[str, pd.DataFrame]:
+    """Tables by name: documents, document_clusters (probabilities of at least LEAST_PROBABILITY).
+
+    ``with_map``: columns x and y of documents are its place (:func:`layout`).
+    """
     corpus, probability = description.corpus, description.probability
     n = corpus.n_documents
     table = pd.DataFrame({"document": np.arange(n) + 1, "title": titles_of(description)})
@@ -32,7 +35,8 @@ def document_tables(description: Description, seed: int = 0) -> dict[str, pd.Dat
     table["tokens"] = corpus.document_lengths
     table["cluster"] = description.cluster + 1
     table["probability"] = probability[np.arange(n), description.cluster]
-    table[["x", "y"]] = layout(description, seed)
+    if with_map:
+        table[["x", "y"]] = layout(description, seed)
     for name in sorted(corpus.contexts):
         table[f"context_{name}"] = _context(description, name)
     known = corpus.documents.add_prefix("document_")

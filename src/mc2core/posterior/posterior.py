@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 
 from mc2core.base import storage
+from mc2core.base.pages import facts
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import placeholders
@@ -78,6 +79,21 @@ class Posterior:
             f"{len(self.samples)} samples, contexts: {contexts})"
         )
 
+    def _repr_html_(self) -> str:
+        """In a notebook."""
+        several = len(self.samples) > 1
+        counted = ["topics"] if self.samples[0].documents_are_clusters else ["clusters", "topics"]
+        rows: dict[str, Any] = {
+            what: f"{getattr(self.representative, f'n_{what}'):,}"
+            + (" ({:,} to {:,} in 90 % of samples)".format(*self.interval(what)) if several else "")
+            for what in counted
+        }
+        rows |= {"samples": f"{len(self.samples):,}", "words": f"{self.n_words:,}"}
+        rows["contexts"] = ", ".join(sorted(self.families)) or "none"
+        rows |= {part: self.provenance[part]["name"] for part in ("model", "engine") if part in self.provenance}
+        rows |= {name: self.provenance[name] for name in ("iterations", "seed") if name in self.provenance}
+        return facts("Posterior", rows)
+
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
@@ -120,6 +136,13 @@ class Posterior:
     def _clusterings(self) -> list[np.ndarray]:
         return [sample.cluster for sample in self.samples]
 
+    @property
+    def chains(self) -> list[Posterior]:
+        """The posterior of each chain alone; none where there is one."""
+        bounds = np.cumsum([0, *self.provenance.get("chains", [])])
+        parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
+        return [replace(self, samples=part, provenance={}, levels=None) for part in parts]
+
     def between_chains(self) -> dict[str, Any]:
         """How far the chains of the fit agree; {} where there is one.
 
@@ -127,10 +150,7 @@ class Posterior:
         pairs of chains of how alike the consensus of each is (:func:`mc2core.posterior.consensus.agreement_between`).
         A model whose documents are clusters (HDP) has topics only.
         """
-        bounds = np.cumsum([0, *self.provenance.get("chains", [])])
-        parts = [self.samples[first:last] for first, last in itertools.pairwise(bounds)]
-        chains = [replace(self, samples=part, provenance={}) for part in parts]
-        if not chains:
+        if not (chains := self.chains):
             return {}
         about: dict[str, Any] = {"topics": [one.representative.n_topics for one in chains]}
         if not self.samples[0].documents_are_clusters:

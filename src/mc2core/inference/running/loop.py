@@ -62,6 +62,8 @@ class Fit:
         processors: cpu_seconds, all threads together), and ``found``: the numbers of clusters and topics, their
         intervals, their course in each chain, and how far chains agree
         (:func:`mc2core.inference.running.summary.found`).
+    corpus : Corpus
+        The one that was fitted.
     snapshots : Posterior, or None where none were asked for
         A sample of the first chain for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the
         iteration (with its fraction) and the seconds.
@@ -71,6 +73,7 @@ class Fit:
     state: State
     trace: pd.DataFrame
     provenance: dict[str, Any]
+    corpus: Corpus
     snapshots: Posterior | None = None
 
     def __repr__(self) -> str:
@@ -460,7 +463,7 @@ def _result(chains: Sequence[_Chain], engine: Engine, iterations: int, compiled:
     if is_one_cluster(numbers):
         logger.info(ONE_CLUSTER)
     about = posterior.provenance | timing | {"found": numbers} | environment()
-    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, shown)
+    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, corpus, shown)
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:

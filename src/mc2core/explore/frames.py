@@ -1,0 +1,220 @@
+"""What a fit found as DataFrames: topics, clusters, documents and contexts, with names."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ParamSpec
+
+from mc2core.base.pages import facts
+from mc2core.corpus import Corpus
+from mc2core.inference.running import loop
+from mc2core.inference.running.summary import sentence
+from mc2core.posterior import Posterior
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mc2core.explore.description import Description
+    from mc2core.explore.words import Names
+
+_Parameters = ParamSpec("_Parameters")
+_SHOWN = 10  # topics in a notebook
+_SHARES = ("documents", "count", "share", "low", "high")
+
+
+class Frames:
+    """DataFrames of a posterior and the documents it is asked about.
+
+    Clusters and topics are numbered from 1, as in the tables and the page of ``mc2 describe``, whose columns these are;
+    numbers above those of the fit are clusters of its levels. Each is made once, when it is first asked for.
+    """
+
+    posterior: Posterior
+    corpus: Corpus
+    names: Names
+    threads = 1
+
+    @cached_property
+    def description(self) -> Description:
+        """What all frames and pictures are made of. ValueError: the posterior has no clusters of documents (HDP)."""
+        from mc2core.explore.description import Description
+
+        return Description.of(self.posterior, self.corpus, self.threads, self.names)
+
+    def rename(self, names: Names) -> None:
+        """Give names, in place of the words by which clusters and topics are called.
+
+        ``names`` are {"cluster": {1: "Trade"}, "topic": {3: "Oil"}}, beside those given before. ValueError for one that
+        is given to what is not there.
+        """
+        from mc2core.explore.words import check_names
+
+        known: dict[str, Mapping[int, str]] = {**self.names}
+        known |= {what: {**known.get(what, {}), **given} for what, given in names.items()}
+        most = {"cluster": len(self.description.nodes), "topic": self.posterior.representative.n_topics}
+        check_names(known, most)
+        self.names, self.description = known, replace(self.description, names=known)
+        for name in ("_of_clusters", "_of_topics"):
+            self.__dict__.pop(name, None)
+
+    def topics(self) -> pd.DataFrame:
+        """A row for each topic of the representative sample, the commonest first.
+
+        Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
+        how many use it; coherence; words, the likeliest; distinctive_words, the most relevant; and for each number or
+        date its trend, Spearman's rank correlation of share and time. Of a model whose documents are clusters of their
+        own (HDP): topic, share, words.
+        """
+        if self.posterior.representative.documents_are_clusters:
+            from mc2core.explore.topics import describe_topics
+
+            return describe_topics(self.posterior)
+        return self._of_topics["topics"].copy()
+
+    def clusters(self, level: int | None = None) -> pd.DataFrame:
+        """A row for each cluster that has documents, of the fit or of a ``level`` of so many.
+
+        Columns cluster; name; documents; share, of all; weight; words; distinctive_words; and what the documents have
+        in contexts, kept columns and labels: the commonest values, or mean and sd. ValueError where there is no such
+        level.
+        """
+        if level is None or level == self.description.n_clusters:
+            return self._of_clusters["clusters"].copy()
+        self._check(level)
+        table = self._of_clusters["level_clusters"]
+        rows = table[table["level"] == level].drop(columns=["level", "number"])
+        return rows.sort_values("documents", ascending=False, kind="stable", ignore_index=True)
+
+    def documents(self, level: int | None = None) -> pd.DataFrame:
+        """A row for each document: document, from 1; title; label; tokens; cluster, of the fit or of a ``level``;
+        cluster_name; probability of the cluster of the fit; ``context_NAME`` and ``document_NAME``, all that is known.
+        """
+        from mc2core.explore.documents import document_tables
+
+        table = document_tables(self.description, with_map=False)["documents"]
+        if level is not None and level != self.description.n_clusters:
+            self._check(level)
+            table["cluster"] = self.description.at(level) + self.description.first[level] + 1
+        place = list(table.columns).index("cluster") + 1
+        table.insert(place, "cluster_name", table["cluster"].map(self._names["cluster"]))
+        return table
+
+    def contexts(self, name: str | None = None, level: int | None = None) -> pd.DataFrame:
+        """Who and when: the share of each cluster (of the fit or of a ``level``) and topic, by values of each context,
+        kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
+
+        Columns of, "cluster" or "topic"; number; name; context; value, or start and end of a step; documents that have
+        it; count, those of them in the cluster, or expected tokens of the topic; share, of their number or their
+        tokens, NaN where there are none; low and high, its 90 % interval
+        (:func:`mc2core.explore.shares.shares_by_value`). ValueError where there is no such context.
+        """
+        import pandas as pd
+
+        kinds = [table for table in self._shares.values() if len(table)]
+        known = sorted({one for table in kinds for one in table["context"]})
+        if name is not None and name not in known:
+            raise ValueError(f"there is no context {name!r}; known: {', '.join(known) or 'none'}")
+        if name is not None:
+            kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
+        if not kinds:
+            return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
+        size = self.description.n_clusters if level is None else level
+        self._check(size)
+        table = pd.concat(kinds, ignore_index=True)
+        is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
+        table = table[is_shown].reset_index(drop=True)
+        called = [self._names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
+        table.insert(2, "name", called)
+        order = ["of", "number", "name", "context", "value", "start", "end"]
+        return table[[*(one for one in order if one in table), *_SHARES]]
+
+    def _check(self, level: int) -> None:
+        if level not in self.description.first:
+            known = ", ".join(map(str, sorted(self.description.first)))
+            raise ValueError(f"level is {level!r}; those that are described have so many clusters: {known}")
+
+    @cached_property
+    def _of_clusters(self) -> dict[str, pd.DataFrame]:
+        from mc2core.explore.clusters import cluster_tables
+
+        return cluster_tables(self.description)
+
+    @cached_property
+    def _of_topics(self) -> dict[str, pd.DataFrame]:
+        from mc2core.explore.topics import topic_tables
+
+        return topic_tables(self.description, self._shares["trends"])
+
+    @cached_property
+    def _shares(self) -> dict[str, pd.DataFrame]:
+        from mc2core.explore.shares import shares_tables
+
+        return shares_tables(self.description)
+
+    @property
+    def _names(self) -> dict[str, dict[int, str]]:
+        """Names by number."""
+        clusters, topics = self._of_clusters, self._of_topics["topics"]
+        of_clusters = {
+            int(number): name
+            for table in ("clusters", "level_clusters")
+            for number, name in clusters[table][["cluster", "name"]].itertuples(index=False)
+        }
+        return {"cluster": of_clusters, "topic": dict(zip(topics["topic"], topics["name"], strict=True))}
+
+
+@dataclass
+class Findings(Frames):
+    """A posterior, such as one that was loaded, and the documents it is asked about: those of the fit, or others."""
+
+    posterior: Posterior
+    corpus: Corpus
+    names: Names = field(default_factory=dict)
+    threads: int = 1
+
+
+@dataclass(repr=False)
+class Fit(loop.Fit, Frames):
+    """What :func:`fit` leaves.
+
+    The attributes of :class:`mc2core.inference.running.loop.Fit`; what was found as DataFrames, :meth:`topics`,
+    :meth:`clusters`, :meth:`documents` and :meth:`contexts`, and as pictures (:mod:`mc2core.plots`).
+    """
+
+    names: Names = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.threads = self.provenance.get("threads", 1)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: what was found, how, and the commonest topics."""
+        from mc2core.explore.topics import describe_topics
+
+        about = self.provenance
+        rows: dict[str, Any] = {"found": sentence(about["found"]).removeprefix("found ")}
+        rows |= {part: about[part]["name"] for part in ("model", "engine") if part in about}
+        rows |= {name: about[name] for name in ("iterations", "seed") if name in about}
+        rows["seconds"] = f"{about['seconds']:.3g}"
+        topics = describe_topics(self.posterior).head(_SHOWN)
+        shown = topics.to_html(index=False, border=0, formatters={"share": "{:.1%}".format})
+        return facts("Fit", rows, shown)
+
+
+def _with_frames(run: Callable[_Parameters, loop.Fit]) -> Callable[_Parameters, Fit]:
+    def of(done: loop.Fit) -> Fit:
+        return Fit(**{one.name: getattr(done, one.name) for one in fields(done)})
+
+    @functools.wraps(run)
+    def fit(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> Fit:
+        on_stop: Any = kwargs.get("on_stop")
+        if on_stop is not None:
+            kwargs["on_stop"] = lambda stopped: on_stop(of(stopped))
+        return of(run(*args, **kwargs))
+
+    return fit
+
+
+fit = _with_frames(loop.fit)

@@ -1,0 +1,363 @@
+"""Pictures of what a fit found, by matplotlib, one function each.
+
+Each draws into ``ax`` or, without one, into a figure of its own, and returns the axes; ``ax.figure.savefig(path)``
+writes it, and pyplot is not needed. ``found`` is a fit (:func:`mc2core.fit`) or :class:`mc2core.Findings`, numbers of
+clusters and topics are those of its frames. MissingPackage: matplotlib is not installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import extras
+from mc2core.explore.frames import Fit, Frames
+from mc2core.posterior import consensus
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = (
+    "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#d4a017", "#ff9da7", "#9c755f", "#1f9e89",
+    "#8c6bb1", "#c51b8a", "#7f8c1f", "#5b9bd5", "#d95f02", "#3f7f3f", "#a6611a", "#6a7fdb", "#b8476e", "#7b8794",
+)  # fmt: skip
+"""Of clusters and topics by their place, the largest first, as on the page; further ones are ``REST``."""
+REST = "#9aa0a8"
+_NONE = "#dddddd"  # where there are no documents
+_MOST_LINES = 6
+_MOST_ROWS, _MOST_COLUMNS = 20, 30
+_MOST_NAMES = 12  # on a map, and groups that have a colour of their own there
+_MOST_LEAVES = 12
+_LONGEST = 40  # characters of a name
+
+
+def topics_over_time(
+    found: Frames, context: str | None = None, topics: Sequence[int] | None = None, ax: Axes | None = None
+) -> Axes:
+    """The share of topics among the words over a number or a date, a line each, with 90 % intervals.
+
+    ValueError where there is no such context or topic, or it has groups and not numbers.
+
+    Parameters
+    ----------
+    context : str, optional
+        The number or date; not needed where there is one.
+    topics : numbers, optional
+        The commonest six if not given.
+    """
+    name = _context(found, context, is_number=True)
+    table = found.contexts(name)
+    table = table[table["of"] == "topic"]
+    chosen = list(found.topics()["topic"].head(_MOST_LINES)) if topics is None else list(topics)
+    ax = _axes(ax, (6.8, 4.0))
+    for place, topic in enumerate(chosen):
+        line = table[table["number"] == topic]
+        if line.empty:
+            raise ValueError(f"there is no topic {topic}; they are numbered from 1 to {len(found.topics())}")
+        middle, colour = _middle(line), _colour(place)
+        ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_short(line["name"].iloc[0]))
+        ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
+    ax.set(xlabel=name, ylabel="share of the words", title=f"topics over {name}, 90 % intervals")
+    ax.set_ylim(bottom=0)
+    _per_cent(ax.yaxis)
+    ax.legend(fontsize="small", frameon=False)
+    return ax
+
+
+def clusters_by_context(
+    found: Frames, context: str | None = None, level: int | None = None, ax: Axes | None = None
+) -> Axes:
+    """A heat map: the share of each cluster among the documents of each value, or of each step of a number.
+
+    Drawn are the 20 largest clusters and the 30 commonest values. ValueError where there is no such context or level.
+
+    Parameters
+    ----------
+    context : str, optional
+        A context, kept column or label; not needed where there is one.
+    level : int, optional
+        Of a level of so many clusters; of the fit if not given.
+    """
+    name = _context(found, context)
+    table = found.contexts(name, level)
+    table = table[table["of"] == "cluster"]
+    rows = found.clusters(level).sort_values("documents", ascending=False, kind="stable").head(_MOST_ROWS)
+    if "value" in table:
+        sizes = table.drop_duplicates("value").sort_values("documents", ascending=False, kind="stable")
+        columns = list(sizes["value"].head(_MOST_COLUMNS))
+        shares = table.pivot(index="number", columns="value", values="share")
+    else:
+        columns = sorted(table["start"].unique())
+        shares = table.pivot(index="number", columns="start", values="share")
+    drawn = shares.reindex(index=rows["cluster"], columns=columns).to_numpy(float)
+    ax = _axes(ax, (2.6 + 0.32 * max(len(columns), 8), 1.6 + 0.3 * len(rows)))
+    image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
+    ax.set_facecolor(_NONE)
+    ax.set_yticks(range(len(rows)), [_short(one) for one in rows["name"]])
+    said = [_short(one, 20) if isinstance(one, str) else f"{one:g}" for one in columns]
+    ax.set_xticks(range(len(columns)), said, rotation=45, ha="right", rotation_mode="anchor")
+    is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
+    ax.set(xlabel=name if is_value else f"{name} (start of a step)", title=f"clusters by {name}")
+    bar = ax.figure.colorbar(image, ax=ax, label="share of the documents")
+    _per_cent(bar.ax.yaxis)
+    return ax
+
+
+def hierarchy(found: Frames, size: int | None = None, ax: Axes | None = None) -> Axes:
+    """How the clusters of the levels join, from so many on the left to one on the right.
+
+    A line goes from each cluster to the one of the next smaller level that has most of its documents; names stand at
+    the clusters on the left. ValueError where there is no such level, or the fit has none.
+
+    Parameters
+    ----------
+    size : int, optional
+        Clusters to begin with, those of a level; the largest of at most twelve if not given.
+    """
+    description = found.description
+    if not description.levels:
+        raise ValueError("the fit has no levels: they are made of the documents of the fit, where it has two clusters")
+    sizes = sorted(description.first)
+    begin = max((one for one in sizes if one <= _MOST_LEAVES), default=sizes[0]) if size is None else size
+    found._check(begin)
+    shown = [one for one in sizes if one <= begin]
+    first, parent = description.first, description.parent
+    children: dict[int, list[int]] = {}
+    for one in shown[1:]:
+        for node in range(first[one], first[one] + one):
+            children.setdefault(int(parent[node]), []).append(node)
+    height: dict[int, float] = {}
+    for root in range(first[shown[0]], first[shown[0]] + shown[0]):
+        _place(root, children, height)
+    names = found._names["cluster"]
+    ax = _axes(ax, (7.0, 1.2 + 0.3 * begin))
+    for one in shown:
+        for node in range(first[one], first[one] + one):
+            if node not in height:  # a cluster that has no document
+                continue
+            if node in children:
+                for child in children[node]:
+                    ax.plot(
+                        [_size_of(child, first), one, one],
+                        [height[child], height[child], height[node]],
+                        color=_colour(0), linewidth=1.2,
+                    )  # fmt: skip
+            else:
+                ax.annotate(
+                    _short(names.get(node + 1, "")), (one, height[node]), (-4, 0), textcoords="offset points",
+                    ha="right", va="center", fontsize="small",
+                )  # fmt: skip
+    ax.set_xscale("log")
+    ax.invert_xaxis()
+    ax.set_xticks(shown, [str(one) for one in shown])
+    ax.minorticks_off()
+    ax.set_yticks([])
+    ax.margins(y=0.06)
+    ax.spines[["left", "right", "top"]].set_visible(False)
+    ax.set(xlabel="number of clusters", title="how clusters join")
+    return ax
+
+
+def map_of_documents(
+    found: Frames, colour: str | None = None, level: int | None = None, seed: int = 0, ax: Axes | None = None
+) -> Axes:
+    """The documents on a plane, near each other for their words and clusters (t-SNE), a point each.
+
+    Places are those of the page (:func:`mc2core.explore.documents.layout`), which needs scikit-learn. ValueError where
+    there is no such context or level.
+
+    Parameters
+    ----------
+    colour : str, optional
+        What they are coloured by: a context, kept column or label; their cluster if not given, with the names of the
+        largest.
+    level : int, optional
+        Clusters of a level of so many.
+    seed : int
+        Of the map.
+    """
+    from mc2core.explore.documents import layout
+    from mc2core.explore.variables import variables_of
+
+    extras.require("sklearn", extra="plots", purpose="a map of documents")
+    place = layout(found.description, seed)
+    ax = _axes(ax, (7.0, 6.0))
+    if colour is None:
+        _draw_clusters(ax, found, place, level)
+    else:
+        name = _context(found, colour)
+        variable = next(one for one in variables_of(found.description) if one.name == name)
+        if variable.is_number:
+            points = ax.scatter(place[:, 0], place[:, 1], c=variable.values, s=8, cmap="viridis", plotnonfinite=False)
+            ax.figure.colorbar(points, ax=ax, label=name)
+        else:
+            _draw_groups(ax, place, variable.values.tocsc(), variable.names)
+    ax.set(xticks=[], yticks=[], title=f"documents by {colour or 'cluster'}", aspect="equal")
+    ax.set_xlabel("near documents are alike; axes and far distances mean nothing (t-SNE)")
+    return ax
+
+
+def words(
+    found: Frames, topic: int | None = None, cluster: int | None = None, n: int = 10, ax: Axes | None = None
+) -> Axes:
+    """The ``n`` most distinctive words of a topic or a cluster, with their probability in it and in the whole corpus.
+
+    ValueError unless one of ``topic`` and ``cluster`` is given, and where there is no such.
+    """
+    if topic is not None and cluster is None:
+        what, number, table = "topic", topic, found._of_topics["topic_words"]
+    elif cluster is not None and topic is None:
+        what, number, table = "cluster", cluster, found._of_clusters["cluster_words"]
+    else:
+        raise ValueError("one of topic and cluster is needed")
+    rows = table[table[what] == number].sort_values("by_relevance").head(n)
+    if rows.empty:
+        raise ValueError(f"there is no {what} {number}")
+    ax = _axes(ax, (5.6, 1.2 + 0.26 * len(rows)))
+    ax.barh(rows["word"], rows["probability"], color=_colour(0), height=0.7, label=f"in the {what}")
+    ax.plot(
+        rows["probability"] / rows["lift"], rows["word"], "|", color="black", markersize=11, label="in all documents"
+    )
+    ax.invert_yaxis()
+    ax.set(xlabel="probability of the word", title=f"{what} {number}: {_short(found._names[what][number])}")
+    _per_cent(ax.xaxis)
+    ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    return ax
+
+
+def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
+    """A column of the trace over the iterations, a line for each chain.
+
+    ``what`` is the number of clusters if not given, or what stands first of topics, elbo and log_joint. ValueError
+    where the trace has no such column.
+    """
+    known = [str(name) for name in fit.trace.columns if name not in ("chain", "iteration", "seconds")]
+    name = what or next((one for one in ("clusters", "topics", "elbo", "log_joint") if one in known), None)
+    if name not in known:
+        raise ValueError(f"the trace has no column {name!r}; it has {', '.join(known)}")
+    ax = _axes(ax, (6.4, 3.6))
+    from matplotlib.ticker import MaxNLocator
+
+    chains = fit.trace["chain"].unique()
+    for place, chain in enumerate(chains):
+        line = fit.trace[fit.trace["chain"] == chain]
+        ax.plot(line["iteration"], line[name], color=_colour(place), linewidth=1.2, label=f"chain {chain}")
+    ax.set(xlabel="iteration", ylabel=name.replace("_", " "), title=f"{name.replace('_', ' ')} of each iteration")
+    ax.yaxis.set_major_locator(MaxNLocator(integer=bool((fit.trace[name] % 1 == 0).all())))
+    if len(chains) > 1:
+        ax.legend(fontsize="small", frameon=False)
+    return ax
+
+
+def agreement(found: Frames, ax: Axes | None = None) -> Axes:
+    """How far each two chains agree: adjusted Rand index of their clusters, 1 for the same ones and 0 by chance.
+
+    ValueError where there is one chain, or its documents are clusters of their own (HDP).
+    """
+    chains = found.posterior.chains
+    if not chains:
+        raise ValueError("the fit has one chain; fit(..., chains=4) runs several")
+    if chains[0].representative.documents_are_clusters:
+        raise ValueError("each document is a cluster of its own in this posterior; there is nothing to compare")
+    clusters = [one.cluster for one in chains]
+    index = np.array([[consensus.agreement_between([one, other])["ari"] for other in clusters] for one in clusters])
+    ax = _axes(ax, (4.4, 3.8))
+    image = ax.imshow(index, cmap="Blues", vmin=0.0, vmax=1.0)
+    for (row, column), value in np.ndenumerate(index):
+        ax.text(column, row, f"{value:.2f}", ha="center", va="center", color="white" if value > 0.6 else "black")
+    labels = [f"chain {one + 1}" for one in range(len(chains))]
+    ax.set_xticks(range(len(chains)), labels)
+    ax.set_yticks(range(len(chains)), labels)
+    ax.set_title("agreement of chains")
+    ax.figure.colorbar(image, ax=ax, label="adjusted Rand index")
+    return ax
+
+
+# -- what they share -----------------------------------------------------------------------------------------------
+def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """``ax``, or those of a figure of its own (inches), which pyplot does not know."""
+    extras.require("matplotlib", extra="plots", purpose="mc2core.plots")
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained").subplots()
+
+
+def _context(found: Frames, name: str | None, is_number: bool = False) -> str:
+    """The context that is meant; ValueError where that is not clear."""
+    tables = found._shares
+    kinds = [tables["trends"]] if is_number else [tables["shares"], tables["trends"]]
+    known = list(dict.fromkeys(str(one) for table in kinds for one in table["context"]))
+    which = "a context of numbers or dates" if is_number else "a context"
+    if name is None and len(known) == 1:
+        return known[0]
+    if name not in known:
+        said = f"context is {name!r}; it must be" if name is not None or not known else f"{which} is to be named:"
+        raise ValueError(f"{said} one of {', '.join(known)}" if known else f"the documents have no {which[2:]}")
+    return name
+
+
+def _middle(line: pd.DataFrame) -> Any:
+    """Where a step is drawn: at its value where it is one whole number, else in its middle."""
+    is_whole = (line["end"] - line["start"] == 1) & (line["start"] % 1 == 0)
+    return line["start"].where(is_whole, (line["start"] + line["end"]) / 2)
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place] if place < len(COLOURS) else REST
+
+
+def _short(name: str, longest: int = _LONGEST) -> str:
+    return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
+
+
+def _per_cent(axis: Any) -> None:
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda share, _: f"{round(100 * share, 6):g} %"))
+
+
+def _place(node: int, children: dict[int, list[int]], height: dict[int, float]) -> None:
+    """Give the leaves below a node places one after another, and each other node the middle of its children's."""
+    for child in children.get(node, []):
+        _place(child, children, height)
+    below = [height[child] for child in children.get(node, [])]
+    leaves = [one for leaf, one in height.items() if leaf not in children]
+    height[node] = (min(below) + max(below)) / 2 if below else (max(leaves) + 1.0 if leaves else 0.0)
+
+
+def _size_of(node: int, first: dict[int, int]) -> int:
+    return next(size for size, start in first.items() if start <= node < start + size)
+
+
+def _draw_clusters(ax: Axes, found: Frames, place: np.ndarray, level: int | None) -> None:
+    from matplotlib.patheffects import withStroke
+
+    documents = found.documents(level)
+    sizes = documents["cluster"].value_counts()
+    for rank, (cluster, _) in enumerate(sizes.items()):
+        here = place[(documents["cluster"] == cluster).to_numpy()]
+        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
+        if rank < _MOST_NAMES and len(here := here[~np.isnan(here[:, 0])]):
+            # at the document in the middle, which the mean of a split cluster would miss
+            centre = here[np.argmin(((here - np.median(here, axis=0)) ** 2).sum(axis=1))]
+            name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
+            ax.text(
+                centre[0], centre[1], name, ha="center", va="center", fontsize="small",
+                path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            )  # fmt: skip
+
+
+def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) -> None:
+    """A document of several values has the colour of the commonest of them."""
+    ax.scatter(place[:, 0], place[:, 1], s=6, color=REST, linewidths=0, label="others")
+    counts = np.diff(table.indptr)
+    for rank, column in reversed([*enumerate(np.argsort(-counts, kind="stable")[:_MOST_NAMES])]):
+        here = place[table.indices[table.indptr[column] : table.indptr[column + 1]]]
+        ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_short(names[column]))
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(handles[:0:-1], labels[:0:-1], fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

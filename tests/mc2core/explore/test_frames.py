@@ -1,0 +1,145 @@
+"""Frames of a fit against the posterior's arrays and the documents; what notebooks show."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import explored_fits, fits
+
+import mc2core
+from mc2core import Findings, Posterior
+from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.inference.running import loop
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return explored_fits.corpus()
+
+
+@pytest.fixture(scope="module")
+def done(corpus):
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = fits.gibbs(contexts=contexts, start_topics=5, start_clusters=6)
+    return mc2core.fit(corpus, *engine, iterations=8, seed=1, chains=2, progress=False)
+
+
+def test_topics_are_those_of_the_posterior_with_a_name_each(done):
+    topics = done.topics().set_index("topic")
+    posterior = done.posterior
+    tokens = np.asarray(posterior.representative.topic_words.sum(axis=1)).ravel()
+    assert topics["share"].sort_index().to_numpy() == pytest.approx(tokens / tokens.sum())
+    assert topics["share"].is_monotonic_decreasing
+    for topic, row in topics.iterrows():
+        likeliest = posterior.vocabulary[int(np.argmax(posterior.word_given_topic[topic - 1]))]
+        assert row["words"].split()[0] == likeliest
+        assert set(row["name"].split(", ")) <= set(posterior.vocabulary)
+    assert topics["tokens"].sum() == pytest.approx(done.corpus.n_tokens)
+
+
+def test_clusters_and_documents_are_those_of_the_posterior(done):
+    clusters, documents = done.clusters(), done.documents()
+    sizes = np.bincount(done.posterior.cluster)
+    assert clusters.set_index("cluster")["documents"].to_dict() == {k + 1: size for k, size in enumerate(sizes) if size}
+    assert (documents["cluster"].to_numpy() == done.posterior.cluster + 1).all()
+    assert documents["probability"].to_numpy() == pytest.approx(done.posterior.certainty)
+    named = clusters.set_index("cluster")["name"]
+    assert (documents["cluster_name"] == documents["cluster"].map(named)).all()
+    assert documents["label"].tolist() == [["water", "land", "sky"][one] for one in done.corpus.labels]
+    assert documents["title"].tolist() == done.corpus.documents["title"].tolist()
+    assert documents.loc[documents["document"] == 1, "context_author"].item() == "Lund; Zola & Sons"
+    assert not {"x", "y"} & set(documents)  # places are the map's, and take their time
+
+
+def test_a_level_has_its_own_clusters(done):
+    two = done.clusters(level=2)
+    at = done.posterior.find_levels(done.corpus).at(2)
+    assert sorted(two["documents"]) == sorted(np.bincount(at))
+    documents = done.documents(level=2)
+    assert len(pd.crosstab(documents["cluster"], at).to_numpy().nonzero()[0]) == 2  # one to one
+    assert (
+        set(documents["cluster"])
+        == set(two["cluster"])
+        == set(done.contexts(level=2).query("of == 'cluster'")["number"])
+    )
+    with pytest.raises(ValueError, match=r"level is 40; those that are described have so many clusters: 1, 2"):
+        done.clusters(level=40)
+
+
+def test_contexts_count_the_documents_of_each_value(done):
+    table = done.contexts("author")
+    assert "start" not in table
+    of_clusters = table[table["of"] == "cluster"]
+    authors = done.corpus.contexts["author"].toarray() > 0
+    names = done.corpus.context_names["author"]
+    for row in of_clusters.itertuples():
+        both = authors[:, names.index(row.value)] & (done.posterior.cluster == row.number - 1)
+        assert row.count == both.sum()
+        assert row.name == done.clusters().set_index("cluster")["name"][row.number]
+    assert of_clusters.groupby("value")["share"].sum().to_numpy() == pytest.approx(1.0)
+    year = done.contexts("year")
+    assert "value" not in year
+    seen = year[(year["of"] == "topic") & (year["documents"] > 0)]
+    assert seen.groupby("start")["share"].sum().to_numpy() == pytest.approx(1.0)
+    assert set(done.contexts()["context"]) == {"author", "year", "label"}
+    with pytest.raises(ValueError, match="there is no context 'auther'; known: author, label, year"):
+        done.contexts("auther")
+
+
+def test_names_that_are_given_are_everywhere_and_others_stay(done):
+    found = Findings(done.posterior, done.corpus)
+    before = found.topics().set_index("topic")["name"]
+    found.rename({"cluster": {1: "First"}})
+    found.rename({"topic": {2: "Second"}})
+    assert found.clusters().set_index("cluster")["name"][1] == "First"
+    assert found.topics().set_index("topic")["name"][2] == "Second"
+    assert found.topics().set_index("topic")["name"][1] == before[1]
+    assert "First" in set(found.documents()["cluster_name"])
+    assert {"First", "Second"} <= set(found.contexts()["name"])
+    with pytest.raises(ValueError, match="a name is given to topic 99"):
+        found.rename({"topic": {99: "None"}})
+    assert "First" in set(found.clusters()["name"])  # a refused name changes nothing
+
+
+def test_a_posterior_that_was_loaded_tells_the_same(done, tmp_path):
+    done.posterior.save(tmp_path / "p.npz")
+    found = Findings(Posterior.load(tmp_path / "p.npz"), done.corpus)
+    for name in ("topics", "clusters", "documents", "contexts"):
+        pd.testing.assert_frame_equal(getattr(found, name)(), getattr(done, name)())
+    table = done.topics()
+    table["share"] = 0.0  # a copy: nobody else's is changed
+    assert done.topics()["share"].sum() == pytest.approx(1.0)
+
+
+def test_documents_that_are_clusters_of_their_own_have_topics_alone(corpus):
+    hdp = mc2core.fit(corpus.with_contexts({}), *fits.gibbs(model="hdp"), iterations=2, seed=0, progress=False)
+    assert hdp.topics()["share"].sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="each document is a cluster of its own"):
+        hdp.clusters()
+    assert "topics" in hdp._repr_html_()
+
+
+def test_a_stopped_run_is_given_as_a_fit_with_frames(corpus):
+    stopped = []
+
+    def stop(iteration, state):
+        import signal
+
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        mc2core.fit(corpus, *fits.gibbs(), iterations=5, seed=0, callback=stop, on_stop=stopped.append, progress=False)
+    assert len(stopped[0].documents()) == corpus.n_documents
+    assert isinstance(stopped[0], loop.Fit)
+
+
+def test_notebooks_show_what_there_is_and_text_stays_text(done):
+    fit, posterior, documents = done._repr_html_(), done.posterior._repr_html_(), done.corpus._repr_html_()
+    k, m = done.posterior.representative.n_clusters, done.posterior.representative.n_topics
+    assert f"{k} clusters" in fit
+    assert "2 chains" in fit
+    assert fit.count("<tr") > m
+    assert '<th style="text-align:left">samples</th><td style="text-align:left">8</td>' in posterior
+    assert ">60<" in documents
+    assert "year (numbers)" in documents
+    assert "&lt;script&gt;" in documents
+    assert "<script>" not in documents

@@ -1,0 +1,178 @@
+"""Pictures: what is drawn against the frames' numbers, labels and units, and nothing of pyplot."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers import explored_fits, fits
+from matplotlib.figure import Figure
+
+import mc2core
+from mc2core import plots
+from mc2core.base import extras
+from mc2core.explore import documents
+from mc2core.explore import plots as code
+from mc2core.families import DirichletCategorical, NormalGamma
+
+
+@pytest.fixture(scope="module")
+def done():
+    contexts = {"year": NormalGamma(), "author": DirichletCategorical(0.1)}
+    engine = fits.gibbs(contexts=contexts, start_topics=5, start_clusters=6)
+    return mc2core.fit(explored_fits.corpus(), *engine, iterations=8, seed=1, chains=2, progress=False)
+
+
+def test_topics_over_time_draws_shares_and_intervals_in_the_years(done):
+    ax = plots.topics_over_time(done)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("year", "share of the words")
+    year = done.contexts("year")
+    assert len(ax.lines) == min(6, len(done.topics()))
+    for line, band, topic in zip(ax.lines, ax.collections, done.topics()["topic"], strict=False):
+        rows = year[(year["of"] == "topic") & (year["number"] == topic)]
+        assert line.get_xdata().tolist() == list(range(1990, 2001))
+        np.testing.assert_allclose(line.get_ydata(), rows["share"])
+        assert line.get_label() == rows["name"].iloc[0]
+        corners = band.get_paths()[0].vertices[:, 1]
+        assert corners.max() <= rows["high"].max() + 1e-12
+    ax.figure.canvas.draw()
+    assert ax.get_yticklabels()[-1].get_text().endswith(" %")
+    two = plots.topics_over_time(done, "year", topics=[2, 1])
+    assert [line.get_label() for line in two.lines] == list(done.topics().set_index("topic")["name"].loc[[2, 1]])
+    with pytest.raises(ValueError, match="there is no topic 77"):
+        plots.topics_over_time(done, topics=[77])
+    with pytest.raises(ValueError, match="context is 'author'; it must be one of year"):
+        plots.topics_over_time(done, "author")
+
+
+@pytest.mark.parametrize(
+    ("context", "level", "column"), [("author", None, "value"), ("year", None, "start"), ("label", 2, "value")]
+)
+def test_clusters_by_context_is_the_table_of_their_shares(done, context, level, column):
+    ax = plots.clusters_by_context(done, context, level)
+    (image,) = ax.images
+    table = done.contexts(context, level).query("of == 'cluster'")
+    clusters = done.clusters(level).sort_values("documents", ascending=False, kind="stable")
+    drawn = np.ma.filled(image.get_array(), np.nan)
+    assert drawn.shape == (len(clusters), table[column].nunique())
+    known = table.set_index(["number", column])["share"]
+    columns = [text.get_text() for text in ax.get_xticklabels()]
+    for row, cluster in enumerate(clusters["cluster"]):
+        for place, value in enumerate(columns):
+            key = float(value) if column == "start" else value
+            np.testing.assert_allclose(drawn[row, place], known[cluster, key])
+    assert [text.get_text() for text in ax.get_yticklabels()] == clusters["name"].tolist()
+    bar = next(one for one in ax.figure.axes if one is not ax)
+    assert (ax.get_xlabel(), bar.get_ylabel()) == (context, "share of the documents")
+    if column == "start":  # 1993 and 1997 are no year of a document: they have a column, without a share
+        assert columns == [str(year) for year in range(1990, 2001)]
+        assert np.isnan(drawn).all(axis=0).sum() == 2
+
+
+def test_a_context_is_to_be_named_where_there_are_several(done):
+    with pytest.raises(ValueError, match="a context is to be named: one of author, label, year"):
+        plots.clusters_by_context(done)
+    with pytest.raises(ValueError, match="context is 'places'; it must be one of author"):
+        plots.map_of_documents(done, "places")
+
+
+def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
+    ax = plots.hierarchy(done)
+    sizes = sorted(done.description.first)
+    assert [text.get_text() for text in ax.get_xticklabels()] == [str(one) for one in sizes]
+    assert ax.get_xlim()[0] > ax.get_xlim()[1]  # one cluster on the right
+    leaves = {text.get_text() for text in ax.texts}
+    assert leaves == set(done.clusters()["name"])
+    # of a tree: a line from each node to the next level, and they meet in one
+    assert len(ax.lines) == sum(sizes) - 1
+    assert len({line.get_ydata()[2] for line in ax.lines if line.get_xdata()[2] == 1}) == 1
+    at = {size: done.description.at(size) for size in sizes}
+    large, small = sizes[-1], sizes[-2]
+    joined = [np.bincount(at[small][at[large] == k], minlength=small).argmax() for k in range(large)]
+    ends = [line.get_ydata()[2] for line in ax.lines if line.get_xdata()[0] == large]
+    assert sorted(np.unique(ends, return_counts=True)[1]) == sorted(np.unique(joined, return_counts=True)[1])
+    with pytest.raises(ValueError, match="level is 99"):
+        plots.hierarchy(done, 99)
+
+
+def test_the_map_has_the_documents_at_the_places_of_the_page(done):
+    place = documents.layout(done.description, 0)
+    ax = plots.map_of_documents(done)
+    drawn = np.vstack([points.get_offsets() for points in ax.collections])
+    assert sorted(map(tuple, drawn.tolist())) == sorted(map(tuple, place.tolist()))
+    assert [len(points.get_offsets()) for points in ax.collections] == sorted(
+        done.clusters()["documents"], reverse=True
+    )
+    assert {text.get_text() for text in ax.texts} == set(done.clusters()["name"])
+    by_year = plots.map_of_documents(done, "year")
+    years = done.documents()["context_year"].to_numpy()
+    got = np.ma.filled(by_year.collections[0].get_array().astype(float), np.nan)
+    np.testing.assert_array_equal(got[~np.isnan(got)], years[~np.isnan(years)])
+    by_label = plots.map_of_documents(done, "label")
+    assert [text.get_text() for text in by_label.get_legend().get_texts()] == ["water", "land", "sky"]
+
+
+def test_words_stand_with_their_probability_in_the_topic_and_in_all(done):
+    ax = plots.words(done, topic=1, n=4)
+    p = done.posterior.word_given_topic[0]
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    vocabulary = done.posterior.vocabulary
+    for name, bar in zip(names, ax.patches, strict=True):
+        assert bar.get_width() == pytest.approx(p[vocabulary.index(name)])
+    counts = np.asarray(done.corpus.content.sum(axis=0)).ravel()
+    base = counts / counts.sum()
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), [base[vocabulary.index(name)] for name in names], rtol=1e-3)
+    assert len(plots.words(done, cluster=1).patches) > 0
+    for wrong in ({}, {"topic": 1, "cluster": 1}):
+        with pytest.raises(ValueError, match="one of topic and cluster is needed"):
+            plots.words(done, **wrong)
+    with pytest.raises(ValueError, match="there is no topic 99"):
+        plots.words(done, topic=99)
+
+
+def test_the_trace_has_a_line_for_each_chain(done):
+    ax = plots.trace(done)
+    assert [line.get_label() for line in ax.lines] == ["chain 1", "chain 2"]
+    for chain, line in enumerate(ax.lines, start=1):
+        rows = done.trace[done.trace["chain"] == chain]
+        assert line.get_xydata().tolist() == rows[["iteration", "clusters"]].to_numpy(float).tolist()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("iteration", "clusters")
+    assert plots.trace(done, "topics").get_ylabel() == "topics"
+    with pytest.raises(ValueError, match="the trace has no column 'loss'; it has "):
+        plots.trace(done, "loss")
+
+
+def test_the_agreement_of_chains_is_the_adjusted_rand_index_of_each_pair(done):
+    sklearn = pytest.importorskip("sklearn.metrics")
+    drawn = plots.agreement(done).images[0].get_array()
+    first, second = (one.cluster for one in done.posterior.chains)
+    known = sklearn.adjusted_rand_score(first, second)
+    np.testing.assert_allclose(drawn, [[1.0, known], [known, 1.0]])
+    alone = mc2core.Findings(done.posterior.chains[0], done.corpus)
+    with pytest.raises(ValueError, match=r"the fit has one chain; fit\(\.\.\., chains=4\) runs several"):
+        plots.agreement(alone)
+
+
+def test_each_draws_into_the_axes_that_it_is_given_and_returns_them(done):
+    calls = {"clusters_by_context": ("author",), "words": (1,)}
+    for name in plots.__all__:
+        ax = Figure().subplots()
+        assert getattr(plots, name)(done, *calls.get(name, ()), ax=ax) is ax
+        assert ax.get_title()
+
+
+def test_colours_are_those_of_the_page():
+    source = (Path(code.__file__).parent / "assets/data.js").read_text(encoding="utf-8")
+    listed = re.search(r"const PALETTE = \[(.*?)\];", source, re.S)[1]
+    assert tuple(re.findall(r'"(#\w+)"', listed)) == code.COLOURS
+    assert f'const REST = "{code.REST}"' in source
+
+
+def test_matplotlib_is_loaded_by_the_first_picture_and_missed_in_one_sentence(done, monkeypatch):
+    said = "import sys, mc2core; mc2core.plots.words; mc2core.fit; print('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", said], capture_output=True, text=True).stdout == "False\n"
+    monkeypatch.setattr(extras.importlib.util, "find_spec", lambda module: None)
+    with pytest.raises(extras.MissingPackage, match=r"pip install 'mc2core\[plots\]'"):
+        plots.trace(done)
