@@ -1,5 +1,6 @@
 """The examples of the documentation run as they stand; those of its gallery run when it is built."""
 
+import json
 import os
 import re
 import shlex
@@ -48,17 +49,48 @@ def test_the_guides_commands_run(checkout, capsys):
     assert "counted as '(rare)'" in capsys.readouterr().out
 
 
+IN_A_PIPE = """
+import sys
+from mc2core.app.cli import main
+from mc2core.base import progress
+progress.LINE_SECONDS = 0.005
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.slow
-def test_the_example_compiles_the_kernels_that_it_needs(checkout):
-    """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md."""
+def test_the_example_compiles_the_kernels_that_it_needs_once_and_tells_of_it(checkout):
+    """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md.
+
+    The interval of lines is a small part of the usual one; how long they are apart is held by the tests of progress.
+    """
     commands = [line for block in blocks(START, "sh") for line in block.splitlines() if "results/own" in line]
     commands = [line for line in commands if line.split()[1:2] in (["import"], ["fit"], ["describe"])][:3]
     environment = os.environ | {"NUMBA_CACHE_DIR": str(checkout / "kernels")}
-    for command in commands:
-        call = [sys.executable, "-m", "mc2core", *shlex.split(command)[1:]]
-        subprocess.run(call, env=environment, check=True, capture_output=True)
+
+    def call(command):
+        arguments = [sys.executable, "-c", IN_A_PIPE, *shlex.split(command)[1:]]
+        return subprocess.run(arguments, env=environment, check=True, capture_output=True, text=True)
+
+    _, first, described = map(call, commands)
     assert (checkout / "results/own/description/index.html").is_file()
     stored = [path.name.partition(".")[0] for path in (checkout / "kernels").rglob("*.nbc")]
     assert 20 < len(stored) < 100
     others = {"local", "exact", "visits", "graph", "passes", "uncollapsed"}  # of SVI and FastEx
     assert not others & set(stored)
+
+    said = first.stderr
+    numbers = [int(number) for number in re.findall(r"compiling kernels \(once\), number (\d+) ", said)]
+    assert len(numbers) > 5
+    assert numbers == sorted(numbers)
+    assert re.search(r"gibbs, loading compiled kernels: .*compiling kernels \(once\), number \d+ \(\w+\): \d+ s", said)
+    assert "map of documents (t-SNE)" in described.stderr
+
+    again = call(commands[1].replace("own/fit", "own/again"))
+    assert re.search(r"gibbs, start: topics settle, \d+ clusters at first: \d+ of \d+ sweeps", again.stderr)
+    assert "compiling" not in again.stderr + again.stdout
+    seconds = [json.loads((checkout / f"results/own/{one}/provenance.json").read_text()) for one in ("fit", "again")]
+    assert [one["compile_seconds"] > 1 for one in seconds] == [True, False]
+    assert seconds[1]["compile_seconds"] == 0
+    said = call("mc2 evaluate results/own/fit/posterior.npz results/own/corpus").stderr
+    assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", said)

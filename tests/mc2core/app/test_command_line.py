@@ -500,15 +500,6 @@ with job(sys.argv[1]):
         assert "stopped by Ctrl-C" in (tmp_path / "a.log").read_text()
 
 
-IN_A_PIPE = """
-import sys
-from mc2core.app.cli import main
-from mc2core.base import progress
-progress.LINE_SECONDS = 0.05
-sys.exit(main(sys.argv[1:]))
-"""
-
-
 class TestCommands:
     @pytest.mark.parametrize(
         ("command", "message"),
@@ -620,30 +611,3 @@ class TestCommands:
             f"mc2: error: {error}",
             f"mc2: error: {tmp_path}/missing is missing; an array file (.npz) is needed",
         ]
-
-    @pytest.mark.slow
-    def test_in_a_pipe_they_tell_what_they_do_and_of_compiling_only_where_they_compile(self, fitted, tmp_path):
-        """The interval is a small part of the usual one; how long lines are apart is held by the tests of progress."""
-
-        def call(*arguments):
-            environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-            command = [sys.executable, "-c", IN_A_PIPE, *map(str, arguments)]
-            return subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-
-        train = fitted / "data/train"
-        command = ["fit", train, "--context", "year=normal_gamma", "--set", "start_topics=20", "--iterations", "8"]
-        first, second = call(*command, "--out", tmp_path / "a"), call(*command, "--out", tmp_path / "b")
-        lines = first.stderr.splitlines()
-        numbers = [int(one.split("number ")[1].split(" ")[0]) for one in lines if "compiling kernels (once)" in one]
-        assert len(numbers) > 5
-        assert numbers == sorted(numbers)
-        assert re.search(
-            r"gibbs, loading compiled kernels: .*compiling kernels \(once\), number \d+ \(\w+\): \d+ s", first.stderr
-        )
-        assert re.search(r"gibbs, start: topics settle, \d+ clusters at first: \d+ of \d+ sweeps", second.stderr)
-        assert "compiling" not in second.stderr + second.stdout
-        assert json.loads((tmp_path / "a/provenance.json").read_text())["compile_seconds"] > 1
-        assert json.loads((tmp_path / "b/provenance.json").read_text())["compile_seconds"] == 0
-        model = tmp_path / "b/posterior.npz"
-        assert "map of documents (t-SNE)" in call("describe", model, train, "--out", tmp_path / "c").stderr
-        assert re.search(r"left_to_right(: \d+ of \d+ documents|: compiling)", call("evaluate", model, train).stderr)
