@@ -29,7 +29,7 @@ def test_the_guide_has_commands_for_every_step_and_names_every_table():
         assert f"`{table}.csv`" in guide
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not ARCHIVE.is_file(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
 def test_the_guide_runs_from_the_archive_to_the_page(tmp_path):
     (tmp_path / ".venv").mkdir()

@@ -90,9 +90,7 @@ def _prepare(scratch: Path) -> dict[str, float]:
     return usual
 
 
-def _seconds(
-    arguments: list[str], folder: Path, said: IO[str], kernels: str | None, package: str = "mc2core"
-) -> float:
+def _seconds(arguments: list[str], folder: Path, said: IO[str], kernels: str | None, package: str = "mc2core") -> float:
     """How long an undisturbed command takes."""
     began, code = time.monotonic(), _start(arguments, folder, said, kernels, package).wait()
     if code:

@@ -166,7 +166,7 @@ def test_a_corpus_is_made_again_where_its_stop_words_or_printed_counts_change(ch
 
 
 @pytest.mark.workflow
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not (MIRROR / "wikipedia").is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
 def test_the_mirror_gives_the_numbers_of_its_manifest(checkout):
     arguments = ["--configfile", "config/mirror.yaml", "--config", f"mirror={MIRROR}", "datasets=nips,wikipedia"]

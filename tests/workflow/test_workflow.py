@@ -364,10 +364,7 @@ class TestDryRun:
 @pytest.fixture
 def run_to_the_end(tmp_path_factory):
     """Where the test plan has been run: a checkout of our own, or ``MC2_TEST_PLAN``, in which that was just done."""
-    made = os.environ.get("MC2_TEST_PLAN")
-    if made == "later":
-        pytest.skip("MC2_TEST_PLAN is 'later': .ci/run runs the test plan once, at its end, and then this test")
-    if made:
+    if made := os.environ.get("MC2_TEST_PLAN"):
         return Path(made)
     folder = tmp_path_factory.mktemp("run")
     copy_checkout(folder)
@@ -395,7 +392,7 @@ class TestRun:
         assert [path.read_text() for path in earlier] == ["of an earlier run"] * 3
 
     @pytest.mark.workflow
-    @pytest.mark.slow
+    @pytest.mark.thorough
     def test_test_plan_runs_end_to_end_and_then_has_nothing_to_do(self, run_to_the_end, checkout):
         results = run_to_the_end / "results"
         for target in TARGETS:

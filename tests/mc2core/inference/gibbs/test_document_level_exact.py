@@ -5,6 +5,7 @@ As in test_exact.py: at most 80 events a test, 6 standard errors, a false alarm 
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.document_level_enumeration import document_level_posterior, log_document_level_topics
 from helpers.gibbs_chains import (
     DOCUMENTS,
@@ -44,8 +45,7 @@ def test_the_enumeration_sums_to_one_over_partitions():
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("omega", [0.5, 3.0])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(("family", "omega"), crossed(list(FAMILIES), [0.5, 3.0]))
 def test_posterior_with_contexts(family, omega):
     contexts, families = FAMILIES[family]
     corpus = corpus_of(DOCUMENTS, 3, contexts)

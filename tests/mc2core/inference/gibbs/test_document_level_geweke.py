@@ -73,7 +73,10 @@ def draw_prior(n_clusters, rng):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_clusters", "kernel"), [(None, "collapsed"), (3, "collapsed"), (None, "parallel")])
+@pytest.mark.parametrize(
+    ("n_clusters", "kernel"),
+    [(None, "collapsed"), (None, "parallel"), pytest.param(3, "collapsed", marks=pytest.mark.thorough)],
+)
 def test_forward_draws_and_the_chain_agree(n_clusters, kernel):
     """Of at most three clusters alpha is held, and so one statistic says nothing."""
     rng, rows = np.random.default_rng(29), []

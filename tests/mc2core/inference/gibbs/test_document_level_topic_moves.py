@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.document_level_enumeration import log_document_level_topics
 from helpers.gibbs_chains import corpus_of
 from helpers.gibbs_enumeration import canonical, log_words, partitions
@@ -65,8 +66,10 @@ def exact_of(v, eta, omega, s):
     return {topics: math.exp(value - total) for topics, value in logs.items()}
 
 
-@pytest.mark.parametrize(("v", "eta", "omega", "s"), [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)])
-@pytest.mark.parametrize(("launched", "most"), [(0.0, 6), (0.5, 4), (1.0, 6)])
+@pytest.mark.parametrize(
+    ("v", "eta", "omega", "s", "launched", "most"),
+    crossed([(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)], [(0.0, 6), (0.5, 4), (1.0, 6)]),
+)
 def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, monkeypatch):
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)

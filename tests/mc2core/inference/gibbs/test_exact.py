@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from helpers.crossed import crossed
 from helpers.gibbs_chains import (
     DOCUMENTS,
     FAMILIES,
@@ -32,9 +33,8 @@ KERNELS = ("collapsed", "blocked", "interleaved")
 SWEEPS = {"collapsed": 4000, "blocked": 3000, "interleaved": 2000}
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_posterior_with_contexts(kernel, family):
+@pytest.mark.parametrize(("family", "kernel"), crossed(list(FAMILIES), KERNELS))
+def test_posterior_with_contexts(family, kernel):
     contexts, families = FAMILIES[family]
     corpus = corpus_of(DOCUMENTS, 3, contexts)
     engine = fixed(kernel=kernel, contexts=families)

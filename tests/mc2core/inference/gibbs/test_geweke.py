@@ -47,7 +47,14 @@ def forward():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kernel", ["collapsed", "blocked", "interleaved"])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pytest.param("collapsed", marks=pytest.mark.thorough),
+        pytest.param("blocked", marks=pytest.mark.thorough),
+        "interleaved",  # sweeps of both
+    ],
+)
 def test_forward_draws_and_the_chain_agree(kernel, forward):
     rng = np.random.default_rng(20)
     engine = gibbs(

@@ -15,6 +15,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import gibbs
 from helpers.gibbs_chains import corpus_of, events
 from helpers.gibbs_enumeration import canonical, log_tables, posterior
@@ -57,10 +58,9 @@ def exact_start(engine, corpus, z, topics, v, eta, rng):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kernel", "value"),
-    [*itertools.product(["collapsed", "blocked"], [1e-4, 1e-3, 1e-2]), ("interleaved", 1e-3)],
+    ("kernel", "value", "small"),
+    crossed([*itertools.product(["collapsed", "blocked"], [1e-4, 1e-3, 1e-2]), ("interleaved", 1e-3)], list(SETTINGS)),
 )
-@pytest.mark.parametrize("small", SETTINGS)
 def test_chains_that_start_in_the_posterior_stay_in_it(small, value, kernel):
     engine = engine_of(kernel=kernel, **{SETTINGS[small]: value})
     model = engine.model

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import at_strength
 from helpers.gibbs_chains import corpus_of
 from helpers.gibbs_enumeration import canonical, log_clusters, log_words, partitions
@@ -41,20 +42,23 @@ SMALL = (1e-4, 1e-2, 1.3)
 
 
 @pytest.mark.parametrize(
-    "families",
-    [{}, FAMILIES, at_strength(FAMILIES, 0.25), at_strength(FAMILIES, 0.0)],
-    ids=["words", "words and contexts", "weak contexts", "contexts of strength 0"],
-)
-@pytest.mark.parametrize(
-    ("alpha", "v", "n_clusters"),
-    [
-        (1.3, 1.7, math.inf),
-        *((alpha, v, math.inf) for alpha, v in itertools.product(SMALL[:2], repeat=2)),
-        (1.3, 1.7, 2),
-        (1.3, 1.7, 3),
-        (3.0, 1e-2, 3),
-        (1e-2, 1.7, 4),
-    ],
+    ("alpha", "v", "n_clusters", "families"),
+    crossed(
+        [
+            (1.3, 1.7, math.inf),
+            *((alpha, v, math.inf) for alpha, v in itertools.product(SMALL[:2], repeat=2)),
+            (1.3, 1.7, 2),
+            (1.3, 1.7, 3),
+            (3.0, 1e-2, 3),
+            (1e-2, 1.7, 4),
+        ],
+        {
+            "words": {},
+            "words and contexts": FAMILIES,
+            "weak contexts": at_strength(FAMILIES, 0.25),
+            "contexts of strength 0": at_strength(FAMILIES, 0.0),
+        },
+    ),
 )
 def test_document_sweep_leaves_its_posterior_invariant(alpha, v, n_clusters, families, monkeypatch):
     """z given l and epsilon, new clusters among it: the partitions of four documents, one of them empty, of which there
@@ -91,8 +95,13 @@ def test_document_sweep_leaves_its_posterior_invariant(alpha, v, n_clusters, fam
 # -- tokens --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("precision", "tolerances"), [("float32", (1e-6, 1e-5)), ("float64", (1e-12, 1e-9))])
-@pytest.mark.parametrize(("v", "s"), [(1.7, 0.4), *itertools.product(SMALL[:2], repeat=2)])
+@pytest.mark.parametrize(
+    ("v", "s", "precision", "tolerances"),
+    crossed(
+        [(1.7, 0.4), *itertools.product(SMALL[:2], repeat=2)],
+        [("float32", (1e-6, 1e-5)), ("float64", (1e-12, 1e-9))],
+    ),
+)
 def test_token_sweep_leaves_its_posterior_invariant(v, s, precision, tolerances, monkeypatch):
     """l given z and epsilon, three topics and no new one; weights in float32 as they are, and the same in float64."""
     documents, cluster, eps = [[0, 0], [1], [0]], np.array([0, 1, 1], np.int32), np.array([0.5, 0.3, 0.2])

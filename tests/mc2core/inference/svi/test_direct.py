@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import at_strength, svi
 from helpers.svi_twin import FAMILIES, corpus_of, engine_of, naive_direct, naive_direct_elbo, small_corpus, states_equal
 from scipy.special import betaln, gammaln, logsumexp
@@ -240,9 +241,10 @@ class TestBound:
         elbo = naive_direct(corpus, state)[1].sum() - divergence(state, known)
         assert elbo == pytest.approx(naive_direct_elbo(corpus, state, known.mean[0]), abs=1e-9)
 
-    @pytest.mark.parametrize("learn", [False, True, ["table"], ["group", "words"]])
-    @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    @pytest.mark.parametrize(
+        ("strength", "learn", "initialisation"),
+        crossed([0.25, 1.0], [False, True, ["table"], ["group", "words"]], ["random", "seeded"]),
+    )
     def test_full_batch_never_lowers_the_elbo(self, strength, learn, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
@@ -255,9 +257,9 @@ class TestBound:
             assert np.diff(trace.elbo).min() > -1e-9
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
-    @pytest.mark.parametrize("learn", [[], ["table"]])
-    @pytest.mark.parametrize("topic_prior", [0.4, 0.05])
-    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize(
+        ("strength", "learn", "topic_prior"), crossed([0.0, 0.25, 1.0], [[], ["table"]], [0.4, 0.05])
+    )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, learn, topic_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])

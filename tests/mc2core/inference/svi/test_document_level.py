@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from helpers.crossed import crossed
 from helpers.fits import at_strength, svi
 from helpers.svi_twin import (
     FAMILIES,
@@ -239,9 +240,10 @@ class TestTables:
 
 
 class TestBound:
-    @pytest.mark.parametrize("omega", ["learn", 0.01, 2.0, 1e6])
-    @pytest.mark.parametrize("initialisation", ["random", "seeded"])
-    @pytest.mark.parametrize("strength", [0.25, 1.0])
+    @pytest.mark.parametrize(
+        ("strength", "omega", "initialisation"),
+        crossed([0.25, 1.0], ["learn", 0.01, 2.0, 1e6], ["random", "seeded"]),
+    )
     def test_full_batch_never_lowers_the_elbo(self, strength, omega, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
             corpus = small_corpus(seed, n_documents=12, n_words=8, mean_count=1.5)
@@ -253,9 +255,9 @@ class TestBound:
             assert np.diff(trace.elbo).min() > -1e-7
             assert trace.elbo.iloc[-1] > trace.elbo.iloc[0] or n_clusters == 1
 
-    @pytest.mark.parametrize("omega", ["learn", 0.7])
-    @pytest.mark.parametrize("topic_prior", [0.4, 0.05])
-    @pytest.mark.parametrize("strength", [0.0, 0.25, 1.0])
+    @pytest.mark.parametrize(
+        ("strength", "omega", "topic_prior"), crossed([0.0, 0.25, 1.0], ["learn", 0.7], [0.4, 0.05])
+    )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, omega, topic_prior):
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
         corpus = Corpus(content, contexts={"time": np.array([0.5, np.nan, -1.0])})
@@ -289,7 +291,7 @@ class TestClusters:
         assert result.posterior.representative.document_concentration == result.state.document_concentration
         assert result.trace.document_concentration.iloc[-1] == result.state.document_concentration
 
-    @pytest.mark.parametrize("seed", [0, 1, 2])
+    @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
     def test_short_documents_keep_topics_apart(self, seed):
         """20 tokens each under the truncations of a large corpus, 25 times the truth.
 
