@@ -130,6 +130,7 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
     content, start, cluster = corpus.content, np.array([0, 4]), np.zeros(1, np.int32)
     documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
     monkeypatch.setattr(parallel, "weigh_gathered", compiled_weigh_gathered)
+    monkeypatch.setattr(parallel, "_fetch_row", lambda *_: None)
     monkeypatch.setattr(collapsed, "find_lane", take_lane)
     states = [
         (*moving, 3) for moving in itertools.product(*(np.flatnonzero(x[w]).tolist() for w in words[:3]))

@@ -34,7 +34,7 @@ import numpy as np
 
 from mc2core.compute import streams, variates
 from mc2core.compute.kernels import kernel
-from mc2core.compute.simd import LANES, weigh_gathered
+from mc2core.compute.simd import LANES, prefetch, weigh_gathered
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.blocked import WORD_BLOCK, smallest_atom, split_rest
@@ -326,6 +326,14 @@ def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
 
 
 @numba.njit(inline="always")
+def _fetch_row(row, n, row_topic, row_x):
+    """Ask for a row of n entries, which is in no near cache."""
+    for place in range(row, row + n, LANES):
+        prefetch(row_topic, place)
+        prefetch(row_x, place)
+
+
+@numba.njit(inline="always")
 def _weigh(row, n_blocks, row_topic, row_x, scale, p, block):
     """Weigh the topics of a word's row; returns the total."""
     total = 0.0
@@ -367,6 +375,8 @@ def _sweep(key, first, last, documents, rows, position, tau, omega, inverse, top
         for cell in range(indptr[j], indptr[j + 1]):
             begin, end, w = end, end + counts[cell], word[cell]
             row = row_start[w]
+            if cell + 1 < word.size:
+                _fetch_row(row_start[word[cell + 1]], row_size[word[cell + 1]], row_topic, row_x)
             n_blocks = (row_size[w] + LANES - 1) // LANES
             total = _weigh(row, n_blocks, row_topic, row_x, scale, p, block)
             for i in range(begin, end):
