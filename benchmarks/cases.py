@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from benchmarks.suite import ROOT, benchmark, processor_seconds
 from mc2core import Corpus, Posterior, fit
-from mc2core.compute import spark
+from mc2core.compute import spark, streams
 from mc2core.corpus import subsets
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.base import Engine
+from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apart
+from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.models import MC2, Mixture, Model
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.collections import labelled_images, nips
@@ -36,6 +40,7 @@ FITS: dict[str, Callable[..., tuple[Model, Engine]]] = {
     "MC2, collapsed": lambda: (_AS_PRINTED, Gibbs(kernel="collapsed")),
     "MC2, interleaved": lambda: (_AS_PRINTED, Gibbs()),
     "document level": lambda: (MC2(), Gibbs()),
+    "document level, parallel": lambda: (MC2(), Gibbs(kernel="parallel")),
     "SVI": lambda: (_AS_PRINTED, SVI()),
     "SVI, tables": lambda: (_AS_PRINTED, SVI(max_clusters=40, n_tables=20, n_topics=120, batch_size=50)),
     "SVI, document level": lambda: (MC2(), SVI()),
@@ -102,6 +107,87 @@ def gibbs_documents(scale: float = 0.5) -> Iterator[float]:
     """A sweep of documents with proportions of their own over a simulated NIPS."""
     corpus = simulated_nips(scale)
     return steps(FITS["document level"](), corpus, 1e9 / corpus.n_tokens)
+
+
+@benchmark("ns a token", tiny={"scale": 0.05})
+def gibbs_parallel(scale: float = 0.5) -> Iterator[float]:
+    """The same with its tokens swept by the kernel "parallel", on one thread."""
+    corpus = simulated_nips(scale)
+    return steps(FITS["document level, parallel"](), corpus, 1e9 / corpus.n_tokens)
+
+
+def known_topics(n_topics: int, n_documents: int) -> tuple[Corpus, DocumentLevelState]:
+    """Documents of 700 tokens in 30 of so many topics of 10,000 words each, and the state they were drawn with."""
+    rng, n_words, length = np.random.default_rng(_SEED), 10_000, 700
+    psi = rng.dirichlet(np.full(n_words, 0.02), n_topics) / (np.arange(n_words) + 10)  # a few words are everywhere
+    weights, document = rng.dirichlet(np.ones(n_topics)), np.repeat(np.arange(n_documents), length)
+    topics = []
+    for _ in range(n_documents):
+        own = rng.choice(n_topics, min(30, n_topics), replace=False, p=weights)
+        topics.append(rng.choice(own, length, p=rng.dirichlet(np.full(len(own), 0.5))))
+    topic = np.concatenate(topics)
+    word = np.empty_like(topic)
+    for m in np.unique(topic):
+        here = topic == m
+        word[here] = rng.choice(n_words, here.sum(), p=psi[m] / psi[m].sum())
+    order = np.lexsort((word, document))
+    corpus = Corpus(sp.csr_matrix((np.ones(len(word), int), (document, word)), (n_documents, n_words)))
+    used, topic = np.unique(topic[order], return_inverse=True)
+    cluster, n_topics = np.arange(n_documents) % 20, len(used)
+    n_km = np.zeros((cluster.max() + 1, n_topics))
+    np.add.at(n_km, (cluster[document], topic), 1)
+    epsilon = np.append(n_km.sum(axis=0), 1.0) / (len(word) + 1)
+    tau = np.column_stack([n_km, np.zeros(len(n_km))]) + 100 * epsilon
+    arrays = {
+        "cluster": cluster,
+        "topic": topic,
+        "topic_weights": epsilon[:-1],
+        "scalars": np.array([epsilon[-1], 1.0, 20.0, n_topics / 8, 0.0]),
+        "proportions": tau / tau.sum(axis=1, keepdims=True),
+        "tables": (n_km > 0).astype(int),
+        "document_concentration": np.array(20.0),
+    }
+    return corpus, DocumentLevelState.restore(MC2(), corpus, arrays)
+
+
+def token_sweeps(n_topics: int, n_documents: int, kernel: str) -> Iterator[float]:
+    """Processor nanoseconds a token of one sweep over tokens after another, the first left out, which compiles."""
+    corpus, state = known_topics(n_topics, n_documents)
+    level, given = state.level, (state.concentrations, state.topic_prior)
+
+    def sweep(iteration: int) -> None:
+        if kernel == "parallel":
+            level.proportions = sweep_documents_apart(
+                state.assignments, corpus, state.cells, level.proportions, level.omega, *given, _SEED, iteration, None
+            )
+        else:
+            key = streams.key(_SEED, "topics", iteration)
+            level.proportions = sweep_document_topics(
+                state.assignments, corpus, level.proportions, level.omega, *given, key
+            )
+
+    for iteration in count():
+        seconds = processor_seconds(sweep, iteration)
+        if iteration > 0:
+            yield seconds * 1e9 / corpus.n_tokens
+
+
+@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+def gibbs_tokens_few(n_topics: int = 100, n_documents: int = 800) -> Iterator[float]:
+    """Tokens swept by the kernel "parallel" among 100 topics, on one thread."""
+    return token_sweeps(n_topics, n_documents, "parallel")
+
+
+@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+def gibbs_tokens_many(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
+    """Tokens swept by the kernel "parallel" among 1,000 topics, on one thread."""
+    return token_sweeps(n_topics, n_documents, "parallel")
+
+
+@benchmark("ns a token", tiny={"n_topics": 5, "n_documents": 20})
+def gibbs_tokens_collapsed(n_topics: int = 1000, n_documents: int = 800) -> Iterator[float]:
+    """Tokens in a collapsed sweep of documents with proportions of their own among 1,000 topics."""
+    return token_sweeps(n_topics, n_documents, "collapsed")
 
 
 @benchmark("µs a document", tiny={"scale": 0.05})
