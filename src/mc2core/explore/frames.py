@@ -64,9 +64,10 @@ class Frames:
         """A row for each topic of the representative sample, the commonest first.
 
         Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
-        how many use it; coherence; words, the likeliest; distinctive_words, the most relevant; and for each number or
-        date its trend, Spearman's rank correlation of share and time. Of a model whose documents are clusters of their
-        own (HDP): topic, share, words.
+        how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
+        relevant; found, the share of samples that have it, too; x and y on a map; and for each number or date its
+        trend, Spearman's rank correlation of share and time. Of a model whose documents are clusters of their own
+        (HDP): topic, share, words.
         """
         if self.posterior.representative.documents_are_clusters:
             from mc2core.explore.topics import describe_topics
@@ -77,9 +78,10 @@ class Frames:
     def clusters(self, level: int | None = None) -> pd.DataFrame:
         """A row for each cluster that has documents, of the fit or of a ``level`` of so many.
 
-        Columns cluster; name; documents; share, of all; weight; words; distinctive_words; and what the documents have
-        in contexts, kept columns and labels: the commonest values, or mean and sd. ValueError where there is no such
-        level.
+        Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller level that has most of
+        them; weight; words; distinctive_words; of several samples certainty, found and chains, how sure it is
+        (:mod:`mc2core.explore.agreement`); and what the documents have in contexts, kept columns and labels: the
+        commonest values, or mean and sd. ValueError where there is no such level.
         """
         if level is None or level == self.description.n_clusters:
             return self._of_clusters["clusters"].copy()
@@ -126,7 +128,8 @@ class Frames:
         table = pd.concat(kinds, ignore_index=True)
         is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
         table = table[is_shown].reset_index(drop=True)
-        called = [self._names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
+        names = self._names
+        called = [names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
         table.insert(2, "name", called)
         order = ["of", "number", "name", "context", "value", "start", "end"]
         return table[[*(one for one in order if one in table), *_SHARES]]

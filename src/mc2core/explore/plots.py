@@ -31,6 +31,8 @@ _MOST_LINES = 6
 _MOST_ROWS, _MOST_COLUMNS = 20, 30
 _MOST_NAMES = 12  # on a map, and groups that have a colour of their own there
 _MOST_LEAVES = 12
+_NEAR = 0.05  # of the width of a map: documents around one are counted
+_LETTER, _LINE = 0.011, 0.03  # of the width of a map: a letter and a line, about
 _LONGEST = 40  # characters of a name
 
 
@@ -336,16 +338,25 @@ def _size_of(node: int, first: dict[int, int]) -> int:
 
 def _draw_clusters(ax: Axes, found: Frames, place: np.ndarray, level: int | None) -> None:
     from matplotlib.patheffects import withStroke
+    from scipy.spatial import cKDTree
 
+    taken: list[tuple[float, float, float]] = []
     documents = found.documents(level)
     sizes = documents["cluster"].value_counts()
     for rank, (cluster, _) in enumerate(sizes.items()):
         here = place[(documents["cluster"] == cluster).to_numpy()]
         ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0)
-        if rank < _MOST_NAMES and len(here := here[~np.isnan(here[:, 0])]):
-            # at the document in the middle, which the mean of a split cluster would miss
-            centre = here[np.argmin(((here - np.median(here, axis=0)) ** 2).sum(axis=1))]
-            name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
+        here = here[~np.isnan(here[:, 0])]
+        if rank >= _MOST_NAMES or not len(here):
+            continue
+        # where most of its documents are: the mean of a cluster in two parts lies in neither
+        tree = cKDTree(here)
+        centre = here[np.argmax(tree.query_ball_point(here, _NEAR, return_length=True))]
+        name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
+        width = _LETTER * len(name)
+        is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in taken)
+        if is_free:  # names of larger clusters come first, and none lies on another
+            taken.append((centre[0], centre[1], width))
             ax.text(
                 centre[0], centre[1], name, ha="center", va="center", fontsize="small",
                 path_effects=[withStroke(linewidth=2.5, foreground="white")],

@@ -4,8 +4,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import explored_fits, fits
 from matplotlib.figure import Figure
@@ -112,6 +114,16 @@ def test_the_map_has_the_documents_at_the_places_of_the_page(done):
     np.testing.assert_array_equal(got[~np.isnan(got)], years[~np.isnan(years)])
     by_label = plots.map_of_documents(done, "label")
     assert [text.get_text() for text in by_label.get_legend().get_texts()] == ["water", "land", "sky"]
+
+
+def test_a_name_stands_at_the_larger_part_of_its_cluster_and_none_on_another():
+    place = np.array([[0.1, 0.1]] * 5 + [[0.9, 0.9]] * 3 + [[0.12, 0.1]] * 4 + [[0.5, 0.5]] * 2)
+    table = pd.DataFrame({"cluster": [1] * 8 + [2] * 4 + [3] * 2}).assign(cluster_name="a name")
+    found = SimpleNamespace(documents=lambda level: table)
+    ax = Figure().subplots()
+    code._draw_clusters(ax, found, place, None)
+    assert [text.get_position() for text in ax.texts] == [(0.1, 0.1), (0.5, 0.5)]  # the second one's place is taken
+    assert len(ax.collections) == 3
 
 
 def test_words_stand_with_their_probability_in_the_topic_and_in_all(done):
