@@ -13,6 +13,7 @@ mc2 verify data/own fits/own/posterior.npz
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +74,7 @@ def _add_readers(commands: Any) -> None:
         help="of perplexity; may be given again (default marginal where it is exact, else left_to_right)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
-    evaluate.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    _add_threads(evaluate)
 
     topics = add_command(
         commands, "topics", _topics, "print the topics of a posterior, the commonest first, tab-separated"
@@ -93,7 +94,7 @@ def _add_readers(commands: Any) -> None:
     describe.add_argument(
         "--seed", type=int, default=0, help="of the map and of what it shows of a large corpus (default 0)"
     )
-    describe.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    _add_threads(describe)
     describe.add_argument(
         "--names",
         metavar="FILE",
@@ -118,7 +119,7 @@ def _add_predictions(commands: Any) -> None:
     clusters.add_argument("posterior", type=Path, help="posterior.npz")
     clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
-    clusters.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    _add_threads(clusters)
     shown = clusters.add_mutually_exclusive_group()
     shown.add_argument(
         "--level", metavar="N", type=int, help="the clusters where there are N, from 1 to those of the fit"
@@ -141,7 +142,13 @@ def _add_predictions(commands: Any) -> None:
     contexts.add_argument("name", metavar="CONTEXT", help="a context that was fitted")
     contexts.add_argument("--top", metavar="N", type=int, default=5, help="names of each document (default 5)")
     contexts.add_argument("--no-context", action="store_true", help="judge by words only")
-    contexts.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    _add_threads(contexts)
+
+
+def _add_threads(parser: argparse.ArgumentParser) -> None:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = f"the result does not depend on it (default {cores}, all cores)"
+    parser.add_argument("--threads", type=int, default=cores, help=told)
 
 
 # Each command imports what it needs: `mc2 --help` answers at once.

@@ -5,7 +5,8 @@
 The integral is that of the HDP and of LDA, with a cluster's own prior; it has unbiased estimators (Wallach et al.
 2009), of which ``left_to_right`` is the one to trust: under a small omega topics of a document have several modes, and
 ``importance`` is then mostly low. A document is hardly ever at home in more than a few clusters, so that only some are
-estimated with care.
+estimated with care: those that suit the topics it has under all clusters together, and of these most draws go to the
+ones that a few draws find likely.
 
 Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
 soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster, theta summed
@@ -35,9 +36,12 @@ from mc2core.posterior.sample import Sample
 CLUSTERS = 8
 """Clusters of which a document's likelihood is estimated with care."""
 SCREENING_DRAWS = 4
-"""Draws of a document's topics, for each cluster, by which these are chosen."""
+"""Draws of a document's topics, for each of these, by which it is known how far it falls behind the first."""
 SCREENING_PASSES = 4
-"""Updates of the proposal's pseudo-counts for that."""
+"""Updates of a document's pseudo-counts by which they are chosen, and of the proposal's."""
+SHARED = 0.2
+"""Part of each cluster's topic proportions that is the mean of all, where clusters are chosen: a word whose topic a
+cluster lacks may be of another topic there."""
 SLACK = 3.0
 """Nats by which one of these falls behind the first for a factor e fewer draws, at least."""
 SLACK_OF_A_TOKEN = 0.02
@@ -62,22 +66,86 @@ def _priors(mixture: SampleMixture) -> np.ndarray:
     return np.ascontiguousarray(mixture.sample.document_concentration * tau)
 
 
-def log_likelihood_of_all(
-    block: Block, mixture: SampleMixture, purpose: str, draws: int, seed: int, threads: int
-) -> np.ndarray:
-    """(B, K) float64: ln of the importance-sampling estimate of p(w_j | z_j = k); -inf where pi_k is 0.
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _add_expected(likely, prior, tokens, count, weights, out):
+    """Add to ``out`` what of ``count`` tokens is expected in each topic, its prior and ``tokens`` given."""
+    total = 0.0
+    for m in range(prior.size):
+        weights[m] = likely[m] * (prior[m] + tokens[m])
+        total += weights[m]
+    for m in range(prior.size):
+        out[m] += weights[m] * (count / total)
 
-    ``purpose`` names the random streams, which do not depend on the cluster: what is compared meets the same numbers.
+
+@kernel(error_model="numpy")
+def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_gamma_priors, log_weights, passes, first, last, out):
+    """Fill in rows first..last of ``out`` (B, K): ln of pi_k p(topics of a document | k), theta summed out.
+
+    Its tokens in each topic are expected given the ``prior`` (M,) after some ``passes``, and rounded. ``priors`` and
+    their log-gammas are (M, K).
     """
-    priors, psi = _priors(mixture), mixture.words(block.words)
-    out = np.full((len(priors), len(block.rows)), -np.inf)
-    key = streams.key(seed, purpose, mixture.number)
-    possible = np.flatnonzero(mixture.log_weights > -np.inf)
+    n_topics, n_clusters = priors.shape
+    tokens, expected, weights = np.empty(n_topics), np.zeros(n_topics), np.empty(n_topics)
+    for j in range(first, last):
+        expected[:] = 0.0
+        for _ in range(passes):
+            for m in range(n_topics):
+                tokens[m], expected[m] = expected[m], 0.0
+            for position in range(indptr[j], indptr[j + 1]):
+                _add_expected(psi[indices[position]], prior, tokens, counts[position], weights, expected)
+        for k in range(n_clusters):
+            out[j, k] = log_weights[k]
+        for m in range(n_topics):
+            n = math.floor(expected[m] + 0.5)
+            if n > 0.0:
+                _add_topic(priors[m], n, log_gamma_priors[m], out[j])
+
+
+def choose_clusters(block: Block, mixture: SampleMixture, priors: np.ndarray, psi: np.ndarray, threads: int) -> Any:
+    """(B, at most ``CLUSTERS``) int: the clusters that suit each document best, by the topics of its words; all, in
+    order, where there are no more.
+
+    ``priors`` (K, M + 1) omega tau_k, ``psi`` (U, M + 1).
+    """
+    if len(priors) <= CLUSTERS:
+        return np.tile(np.arange(len(priors)), (len(block.rows), 1))
+    weights = np.exp(mixture.log_weights)
+    mean = weights @ priors / weights.sum()
+    mixed = np.maximum(np.ascontiguousarray(((1.0 - SHARED) * priors + SHARED * mean).T), _LEAST)
+    out, log_gammas = np.empty((len(block.rows), len(priors))), gammaln(mixed)
 
     def run(first: int, last: int) -> None:
-        for k in possible:
-            settings = draws, SCREENING_PASSES, key
-            kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, first, last, out[k])
+        given = psi, mean, mixed, log_gammas, mixture.log_weights
+        _fit_clusters(*block.arrays, *given, SCREENING_PASSES, first, last, out)
+
+    in_chunks(run, len(out), threads, _CHUNK, lambda n_done: stopping.look())
+    return np.argsort(-out, axis=1, kind="stable")[:, :CLUSTERS]
+
+
+def log_likelihood_of(
+    block: Block,
+    mixture: SampleMixture,
+    chosen: np.ndarray,
+    priors: np.ndarray,
+    psi: np.ndarray,
+    seed: int,
+    threads: int,
+) -> np.ndarray:
+    """(B, C) float64: ln of pi_k and the importance-sampling estimate, by ``SCREENING_DRAWS``, of p(w_j | z_j = k) for
+    the ``chosen`` clusters (B, C); -inf where pi_k is 0.
+
+    Streams do not depend on the cluster: what is compared meets the same numbers.
+    """
+    out = np.full(chosen.T.shape, -np.inf)
+    key = streams.key(seed, "perplexity.screening", mixture.number)
+
+    def run(first: int, last: int) -> None:
+        for j in range(first, last):
+            for place, k in enumerate(chosen[j]):
+                if mixture.log_weights[k] > -np.inf:
+                    settings = SCREENING_DRAWS, SCREENING_PASSES, key
+                    kernels.importance(*block.arrays, block.words, psi, priors[k], *settings, j, j + 1, out[place])
+                    out[place, j] += mixture.log_weights[k]
 
     in_chunks(run, len(block.rows), threads, _CHUNK, lambda n_done: stopping.look())
     return out.T
@@ -95,16 +163,15 @@ def log_likelihood(
 ) -> np.ndarray:
     """(B,) float64: ln of an estimate of p(w_j) by ``kernel``, one of :mod:`mc2core.posterior.perplexity_kernels`.
 
-    Of each document's clusters the ``CLUSTERS`` with the largest estimates of pi_k p(w_j | k) by a few draws are kept;
-    these draws are on streams of their own. The first gets the draws of ``settings`` (draws or particles, passes or
+    Of each document's clusters those of :func:`choose_clusters` are kept. The one with the largest estimate of pi_k
+    p(w_j | k) by a few draws, on streams of their own, gets the draws of ``settings`` (draws or particles, passes or
     moves), the others fewer as they fall behind (``SLACK``), since they add little. exp of the result is unbiased for
     the sum over these clusters at any number of draws; leaving out the others only lowers it. ``done`` is told how many
     documents are.
     """
-    screened = log_likelihood_of_all(block, mixture, "perplexity.screening", SCREENING_DRAWS, seed, threads)
-    screened += mixture.log_weights
-    chosen = np.argsort(-screened, axis=1, kind="stable")[:, :CLUSTERS]
     priors, psi = _priors(mixture), mixture.words(block.words)
+    chosen = choose_clusters(block, mixture, priors, psi, threads)
+    screened = log_likelihood_of(block, mixture, chosen, priors, psi, seed, threads)
     keys = [streams.key(seed, f"perplexity.{name}.cluster.{k}", mixture.number) for k in range(len(priors))]
     logs = np.full((chosen.shape[1], len(block.rows)), -np.inf)
     slack = np.maximum(SLACK, SLACK_OF_A_TOKEN * np.asarray(block.counts.sum(axis=1)).ravel())
@@ -113,8 +180,8 @@ def log_likelihood(
     def run(first: int, last: int) -> None:
         for j in range(first, last):
             for place, k in enumerate(chosen[j]):
-                if screened[j, k] > -np.inf:
-                    behind = screened[j, chosen[j, 0]] - screened[j, k]
+                if screened[j, place] > -np.inf:
+                    behind = screened[j].max() - screened[j, place]
                     draws = max(1, math.ceil(most * math.exp(-behind / slack[j])))
                     kernel(*block.arrays, block.words, psi, priors[k], draws, moves, keys[k], j, j + 1, logs[place])
                     logs[place, j] += mixture.log_weights[k]

@@ -19,9 +19,12 @@ from helpers.posterior_samples import (
     tokens_of,
     topics_of,
 )
+from scipy.special import logsumexp
 
 from mc2core import Corpus
-from mc2core.posterior import Posterior, document_level, mixture, scores
+from mc2core.compute import streams
+from mc2core.posterior import Posterior, document_level, mixture, perplexity_kernels, scores
+from mc2core.posterior.sample import Sample, SparseRows
 
 OMEGA = 1.7
 EVERY = pytest.mark.parametrize("estimator", ["importance", "left_to_right"])
@@ -145,9 +148,49 @@ def test_clusters_that_fall_behind_get_fewer_draws():
     for j, exact in enumerate(short):
         assert 1 < seen[j, 2] < 20
         assert seen[j].tolist() == pytest.approx(20 * (exact / exact.max()) ** (1 / 3), abs=2)
-    screened = document_level.log_likelihood_of_all(block, mixed, "perplexity.screening", 4, 0, 1)[2] + np.log(weights)
+    chosen, priors = np.tile(np.arange(3), (3, 1)), 50.0 * mixed.tau
+    given = chosen, priors, mixed.words(block.words)
+    screened = document_level.log_likelihood_of(block, mixed, *given, seed=0, threads=1)[2]
     assert screened.max() - screened.min() > 10
     assert seen[2].tolist() == np.ceil(20 * np.exp((screened - screened.max()) / 8)).tolist()  # 400 tokens
+
+
+def test_of_many_clusters_those_of_a_documents_topics_are_estimated():
+    """40 clusters, each mostly of 2 of 20 topics: the 8 that are chosen hold the likelihood of a document but for 0.1
+    nats, by many particles for each of the 40; the 8 largest do not."""
+    generator = np.random.default_rng(0)
+    n_clusters, n_topics, per_topic = 40, 20, 5
+    pairs = np.array([generator.choice(n_topics, 2, replace=False) for _ in range(n_clusters)])
+    tau = np.full((n_clusters, n_topics), 0.002)
+    for k, pair in enumerate(pairs):
+        tau[k, pair] = (0.6, 0.364)
+    psi = np.kron(np.eye(n_topics), np.full(per_topic, 0.8 / per_topic)) + 0.2 / (n_topics * per_topic)
+    weights = generator.dirichlet(np.full(n_clusters, 5.0))
+    sample = Sample(
+        cluster_weights=weights, topic_given_cluster=tau, new_topic_weight=np.zeros(n_clusters),
+        topic_words=sp.csr_matrix(psi * 1e6), topic_weights=np.full(n_topics, 1 / n_topics),
+        table_concentration=5.0, topic_prior=1e-9, new_cluster_weight=0.0, document_concentration=OMEGA,
+        cluster=np.arange(n_clusters), contexts=SparseRows.of(np.zeros((n_clusters, 0))),
+    )  # fmt: skip
+    own = generator.integers(0, n_clusters, 30)
+    words = [generator.multinomial(40, generator.dirichlet(OMEGA * tau[k]) @ psi) for k in own]
+    block, mixed = mixture.Block(Corpus(np.array(words)), np.arange(30)), mixture.SampleMixture(sample)
+    priors, psi_of = OMEGA * mixed.tau, mixed.words(block.words)
+    exact = np.empty((n_clusters, 30))
+    for k in range(n_clusters):
+        perplexity_kernels.left_to_right(
+            *block.arrays, block.words, psi_of, priors[k], 100, 5, streams.key(k, "test"), 0, 30, exact[k]
+        )
+    exact = exact.T + np.log(weights)
+
+    def lost(chosen):
+        kept = np.take_along_axis(exact, chosen, axis=1)
+        return (logsumexp(exact, axis=1) - logsumexp(kept, axis=1)).mean()
+
+    chosen = document_level.choose_clusters(block, mixed, priors, psi_of, threads=1)
+    assert chosen.shape == (30, document_level.CLUSTERS)
+    assert lost(chosen) < 0.1
+    assert lost(np.tile(np.argsort(-weights)[:8], (30, 1))) > 3
 
 
 def test_a_large_document_concentration_is_the_marginal_of_mc2():

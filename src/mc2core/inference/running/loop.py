@@ -332,6 +332,9 @@ def fit(
     model, engine = _specified(model, engine)
     engine.supports(model)
     model = model.for_corpus(corpus)
+    tell_unused(corpus, model.contexts)
+    if set(corpus.contexts) > set(model.contexts):  # what is not looked at is no part of what the fit is of
+        corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)
     checkpoint_every, chains = whole("checkpoint_every", checkpoint_every), whole("chains", chains)
@@ -347,7 +350,6 @@ def fit(
         if (one := stored[-1]) is not None:
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             logger.info("%s is at iteration %d of %d: %s", path, one.iteration, iterations, rest)
-    tell_unused(corpus, model.contexts)
     tell_far(corpus, model.contexts)
     named = burn_in if is_named else None
     with stopping.watching(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):

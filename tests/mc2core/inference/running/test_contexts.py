@@ -27,6 +27,16 @@ def test_contexts_that_are_not_used_are_said_once(caplog, tmp_path):
     assert said(caplog) == ["contexts of the corpus that this fit does not use: tag, year"]
 
 
+def test_a_fit_is_of_its_corpus_whatever_other_contexts_that_has():
+    """Else clusters of the fit's own documents would be predicted, as those of new ones are."""
+    posterior = fit(CORPUS, *fastex(n_clusters=2), iterations=1).posterior
+    assert posterior.was_fitted_on(CORPUS)
+    assert posterior.was_fitted_on(CORPUS.with_contexts({}))
+    used = fit(CORPUS, *svi(contexts={"tag": DirichletCategorical()}), iterations=1).posterior
+    assert used.was_fitted_on(CORPUS)
+    assert not used.was_fitted_on(CORPUS.with_contexts({"tag": COUNTS[:, 1:]}))
+
+
 @pytest.mark.parametrize(
     ("corpus", "prior", "is_far"),
     [
