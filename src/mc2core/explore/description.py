@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.base.progress import work
 from mc2core.corpus import Corpus
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.levels import Levels
+from mc2core.posterior.proportions import expected_tokens
 
 MOST_GROUPS = 200
 """Levels are described where they have at most so many clusters."""
@@ -23,7 +23,6 @@ EVERY_SIZE = 12
 N_SAMPLES = 20
 """Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
 _PASSES = 20  # over a document whose proportions are its own
-_ENTRIES = 1 << 22  # of a block: documents' words by topics
 
 
 @dataclass(frozen=True)
@@ -46,6 +45,8 @@ class Description:
     names : dict of dict of str
         Names that someone gave, {"cluster": {node: name}, "topic": {topic: name}}, all counted from 1; the others are
         named by their words (:func:`mc2core.explore.words.name_of`).
+    threads : int
+        That work on it; they change nothing.
     """
 
     posterior: Posterior
@@ -54,10 +55,11 @@ class Description:
     probability: np.ndarray
     levels: dict[int, np.ndarray]
     names: Names = field(default_factory=dict)
+    threads: int = 1
 
     @classmethod
     def of(cls, posterior: Posterior, corpus: Corpus, threads: int = 1, names: Names | None = None) -> Description:
-        """``threads`` are those of :meth:`Posterior.predict`.
+        """Of a posterior and documents.
 
         ValueError where the posterior has no clusters of documents, the corpus does not fit it, or a name is given to
         something that is not there.
@@ -77,7 +79,7 @@ class Description:
                 levels[size] = found.astype(np.int64)
         names = names or {}
         check_names(names, {"cluster": sample.n_clusters + sum(levels), "topic": sample.n_topics})
-        return cls(posterior, corpus, cluster, probability, levels, names)
+        return cls(posterior, corpus, cluster, probability, levels, names, threads)
 
     @property
     def n_clusters(self) -> int:
@@ -221,32 +223,10 @@ class Description:
             lengths = self.corpus.document_lengths.astype(np.float64)
             return sp.csr_matrix((lengths, (np.arange(n), self.cluster)), shape=(n, self.n_clusters))
         psi = np.ascontiguousarray(sample.word_given_topic.T)
-        tau = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
-        starts, blocks = self._blocks(content, psi.shape[1]), []
-        with work("topics of documents", content.shape[0], "documents") as told:
-            for first, last in itertools.pairwise(starts):
-                part = content[first:last]
-                likely = psi[part.indices]
-                document = np.repeat(np.arange(last - first), np.diff(part.indptr))
-                adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(last - first, part.nnz))
-                prior = tau[self.cluster[first:last]]
-                shares = prior
-                for _ in range(_PASSES if sample.has_document_level else 1):
-                    of_tokens = likely * shares[document]
-                    tokens = adds @ (of_tokens / of_tokens.sum(axis=1, keepdims=True))
-                    shares = sample.document_concentration * prior + tokens if sample.has_document_level else shares
-                blocks.append(sp.csr_matrix(tokens))
-                told.advance(last - first)
-        return sp.csr_matrix(sp.vstack(blocks, format="csr"))
-
-    @staticmethod
-    def _blocks(content: sp.csr_matrix, n_topics: int) -> list[int]:
-        """Bounds of blocks of documents whose words times topics stay small."""
-        most, starts = max(1, _ENTRIES // n_topics), [0]
-        for document, end in enumerate(content.indptr[1:].tolist()):
-            if end - content.indptr[starts[-1]] > most and document > starts[-1]:
-                starts.append(document)
-        return [*starts, content.shape[0]]
+        prior, passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
+        if sample.has_document_level:
+            prior, passes = sample.document_concentration * prior, _PASSES
+        return sp.csr_matrix(expected_tokens(content, psi, prior, self.cluster, passes, self.threads))
 
 
 def chosen_samples(posterior: Posterior) -> list[int]:

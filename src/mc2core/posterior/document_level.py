@@ -31,6 +31,7 @@ from mc2core.compute.special import exp, log, log_gamma
 from mc2core.corpus import Corpus
 from mc2core.posterior import perplexity_kernels as kernels
 from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
+from mc2core.posterior.proportions import add_expected
 from mc2core.posterior.sample import Sample
 
 CLUSTERS = 8
@@ -66,17 +67,6 @@ def _priors(mixture: SampleMixture) -> np.ndarray:
     return np.ascontiguousarray(mixture.sample.document_concentration * tau)
 
 
-@kernel(error_model="numpy", fastmath=_SUMS)
-def _add_expected(likely, prior, tokens, count, weights, out):
-    """Add to ``out`` what of ``count`` tokens is expected in each topic, its prior and ``tokens`` given."""
-    total = 0.0
-    for m in range(prior.size):
-        weights[m] = likely[m] * (prior[m] + tokens[m])
-        total += weights[m]
-    for m in range(prior.size):
-        out[m] += weights[m] * (count / total)
-
-
 @kernel(error_model="numpy")
 def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_gamma_priors, log_weights, passes, first, last, out):
     """Fill in rows first..last of ``out`` (B, K): ln of pi_k p(topics of a document | k), theta summed out.
@@ -92,7 +82,7 @@ def _fit_clusters(indptr, indices, counts, psi, prior, priors, log_gamma_priors,
             for m in range(n_topics):
                 tokens[m], expected[m] = expected[m], 0.0
             for position in range(indptr[j], indptr[j + 1]):
-                _add_expected(psi[indices[position]], prior, tokens, counts[position], weights, expected)
+                add_expected(psi[indices[position]], prior, tokens, counts[position], weights, expected)
         for k in range(n_clusters):
             out[j, k] = log_weights[k]
         for m in range(n_topics):

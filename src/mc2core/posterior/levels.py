@@ -10,7 +10,6 @@ together as their prior: topics that know the document's cluster would hold it t
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
+from mc2core.posterior.proportions import expected_tokens
 from mc2core.posterior.sample import Sample
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ LEAST_LOSS = 0.2
 """Of all that clusters explain: what joining the next two loses, times the clusters; of less a level is not marked."""
 _LEAST = 1e-12  # prior of a topic: its logarithm is finite
 _PASSES = 5  # over a document whose proportions are its own
-_ENTRIES = 1 << 22  # of a block: documents' words by topics
+_ENTRIES = 1 << 22  # of a block: documents by topics
 _STALE = 0.05  # share of a cluster's documents that come or go before what its unions lose is computed anew
 _FACTORS = 8.0  # of a product before its logarithm is taken
 _SMALL_COUNT = 16.0
@@ -291,36 +291,12 @@ def _content(sample: Sample, corpus: Corpus) -> tuple[sp.csr_matrix, np.ndarray]
     psi = np.ascontiguousarray(sample.word_given_topic.T)
     shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
     concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
-    content, blocks = corpus.content, []
-    with work("topics of documents", corpus.n_documents, "documents") as told:
-        for first, last in blocks_of(content, n_topics):
-            tokens = _expected_topics(content[first:last], psi, concentration * shares)
-            blocks.append(sp.csr_matrix(np.hstack([_whole(tokens), np.zeros((last - first, 1))])))
-            told.advance(last - first)
-    return sp.csr_matrix(sp.vstack(blocks, format="csr")), prior
-
-
-def blocks_of(content: sp.csr_matrix, n_topics: int) -> list[tuple[int, int]]:
-    """First and last (excluded) documents of blocks whose words by topics stay small."""
-    most, starts = max(1, _ENTRIES // n_topics), [0]
-    for document, end in enumerate(content.indptr[1:].tolist()):
-        if end - content.indptr[starts[-1]] > most and document > starts[-1]:
-            starts.append(document)
-    return list(itertools.pairwise([*starts, content.shape[0]]))
-
-
-def _expected_topics(part: sp.csr_matrix, psi: np.ndarray, prior: np.ndarray) -> np.ndarray:
-    """(B, M) expected tokens of each topic in the documents of (B, V) ``part``, whose proportions, around ``prior``
-    (M,), come from ``_PASSES`` updates of their pseudo-counts. ``psi`` is (V, M).
-    """
-    likely = psi[part.indices]
-    document = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-    adds = sp.csr_matrix((part.data, np.arange(part.nnz), part.indptr), shape=(part.shape[0], part.nnz))
-    tokens = np.zeros((part.shape[0], len(prior)))
-    for _ in range(_PASSES):
-        of_words = likely * (prior + tokens)[document]
-        tokens = adds @ (of_words / of_words.sum(axis=1, keepdims=True))
-    return tokens
+    of_all = np.zeros(corpus.n_documents, np.int64)
+    tokens = expected_tokens(corpus.content, psi, concentration * shares[None], of_all, _PASSES)
+    rows = max(1, _ENTRIES // n_topics)
+    whole = [sp.csr_matrix(_whole(tokens[first : first + rows])) for first in range(0, len(tokens), rows)]
+    rest = sp.csr_matrix((corpus.n_documents, 1))
+    return sp.csr_matrix(sp.hstack([sp.vstack(whole), rest], format="csr")), prior
 
 
 def _whole(tokens: np.ndarray) -> np.ndarray:

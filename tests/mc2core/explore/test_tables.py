@@ -169,11 +169,9 @@ def test_tokens_of_topics_are_those_of_the_documents_given_their_clusters(omega)
         assert got[j] == pytest.approx(tokens)
 
 
-def test_blocks_of_documents_give_the_same_tokens(description, monkeypatch):
-    monkeypatch.setattr("mc2core.explore.description._ENTRIES", 200)
-    again = dataclasses.replace(description)
-    assert len(again._blocks(description.corpus.content, 5)) > 10
-    assert again.document_topics.toarray() == pytest.approx(description.document_topics.toarray())
+def test_threads_give_the_same_tokens_of_topics(description):
+    again = dataclasses.replace(description, threads=3)
+    assert np.array_equal(again.document_topics.toarray(), description.document_topics.toarray())
 
 
 def test_of_several_samples_documents_are_in_their_consensus(description):
