@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 import mc2core
+from mc2core import plots
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
 
@@ -74,35 +75,24 @@ posterior = fit.posterior
 print(posterior.between_chains())
 
 # %%
-# Which column each cluster is, and how sure the documents are of their clusters.
+# What the clusters are: their documents, how sure these are of them, the words that set
+# a cluster apart, and what is known of its documents beside words.
 
-frame["cluster"] = posterior.cluster
-frame["certainty"] = posterior.certainty
-print(pd.crosstab(frame["cluster"], frame["column"]))
-print(
-    frame.groupby("cluster")["certainty"].describe()[["count", "mean", "min"]].round(2)
-)
+clusters = fit.clusters()
+clusters[["name", "documents", "certainty", "author", "year_mean"]].round(2)
 
 # %%
-# When each was written, and by whom: the share of each author in the clusters, as the
-# model has it.
+# The same beside the columns of the paper.
 
-clusters = sorted(set(posterior.cluster))
-names = [frame.loc[frame["cluster"] == one, "column"].mode()[0] for one in clusters]
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4))
-left.hist(
-    [frame.loc[frame["cluster"] == one, "year"] for one in clusters],
-    bins=10,
-    stacked=True,
-    label=names,
-)
-left.set(xlabel="year", ylabel="documents")
-left.legend(fontsize=8)
-shares = posterior.context_mean("author")[clusters]
-picture = right.imshow(shares, cmap="Blues", vmin=0, aspect="auto")
-right.set_xticks(range(shares.shape[1]), posterior.context_names["author"], rotation=45)
-right.set_yticks(range(len(names)), names)
-figure.colorbar(picture, label="share of the author")
+frame["cluster"] = fit.documents()["cluster"].to_numpy()
+print(pd.crosstab(frame["cluster"], frame["column"]))
+
+# %%
+# Who wrote what, and when: each picture is one function.
+
+figure, axes = plt.subplots(2, 1, figsize=(8, 8))
+plots.clusters_by_context(fit, "author", ax=axes[0])
+plots.topics_over_time(fit, "year", ax=axes[1])
 figure.tight_layout()
 
 # %%
@@ -114,7 +104,5 @@ new = mc2core.Corpus.from_texts(
     contexts={"year": [2018], "author": [["Lund"]]},
     like=posterior,
 )
-print(
-    "likely a note of the column",
-    names[clusters.index(posterior.predict(new).argmax())],
-)
+likely = posterior.predict(new).argmax()
+print("a note of the column", frame["column"][posterior.cluster == likely].mode()[0])

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mc2core
+from mc2core import plots
 from mc2core.clustering import nmi
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
@@ -51,13 +52,10 @@ print(
 )
 
 # %%
-# The chain: how many clusters and topics there are after each sweep.
+# The chain: how many clusters there are after each sweep.
 
 figure, axis = plt.subplots(figsize=(6, 3))
-axis.plot(fit.trace["iteration"], fit.trace["clusters"], label="clusters")
-axis.plot(fit.trace["iteration"], fit.trace["topics"], label="topics")
-axis.set(xlabel="sweep", ylim=(0, None))
-axis.legend()
+plots.trace(fit, "clusters", ax=axis)
 figure.tight_layout()
 
 # %%

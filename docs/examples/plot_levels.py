@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import mc2core
+from mc2core import plots
 from mc2core.clustering import adjusted_rand_index
 from mc2core.inference import Gibbs
 from mc2core.models import MC2
@@ -47,6 +48,13 @@ levels = fit.posterior.find_levels(corpus)
 table = levels.table()
 print(table.round(3).to_string(index=False))
 print("marked:", levels.chosen)
+
+# %%
+# How the clusters join, from the finest on the left to one on the right.
+
+figure, axis = plt.subplots(figsize=(8, 4.5))
+plots.hierarchy(fit, ax=axis)
+figure.tight_layout()
 
 # %%
 # Each level beside the truth: coarse levels are the themes, fine ones the subjects.
