@@ -44,6 +44,7 @@ def _call(folder, arguments, environment, search_path, outputs):
     os.environ.clear()
     os.environ.update(environment)
     sys.path[:] = search_path
+    sys.argv[:] = ["snakemake", *arguments]  # which the default profile reads
     for stream, path in enumerate(outputs, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
-    cli.main(arguments)
+    cli.main()
