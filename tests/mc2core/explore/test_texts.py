@@ -1,0 +1,107 @@
+"""Texts for a page: where they come from, and that they are those of the documents."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.explored_fits import HOSTILE, corpus, gibbs
+
+from mc2core import Corpus
+from mc2core.explore import texts
+from mc2core.explore.description import Description
+from mc2core.explore.summary import plain, summary
+from mc2core.explore.tables import tables_of
+
+ROWS = [{"id": f"d{j}", "body": f"lake {'wood ' * j}star.\nLine two."} for j in range(4)]
+
+
+def imported(tmp_path, name="own.csv", rows=ROWS, **settings):
+    """A file, and what is imported of it."""
+    from mc2core.corpus.readers.reading import read_own
+
+    path = tmp_path / name
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path, read_own(path, {"text": "body", **settings})[0]
+
+
+def test_a_kept_column_is_taken_as_it_is(tmp_path):
+    _, own = imported(tmp_path, keep=["body"])
+    assert texts.texts_of(own, "body")[1] == "lake wood star. Line two."
+
+
+def test_a_file_is_read_again_by_the_ids_of_the_corpus(tmp_path):
+    path, own = imported(tmp_path, id="id")
+    pd.DataFrame(ROWS[::-1]).to_csv(path, index=False)
+    part = own.subset(np.array([2, 0]))
+    assert texts.texts_of(part, path) == [ROWS[2]["body"], ROWS[0]["body"]]
+    pd.DataFrame(ROWS[1:]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="has no document with the id 'd0', which the corpus has"):
+        texts.texts_of(part, path)
+
+
+def test_without_ids_the_rows_must_be_the_documents(tmp_path):
+    path, own = imported(tmp_path)
+    assert texts.texts_of(own, path) == [row["body"] for row in ROWS]
+    with pytest.raises(
+        ValueError, match="has 4 documents, the corpus 3; import them with --id, or keep the texts with --keep body"
+    ):
+        texts.texts_of(own.subset(np.arange(3)), path)
+
+
+def test_what_is_neither_file_nor_column_is_refused():
+    made = corpus()
+    with pytest.raises(ValueError, match=r"texts: body is neither a file nor a kept column \(title, place\)"):
+        texts.texts_of(made, "body")
+    with pytest.raises(ValueError, match="there are 2 texts, but the corpus has 60 documents"):
+        texts.texts_of(made, ["a", "b"])
+
+
+def test_texts_of_a_cluster_follow_each_other_in_scripts_of_some_length(monkeypatch):
+    monkeypatch.setattr(texts, "MOST_INSIDE", 100)
+    monkeypatch.setattr(texts, "PER_SCRIPT", 60)
+    cluster, rows = np.arange(30) % 3, np.arange(1, 30)
+    parts = texts.in_scripts(["x" * 10] * 30, rows, cluster)
+    order = np.concatenate(parts)
+    assert sorted(order) == rows.tolist()
+    assert (np.diff(cluster[order]) >= 0).all()
+    assert all(len(part) == 6 for part in parts[:-1])
+    assert len(texts.in_scripts(["x"] * 30, rows, cluster)) == 1
+
+
+def test_long_texts_are_cut_and_what_cannot_be_written_is_replaced():
+    assert texts.shortened("a" * 20_001) == "a" * 20_000 + " …"
+    assert texts.shortened("a\ud800b").encode("utf-8") == b"a?b"
+
+
+def test_the_summary_tells_of_the_marked_level_and_holds_no_markup():
+    made = corpus()
+    description = Description.of(gibbs(made), made, names={"topic": {1: f"{HOSTILE} | *x*"}})
+    tables = tables_of(description)
+    said = summary(description, tables, "A | <b>title</b>")
+    lines = said.splitlines()
+    assert lines[0] == r"# A \| &lt;b&gt;title&lt;/b&gt;"
+    assert "<" not in said
+    chosen = description.posterior.levels.chosen
+    rows = [line for line in lines[lines.index("## Topics") - 1 :: -1] if line.startswith("| ")][:-2]
+    assert len(rows) == chosen
+    sizes = sorted(np.bincount(description.at(chosen)).tolist(), reverse=True)
+    assert sorted((int(row.split(" | ")[2]) for row in rows), reverse=True) == sizes
+    assert all(row.count(" | ") == rows[0].count(" | ") for row in rows)
+    assert plain("a_b\nc") == r"a\_b c"
+
+
+def test_the_command_puts_texts_in_the_page(tmp_path):
+    from mc2core.app.cli import main
+
+    made = corpus()
+    made._documents = made.documents.assign(text=[f"text of {j}" for j in range(60)])
+    posterior = dataclasses.replace(gibbs(made))
+    made.save(tmp_path / "corpus")
+    posterior.save(tmp_path / "posterior.npz")
+    files = [str(tmp_path / name) for name in ("posterior.npz", "corpus")]
+    for options, is_there in (([], False), (["--texts", "text"], True)):
+        assert main(["describe", *files, *options, "--out", str(tmp_path / "out")]) == 0
+        assert ("text of 17" in (tmp_path / "out/index.html").read_text(encoding="utf-8")) == is_there
+    assert main(["describe", *files, "--texts", "nowhere", "--out", str(tmp_path / "out")]) == 2
+    assert isinstance(made, Corpus)
