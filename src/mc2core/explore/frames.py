@@ -65,9 +65,8 @@ class Frames:
 
         Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
         how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
-        relevant; found, the share of samples that have it, too; x and y on a map; and for each number or date its
-        trend, Spearman's rank correlation of share and time. Of a model whose documents are clusters of their own
-        (HDP): topic, share, words.
+        relevant; found, the share of samples that have it, too; and for each number or date its trend, Spearman's rank
+        correlation of share and time. Of a model whose documents are clusters of their own (HDP): topic, share, words.
         """
         if self.posterior.representative.documents_are_clusters:
             from mc2core.explore.topics import describe_topics
@@ -149,7 +148,7 @@ class Frames:
     def _of_topics(self) -> dict[str, pd.DataFrame]:
         from mc2core.explore.topics import topic_tables
 
-        return topic_tables(self.description, self._shares["trends"])
+        return topic_tables(self.description, self._shares["trends"], with_map=False)
 
     @cached_property
     def _shares(self) -> dict[str, pd.DataFrame]:

@@ -24,6 +24,8 @@ MOST_VALUES = 20
 """Values of a context, the commonest, whose shares the page shows."""
 MOST_TOPICS = 200
 """Topics, the commonest, whose shares the page shows."""
+MOST_NODES = 2000
+"""Clusters of all levels, the largest, whose shares the page shows."""
 _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
     "levels": ("clusters", "loss", "moved", "agreement", "marked", "nmi", "ari", "purity"),
@@ -115,6 +117,7 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
     """The columns, and the rows of nodes, that the page shows."""
     shown, parts = {node + 1 for node in description.shown}, []
     topics = set(tables["topics"]["topic"].head(MOST_TOPICS))
+    large = set(_nodes(description, tables).nlargest(MOST_NODES, "documents")["cluster"])
     for name, columns in _COLUMNS.items():
         if name not in tables:
             continue
@@ -122,7 +125,7 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         if name == "documents":
             table = _shown_documents(description, tables)
         elif "of" in table:
-            wanted = table["number"].isin(shown).where(table["of"] == "cluster", table["number"].isin(topics))
+            wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]
         elif "cluster" in table:
             table = table.loc[table["cluster"].isin(shown)]

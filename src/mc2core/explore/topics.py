@@ -44,13 +44,14 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
     )
 
 
-def topic_tables(description: Description, trends: pd.DataFrame, seed: int = 0) -> dict[str, pd.DataFrame]:
-    """Tables by name: topics (the commonest first), topic_words, topic_clusters,
-    topic_documents.
+def topic_tables(
+    description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
+) -> dict[str, pd.DataFrame]:
+    """Tables by name: topics (the commonest first), topic_words, topic_clusters, topic_documents.
 
     The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
     in these. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`, ``seed`` is that of
-    :func:`coherence` and of the topics' map.
+    :func:`coherence` and of the topics' map; ``with_map``: columns x and y are places on it (:func:`topic_map`).
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
     tops = _tops(description, tokens)
@@ -74,7 +75,8 @@ def topic_tables(description: Description, trends: pd.DataFrame, seed: int = 0) 
     found = found_topics(description)
     if len(found):
         topics["found"] = found.mean(axis=0)
-    topics[["x", "y"]] = topic_map(description, seed)
+    if with_map:
+        topics[["x", "y"]] = topic_map(description, seed)
     for name, part in trends[trends["of"] == "topic"].groupby("context", sort=True):
         rank = part.groupby("number")[["start", "share"]].apply(_rank_correlation)
         topics[f"{name}_trend"] = topics["topic"].map(rank)

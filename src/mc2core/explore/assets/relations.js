@@ -4,7 +4,7 @@ const MOST_PICKS = 8, MOST_VARIABLES = 4;
 let allVariables = false;
 const nameOfPick = (number) => (compareWhat === "cluster" ? nameOf(number) : topicName(number));
 const shortOf = (number) => (compareWhat === "cluster" ? nodes.get(number).name : byTopic.get(number).name);
-const choices = () => (compareWhat === "cluster" ? groups.map((row) => row.cluster) : topics.slice(0, 200).map((row) => row.topic));
+const choices = () => (compareWhat === "cluster" ? groups.slice(0, 500).map((row) => row.cluster) : topics.slice(0, 200).map((row) => row.topic));
 const startPicks = () => { picks = choices().slice(0, 3); };
 const drawCompare = () => {
   $("compare-part").hidden = !variables.length || !topics.length;
