@@ -34,6 +34,7 @@ def test_topics_are_those_of_the_posterior_with_a_name_each(done):
         assert row["words"].split()[0] == likeliest
         assert set(row["name"].split(", ")) <= set(posterior.vocabulary)
     assert topics["tokens"].sum() == pytest.approx(done.corpus.n_tokens)
+    assert not {"x", "y"} & set(topics)  # so are those of topics
 
 
 def test_clusters_and_documents_are_those_of_the_posterior(done):
