@@ -22,7 +22,7 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     darker for longer ones, and the length that the first panel has is the method's colour there.
     """
     hashed = {method: rows for method in BY_BITS if len(rows := curves[curves["method"] == method])}
-    figure = style.new_figure(3.7 * (1 + len(hashed)), 3.4)
+    figure = style.new_figure(3.7 * (1 + len(hashed)), 3.9)
     left, *others = figure.subplots(1, 1 + len(hashed), sharey=True)
     methods = {str(method): rows for method, rows in usual(curves).groupby("method", sort=False)}
     _draw_lines(left, methods, [palette.look(method) for method in methods])
