@@ -229,10 +229,19 @@ def test_threads_change_no_bit():
             np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize(("omega", "s", "eta"), [(0.5, 0.4, 0.9), (4.0, 0.05, 5.0)])
-def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, monkeypatch):
-    """The enumerated posterior of a chain in which no other move changes the topics of tokens."""
+@pytest.mark.parametrize(
+    ("omega", "s", "eta", "phantoms", "smallest"),
+    [(0.5, 0.4, 0.9, None, None), (4.0, 0.05, 5.0, None, None), (3.0, 0.3, 2.0, 0.5, 0.15)],
+)
+def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantoms, smallest, monkeypatch):
+    """The enumerated posterior of a chain in which no other move changes the topics of tokens.
+
+    In the last case many tokens stay in a sweep. It fails where topics in use are never small.
+    """
     monkeypatch.setattr(state, "TOPIC_PROPOSALS", 0)
+    if phantoms is not None:
+        monkeypatch.setattr(parallel, "PHANTOMS", phantoms)
+        monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)
     corpus = corpus_of(DOCUMENTS, 3)
     engine = fixed(document_concentration=omega, kernel="parallel", topic_prior=s, topic_concentration=eta)
     exact = document_level_posterior(
