@@ -88,11 +88,11 @@ frame["cluster"] = fit.documents()["cluster"].to_numpy()
 print(pd.crosstab(frame["cluster"], frame["column"]))
 
 # %%
-# Who wrote what, and when: each picture is one function.
+# Who wrote what, and when the two commonest topics came up, by one function each.
 
 figure, axes = plt.subplots(2, 1, figsize=(8, 8))
 plots.clusters_by_context(fit, "author", ax=axes[0])
-plots.topics_over_time(fit, "year", ax=axes[1])
+plots.topics_over_time(fit, "year", fit.topics()["topic"].head(2), ax=axes[1])
 figure.tight_layout()
 
 # %%
