@@ -1,4 +1,6 @@
-"""How kernels are compiled: stored on disk, free of the interpreter's lock, safe beside others that compile."""
+"""How kernels are compiled: stored on disk, free of the interpreter's lock, safe beside others that compile, and
+without what Python needs to call them where only kernels do.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+from numba.core import event, sigutils
 from numba.core.caching import FunctionCache
+from numba.core.compiler_lock import global_compiler_lock
 
 from mc2core.base import progress, stopping
 
@@ -35,6 +38,15 @@ def _sources_digest() -> str:
     return total.hexdigest()
 
 
+#: kernels that are compiled or loaded now, each for the one before: one thread at a time does so
+_open: list[Any] = []
+
+
+def _is_inner() -> bool:
+    """Whether what is compiled or loaded now is for another kernel."""
+    return len(_open) > 1
+
+
 class SharedCache(FunctionCache):
     """numba's store of the compiled versions of one function: stamped with all sources that it may be made of, and
     written to by one process at a time.
@@ -48,6 +60,9 @@ class SharedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         self._cache_file._source_stamp = (self._cache_file._source_stamp, _sources_digest())
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        return (*super()._index_key(sig, codegen), _is_inner())
 
     def save_overload(self, sig: Any, data: Any) -> None:
         folder = Path(self.cache_path)
@@ -118,7 +133,44 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     compiled = numba.njit(nogil=True, **options)(function)
     compiled._cache = SharedCache(function)
     compiled.get_call_template = _without_literals(compiled.get_call_template)
+    _without_entry(compiled)
     return compiled
+
+
+def _without_entry(compiled: Any) -> None:
+    """Compile what another kernel calls without entry points for Python and C: a fifth of the time.
+
+    A version that Python calls later is compiled again with them, and stored beside the other.
+    """
+    add, compile_for = compiled.add_overload, compiled.compile
+
+    def customize(flags: Any) -> Any:
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = _is_inner()
+        return flags
+
+    def has_entry(version: Any) -> bool:
+        return version.library.get_pointer_to_function(version.fndesc.llvm_cpython_wrapper_name) != 0
+
+    def add_overload(version: Any) -> None:
+        if has_entry(version):
+            add(version)
+        else:  # known to kernels, and not to what looks for a version that Python may call
+            compiled.overloads[tuple(version.signature.args)] = version
+
+    def compile_version(signature: Any) -> Any:
+        with global_compiler_lock:
+            arguments = tuple(sigutils.normalize_signature(signature)[0])
+            known = compiled.overloads.get(arguments)
+            if not _open and known is not None and not has_entry(known):
+                del compiled.overloads[arguments]
+            _open.append(compiled)
+            try:
+                return compile_for(signature)
+            finally:
+                _open.pop()
+
+    compiled._compiler._customize_flags = customize
+    compiled.add_overload, compiled.compile = add_overload, compile_version
 
 
 def _without_literals(get_call_template: Callable[..., Any]) -> Callable[..., Any]:

@@ -134,3 +134,49 @@ def test_constants_and_narrow_integers_do_not_make_versions():
     assert outer(values, places) == 54.0
     assert len(inner.signatures) == 1
     assert outer.py_func(values, places) == 54.0
+
+
+NESTED = """
+from mc2core.compute.kernels import kernel
+
+@kernel
+def half(a):
+    return a / 2.0
+
+@kernel
+def quarter(a):
+    return half(half(a))
+"""
+ENTRIES = """
+import sys
+from nested import half, quarter
+
+def entries(one):
+    versions = one.overloads.values()
+    return [one.library.get_pointer_to_function(one.fndesc.llvm_cpython_wrapper_name) != 0 for one in versions]
+
+for call in sys.argv[1:]:
+    print({"half": half, "quarter": quarter}[call](6.0), end=" ")
+print(entries(half), entries(quarter), sum(half.stats.cache_misses.values()), sum(quarter.stats.cache_misses.values()))
+"""
+
+
+def test_what_only_kernels_call_cannot_be_called_by_python_until_python_does(tmp_path):
+    """In the process that compiled it and from the store."""
+    (tmp_path / "nested.py").write_text(NESTED)
+    environment = os.environ | {"NUMBA_CACHE_DIR": f"{tmp_path}/kernels"}
+
+    def run(*calls):
+        command = [sys.executable, "-c", ENTRIES, *calls]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run("quarter") == "1.5 [False] [True] 1 1"
+    assert run("quarter") == "1.5 [] [True] 0 0"
+    assert run("half") == "3.0 [True] [] 1 0"
+    assert run("quarter", "half") == "1.5 3.0 [True] [True] 0 0"
+    assert run("half", "quarter") == "3.0 1.5 [True] [True] 0 0"
+    shutil.rmtree(tmp_path / "kernels")
+    assert run("quarter", "half", "half", "quarter") == "1.5 3.0 3.0 1.5 [True] [True] 2 1"
+    shutil.rmtree(tmp_path / "kernels")
+    assert run("half", "quarter") == "3.0 1.5 [True] [True] 1 1"

@@ -258,7 +258,8 @@ def _launch(stream, members, n, side, counts, constants, contexts, work):
     given = side.copy()
     for _ in range(_SCANS):
         _scan(stream, members, n, given, side, True, counts, constants, contexts, work)
-        given[:] = side
+        for i in range(n):  # one array assigned to another brings code that words an error of shapes
+            given[i] = side[i]
 
 
 @kernel(error_model="numpy")
