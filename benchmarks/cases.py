@@ -22,6 +22,7 @@ from benchmarks.suite import ROOT, benchmark, processor_seconds
 from mc2core import Corpus, Posterior, fit
 from mc2core.compute import spark, streams
 from mc2core.corpus import subsets
+from mc2core.explore.describe import describe
 from mc2core.inference import SVI, FastEx, Gibbs
 from mc2core.inference.base import Engine
 from mc2core.inference.gibbs.document_level.parallel import sweep_documents_apart
@@ -234,6 +235,16 @@ def fastex_neighbours(n_documents: int = 50_000, n_clusters: int = 1000) -> Iter
     return visits(n_documents, n_clusters, "neighbours")
 
 
+@benchmark("s", repeats=1, tiny={"n_documents": 60})
+def start_documents(n_documents: int = 3671) -> Iterator[float]:
+    """The start of a fit of documents with proportions of their own, over a simulated encyclopaedia."""
+    corpus = articles(n_documents, 20)
+    model, engine = FITS["document level"]()
+    engine.init(model, corpus.subset(np.arange(50)), _SEED)  # compiles
+    while True:
+        yield processor_seconds(engine.init, model, corpus, _SEED)
+
+
 # -- new processes -------------------------------------------------------------------------------------------------
 def process_seconds(code: str, store: str) -> float:
     """Processor seconds of a new Python process whose compiled kernels are in the folder ``store``."""
@@ -258,6 +269,21 @@ def first_fit(engine: str = "document level") -> Iterator[float]:
     while True:
         with tempfile.TemporaryDirectory() as store:
             yield process_seconds(f"from benchmarks.cases import fit_a_little; fit_a_little({engine!r})", store)
+
+
+@benchmark("s", repeats=1, tiny={"settings": "document_level=false"})
+def example_first(settings: str = "document_level=true") -> Iterator[float]:
+    """Import, fit and description of config/example.csv by three commands that have to compile all kernels."""
+    while True:
+        with tempfile.TemporaryDirectory() as folder:
+            data, made = f"{folder}/corpus", f"{folder}/fit"
+            commands = (
+                ["import", "config/example.csv", "--text", "text", "--keep", "title", "--out", data],
+                ["fit", data, "--set", settings, "--out", made],
+                ["describe", f"{made}/posterior.npz", data, "--out", f"{folder}/description"],
+            )
+            code = "import sys; from mc2core.app.cli import main; sys.exit(main({!r}))"
+            yield sum(process_seconds(code.format(command), f"{folder}/kernels") for command in commands)
 
 
 @benchmark("s", repeats=5)
@@ -314,10 +340,10 @@ def read_pubmed(mirror: Path) -> Iterator[float]:
 
 
 # -- scores --------------------------------------------------------------------------------------------------------
-def scoring(estimator: str, scale: float) -> Iterator[float]:
+def scoring(estimator: str, scale: float, engine: str = "SVI", iterations: int = 1) -> Iterator[float]:
     """Processor milliseconds a held-out document of a simulated NIPS."""
     train, test = simulated_nips(scale).split(0.1, seed=_SEED)
-    model = fitted(train, FITS["SVI"](), 1)
+    model = fitted(train, FITS[engine](), iterations)
     model.perplexity(test.subset(np.arange(2)), estimator)  # compiles
     while True:
         yield processor_seconds(model.perplexity, test, estimator) * 1e3 / test.n_documents
@@ -339,6 +365,23 @@ def perplexity_importance(scale: float = 0.5) -> Iterator[float]:
 def perplexity_left_to_right(scale: float = 0.5) -> Iterator[float]:
     """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS, one epoch of SVI."""
     return scoring("left_to_right", scale)
+
+
+@benchmark("ms a document", tiny={"scale": 0.05})
+def perplexity_documents(scale: float = 0.3) -> Iterator[float]:
+    """Perplexity by ``left_to_right`` of held-out documents of a simulated NIPS with proportions of their own."""
+    return scoring("left_to_right", scale, "document level", 2)
+
+
+@benchmark("s", repeats=1, tiny={"scale": 0.05})
+def describe_documents(scale: float = 0.5) -> Iterator[float]:
+    """Tables and page of two sweeps of documents with proportions of their own, over a simulated NIPS."""
+    corpus = simulated_nips(scale)
+    model = fitted(corpus, FITS["document level"](), 2)
+    with tempfile.TemporaryDirectory() as folder:
+        describe(model, corpus.subset(np.arange(50)), f"{folder}/few", progress=False)  # compiles
+        while True:
+            yield processor_seconds(lambda: describe(model, corpus, f"{folder}/all", progress=False))
 
 
 @benchmark("perplexity", needs="mirror", tiny={"epochs": 1})

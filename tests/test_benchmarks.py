@@ -41,7 +41,10 @@ def dumps(tmp_path):
 
 def marks(one):
     yield from [pytest.mark.needs("spark")] if one.needs == "spark" else []
-    if one.name.startswith("quality") or one.name == "first-fit":  # at any size it compiles all that a fit needs
+    if one.name.startswith("quality") or one.name in (
+        "first-fit",
+        "example-first",
+    ):  # at any size they compile all that a fit needs
         yield pytest.mark.thorough
     if one.name.startswith("quality"):
         yield pytest.mark.skipif(not MIRROR.is_dir(), reason=f"the real files are not in {MIRROR} (set MC2_MIRROR)")
