@@ -13,6 +13,7 @@ import logging
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
+from typing import cast
 
 import numpy as np
 from scipy.special import gammaln
@@ -20,6 +21,7 @@ from scipy.special import gammaln
 from mc2core.base.progress import work
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
+from mc2core.compute.threads import Helpers, in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
@@ -68,25 +70,29 @@ def settle(
     topic = np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
     numbers = numbers_to_try(model, corpus, start_clusters)
     trying = TRYING if len(numbers) > 1 else 0
-    best, highest = None, -math.inf
-    for attempt, n_clusters in enumerate(numbers):
-        rng = streams.generator(seed, "start", attempt)
-        assignments = start_assignments(corpus, contexts, n_clusters, n_topics, rng, topic)
+    # few threads have a start each, many share the blocks of its sweeps
+    has_few = pool is not None and cast(Helpers, pool).n_helpers < len(numbers)
+    of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
+
+    def attempt(number: int, _: int) -> DocumentLevelState:
+        rng = streams.generator(seed, "start", number)
+        assignments = start_assignments(corpus, contexts, numbers[number], n_topics, rng, topic)
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         # iterations before the first of the chain, of each attempt its own
-        last = (attempt + 1 - len(numbers)) * (SETTLING + trying + 1)
-        _sweep(state, corpus, kernel, seed, last, pool, n_clusters, trying)
-        if not trying:
-            return state
-        density = log_density(state)
+        last = (number + 1 - len(numbers)) * (SETTLING + trying + 1)
+        _sweep(state, corpus, kernel, seed, last, of_sweeps, numbers[number], trying)
+        return state
+
+    states = in_blocks(of_starts, attempt, len(numbers), 1)
+    if not trying:
+        return states[0]
+    densities = [log_density(state) for state in states]
+    for n_clusters, state, density in zip(numbers, states, densities, strict=True):
         logger.info(
             "from %d clusters: %d clusters, %d topics, log density %.0f",
             n_clusters, state.assignments.n_clusters, state.assignments.n_topics, density,
         )  # fmt: skip
-        if best is None or density > highest:
-            best, highest = state, density
-    assert best is not None
-    return best
+    return states[int(np.argmax(densities))]
 
 
 def _sweep(
