@@ -1,4 +1,4 @@
-"""Fits: one job for each run of the sheet and seed."""
+"""Fits: one job for each run of the sheet and seed, or for all seeds of a run where its fits are short."""
 
 
 # One early job compiles what all fits of an engine use, instead of each fit that comes first.
