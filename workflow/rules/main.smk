@@ -5,6 +5,8 @@ from pathlib import Path
 
 from snakemake.utils import min_version
 
+from mc2papers import forking
+
 min_version("9.0")
 # Rules name no conda file or container: all jobs share the one virtual environment that constraints.txt pins.
 
@@ -24,6 +26,11 @@ include: "fit.smk"
 include: "score.smk"
 include: "targets.smk"
 include: "report.smk"
+
+
+onstart:
+    if workflow.local_exec:
+        forking.start()
 
 
 if workflow.is_main_process and workflow.modifier.is_main_snakefile():

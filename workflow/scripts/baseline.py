@@ -1,5 +1,9 @@
 """Fit a method that the papers compare with, once for each seed."""
 
+from mc2papers.forking import hand_over
+
+hand_over()  # before anything is loaded that takes its time
+
 from mc2core.base.logs import job
 from mc2core.corpus import Corpus
 from mc2papers.baselines.files import fit_baseline

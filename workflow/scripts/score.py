@@ -1,5 +1,9 @@
 """Score the fits of one run: a file for each seed, with all that tables say of the fit."""
 
+from mc2papers.forking import hand_over
+
+hand_over()  # before anything is loaded that takes its time
+
 from pathlib import Path
 
 from mc2core.base import storage

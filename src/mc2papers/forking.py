@@ -1,0 +1,142 @@
+"""Jobs of a local run, forked from one process that has loaded what they need: that takes longer than most jobs.
+
+The workflow starts that process (:func:`start`) and names its socket in the environment. A script of a job that finds
+the name there hands itself over (:func:`hand_over`): it is run in a fork, with the environment, folder and outputs that
+it had, and ends with the exit code of that. Without the name, as on the nodes of a cluster, a script runs where it is.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+#: names the socket
+VARIABLE = "MC2_FORKING"
+#: what most jobs need
+_MODULES = (
+    "snakemake.script",
+    "mc2core.inference.running.files",
+    "mc2core.posterior.scores",
+    "mc2papers.baselines.files",
+    "mc2papers.targets",
+    "mc2papers.uai2016.curves",
+)
+_HEADER = 10  # bytes that hold the length of what follows
+_server: subprocess.Popen[bytes] | None = None
+
+
+def start() -> None:
+    """Start the process that forks; it ends with this one. Only on Linux: elsewhere forks are not safe."""
+    global _server
+    if sys.platform != "linux":
+        return
+    folder = tempfile.mkdtemp(prefix="mc2-")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/socket")
+        listener.listen(1024)
+        command = [sys.executable, "-m", "mc2papers.forking", str(listener.fileno()), folder]
+        # the end of its standard input tells it that this process has ended, however it did
+        _server = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
+    os.environ[VARIABLE] = f"{folder}/socket"
+
+
+def hand_over() -> None:
+    """Have the running script run in a fork, and exit as that does; return where nothing takes it."""
+    path = os.environ.pop(VARIABLE, None)
+    if path is None:
+        return
+    connection = socket.socket(socket.AF_UNIX)
+    try:
+        connection.connect(path)
+    except OSError:
+        return
+    # Ctrl-C reaches the fork by itself, as part of the group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: connection.send(b"t"))
+    request = json.dumps({"script": sys.argv[0], "folder": os.getcwd(), "environment": dict(os.environ)}).encode()
+    socket.send_fds(connection, [b"%*d" % (_HEADER, len(request))], [1, 2])
+    connection.sendall(request)
+    answer = connection.recv(_HEADER)
+    if not answer:
+        raise SystemExit("Error: the process that jobs are forked from was ended")
+    code = os.waitstatus_to_exitcode(int(answer))
+    if code < 0:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    # nothing is left to be done here, and nothing was begun
+    os._exit(code)
+
+
+def _serve(listener: socket.socket) -> dict[str, Any] | None:
+    """Fork for each script that is handed over: in a fork, returns what to run; here, None at the end of stdin."""
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [])
+        if sys.stdin in ready:
+            return None
+        connection, _ = listener.accept()
+        with connection:
+            if os.fork() == 0:
+                listener.close()
+                return _watched(connection)
+
+
+def _watched(connection: socket.socket) -> dict[str, Any]:
+    """Fork once more: returns what to run in the fork. This process passes signals on, and how the fork ended back."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    header, outputs, _, _ = socket.recv_fds(connection, _HEADER, 2)
+    request = b""
+    while len(request) < int(header):
+        request += connection.recv(1 << 16)
+    child = os.fork()
+    if child == 0:
+        connection.close()
+        for number, output in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
+            os.dup2(output, number)
+        asked: dict[str, Any] = json.loads(request)
+        return asked
+
+    def listen() -> None:
+        connection.recv(1)  # a byte for SIGTERM, none where the script has ended
+        os.kill(child, signal.SIGTERM)
+
+    threading.Thread(target=listen, daemon=True).start()
+    _, status = os.waitpid(child, 0)
+    connection.send(b"%d" % status)
+    os._exit(0)
+
+
+def main() -> None:
+    """Load what jobs need, and fork."""
+    number, folder = sys.argv[1:]
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # forks leave no zombies
+    for name in _MODULES:
+        importlib.import_module(name)
+    asked = _serve(socket.socket(fileno=int(number)))
+    if asked is None:
+        shutil.rmtree(folder)
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    script = asked["script"]
+    os.chdir(asked["folder"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv[:], sys.path[0] = [script], str(Path(script).parent)
+    runpy.run_path(script, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""Jobs forked from one process: scripts that hand themselves over, as those of the workflow do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mc2papers import forking
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="jobs are forked on Linux alone")
+SCRIPT = """
+import sys
+{before}
+from mc2papers.forking import hand_over
+hand_over()
+import os, signal, time
+{after}
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Its socket; ends with the tests of this module."""
+    forking.start()
+    path = os.environ.pop(forking.VARIABLE)
+    yield path
+    forking._server.stdin.close()
+    assert forking._server.wait(60) == 0
+    assert not os.path.exists(os.path.dirname(path))
+
+
+def started(server, folder, after, before="", **more):
+    script = folder / "job.py"
+    script.write_text(SCRIPT.format(before=before, after=after))
+    environment = {**os.environ, forking.VARIABLE: server, **more}
+    return subprocess.Popen(
+        [sys.executable, script], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def ended(process):
+    output, errors = process.communicate(timeout=120)
+    return process.returncode, output, errors
+
+
+def test_a_script_runs_in_a_fork_that_has_loaded_what_it_needs(server, tmp_path):
+    after = (
+        "print('numba' in sys.modules, os.getcwd(), os.environ['MINE'], __name__, sys.argv == [__file__], flush=True)\n"
+        "os.write(2, b'to stderr'); sys.exit(3)"
+    )
+    code, output, errors = ended(started(server, tmp_path, after, MINE="é 1"))
+    assert (code, output) == (3, f"True {tmp_path} é 1 __main__ True\n")
+    assert errors == "to stderr"
+
+
+def test_an_error_comes_with_its_traceback(server, tmp_path):
+    code, _, errors = ended(started(server, tmp_path, "def fails(): raise KeyError('here')\nfails()"))
+    assert code == 1
+    assert errors.endswith("KeyError: 'here'\n")
+    assert "job.py" in errors
+
+
+def test_jobs_run_beside_each_other(server, tmp_path):
+    both = []
+    for name, other in (("a", "b"), ("b", "a")):
+        (tmp_path / name).mkdir()
+        after = f"open('../{name}.txt', 'w')\nwhile not os.path.exists('../{other}.txt'): time.sleep(0.05)"
+        both.append(started(server, tmp_path / name, after))
+    assert [ended(one)[0] for one in both] == [0, 0]
+
+
+WAITS = (
+    "signal.signal(signal.SIGTERM, lambda *_: (open('told', 'w'), sys.exit(7)))\nprint(os.getpid(), flush=True)\n"
+    "time.sleep(100)"
+)
+
+
+def test_sigterm_of_the_script_reaches_the_fork_which_says_how_it_ends(server, tmp_path):
+    process = started(server, tmp_path, WAITS)
+    assert int(process.stdout.readline()) != process.pid
+    process.terminate()
+    assert ended(process)[0] == 7
+    assert (tmp_path / "told").exists()
+
+
+def test_a_script_that_is_killed_ends_the_fork(server, tmp_path):
+    process = started(server, tmp_path, WAITS)
+    process.stdout.readline()
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "told").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (tmp_path / "told").exists()
+
+
+def test_a_fork_that_a_signal_ends_ends_the_script_so(server, tmp_path):
+    code, _, _ = ended(started(server, tmp_path, "os.kill(os.getpid(), signal.SIGKILL)"))
+    assert code == -signal.SIGKILL
+
+
+def test_without_a_server_a_script_runs_where_it_is(tmp_path):
+    process = started(str(tmp_path / "none"), tmp_path, "print(os.getpid(), 'numba' in sys.modules)")
+    code, output, _ = ended(process)
+    assert (code, output.split()) == (0, [str(process.pid), "False"])
