@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -108,9 +109,12 @@ def _watched(connection: socket.socket) -> dict[str, Any]:
         asked: dict[str, Any] = json.loads(request)
         return asked
 
+    of_child = os.pidfd_open(child)
+
     def listen() -> None:
         connection.recv(1)  # a byte for SIGTERM, none where the script has ended
-        os.kill(child, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(of_child, signal.SIGTERM)
 
     threading.Thread(target=listen, daemon=True).start()
     _, status = os.waitpid(child, 0)
