@@ -117,7 +117,7 @@ const drawTree = () => {
     const w = view.signal("width");
     const wanted = [...at.values()].filter(({ below }) => below.length !== 1).sort((a, b) => (a.below.length > 0) - (b.below.length > 0) || b.row.documents - a.row.documents)
       .map(({ row, x, y, below }) => ({ x: x * w + 9, y: (1 - flip(y)) * height, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"),
-        name: below.length ? cutTo(row.name, 30) : cutTo(`${row.name} (${whole(row.documents)})`, Math.floor((w * (1 - reach)) / 7)) }));
+        name: below.length ? cutTo(row.name, 30) : cutTo(narrow() ? row.name : `${row.name} (${whole(row.documents)})`, Math.floor((w * (1 - reach) - 14) / 7.2)) }));
     return withoutOverlap(wanted, w, height, 11, "start").map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / height }));
   };
   draw("tree", "tree", { stems, joints, labels }, (d) => (d.cluster ? `${nameOf(d.cluster)}\n${many(nodes.get(d.cluster).documents, "document")}` : ""), `Levels, from ${used[0]} to ${last} clusters`, {
