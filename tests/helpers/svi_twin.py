@@ -35,9 +35,21 @@ def states_equal(one, other):
     return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
 
 
-def engine_of(n_clusters=3, n_tables=2, n_topics=3, **settings):
+def engine_of(n_clusters=3, n_tables=2, n_topics=3, is_told=False, **settings):
+    """SVI with this truncation, or where ``is_told`` of a finite mixture of so many clusters."""
     settings = {"batch_size": None, "contexts": FAMILIES, "topic_prior": 0.3, "initialisation": "random"} | settings
-    return svi(max_clusters=n_clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+    clusters = {"n_clusters" if is_told else "max_clusters": n_clusters}
+    return svi(**clusters, n_tables=n_tables, n_topics=n_topics, **settings)
+
+
+def log_clusters(n_k, alpha, is_told):
+    """ln p(z), weights summed out, of (K,) documents in named clusters: of sticks, the last one behind all of them, or
+    of Dir(alpha / K, ...)."""
+    if is_told:
+        seats = gammaln(n_k + alpha / len(n_k)) - gammaln(alpha / len(n_k))
+        return float(gammaln(alpha) - gammaln(alpha + n_k.sum()) + seats.sum())
+    later = n_k.sum() - np.cumsum(n_k)
+    return float(np.sum(betaln(1 + n_k, alpha + later) - betaln(1, alpha)))
 
 
 def local_and_statistics(corpus, state, rows=None):
@@ -72,7 +84,7 @@ def naive(corpus, state):
     log_psi = digamma(dirichlet) - digamma(dirichlet.sum(axis=1, keepdims=True))
     log_tau = log_weights(state.table_sticks)
     n_clusters, n_tables, n_topics = mu.shape
-    score = log_weights(state.group_sticks) + state.contexts.log_likelihood(
+    score = log_weights(state.group_weights) + state.contexts.log_likelihood(
         state.contexts.expected_parameters(state.natural)
     )
     tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
@@ -97,7 +109,7 @@ def naive(corpus, state):
 def naive_elbo(corpus, state, concentrations):
     """sum_j ln Z_j - KL, the divergences written out from their densities (concentrations are known numbers)."""
     total = naive(corpus, state)[1].sum()
-    for one, c in zip((state.group_sticks, state.table_sticks, state.topic_sticks), concentrations, strict=True):
+    for one, c in zip((state.group_weights, state.table_sticks, state.topic_sticks), concentrations, strict=True):
         a, b = one
         log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
         log_q = (a - 1) * log_v + (b - 1) * log_rest - betaln(a, b)
@@ -126,7 +138,7 @@ def naive_direct(corpus, state, word_mass=None):
     log_tau, log_psi = dirichlet_logs(state)
     by_topic = log_tau[:, :-1] + log_psi.T[:, None]
     lse = logsumexp(by_topic, axis=-1)
-    score = log_weights(state.group_sticks)[:-1] + state.contexts.log_likelihood(
+    score = log_weights(state.group_weights)[:-1] + state.contexts.log_likelihood(
         state.contexts.expected_parameters(state.natural)
     )
     tokens = [np.repeat(np.arange(corpus.n_words), row) for row in corpus.content.toarray()]
@@ -149,7 +161,7 @@ def naive_direct(corpus, state, word_mass=None):
 def naive_direct_elbo(corpus, state, alpha):
     """sum_j ln Z_j - KL + eta ln eps_rest, the divergences written out from their densities (alpha, v are known)."""
     total = naive_direct(corpus, state)[1].sum() + state.model.topic_concentration * np.log(state.rest)
-    a, b = state.group_sticks
+    a, b = state.group_weights
     log_v, log_rest = digamma(a) - digamma(a + b), digamma(b) - digamma(a + b)
     total -= np.sum((a - 1) * log_v + (b - 1) * log_rest - betaln(a, b) - (alpha - 1) * log_rest + betaln(1, alpha))
     log_tau, log_psi = dirichlet_logs(state)

@@ -324,7 +324,10 @@ class TestRuns:
                 "run 'a': mc2 by gibbs has no setting 'start_topic'; did you mean 'start_topics'",
             ),
             ({"settings": "n_clusters=0"}, "run 'a': n_clusters is 0; it must be a whole number of at least 1"),
-            ({"engine": "svi", "settings": "n_clusters=8"}, "run 'a': n_clusters is 8; SVI cannot be told"),
+            (
+                {"engine": "svi", "settings": "n_clusters=8 max_clusters=9"},
+                "run 'a': max_clusters is 9; with n_clusters, here 8, it must be None",
+            ),
             (
                 {"engine": "kmeens"},
                 "run 'a': engine is 'kmeens'; allowed: fastex, gibbs, svi, lda, mllib_lda, kmeans, ",

@@ -319,8 +319,9 @@ class TestFit:
         assert f"; over the last 4 iterations clusters went {clusters}, topics {topics}; " in found
         assert found.endswith("; other values of --seed or start_topics may end elsewhere")
         posterior, corpus = tmp_path / "fit/posterior.npz", fitted / "data/train"
-        assert advice[-2] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
-        assert advice[-1].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
+        assert advice[-3] == f"next: mc2 describe {posterior} {corpus} --out {tmp_path}/fit/description"
+        assert advice[-2].startswith(f"or: mc2 topics {posterior}; mc2 clusters {posterior} {corpus}")
+        assert advice[-1] == f"for fewer clusters: mc2 clusters {posterior} {corpus} --levels"
         assert main([*command, "--model", "hdp", "--iterations", "1", "--out", str(tmp_path)]) == 0
         told = capsys.readouterr()
         assert "mc2 describe" not in told.out
@@ -551,7 +552,10 @@ class TestCommands:
             ),
             ([*FIT, "--clusters", "0"], "n_clusters is 0; it must be a whole number of at least 1"),
             ([*FIT, "--clusters", "3", "--set", "n_clusters=4"], "'n_clusters' is set twice"),
-            ([*FIT, "--clusters", "3", "--engine", "svi"], "SVI cannot be told the number of clusters, Gibbs can"),
+            (
+                [*FIT, "--clusters", "3", "--engine", "svi", "--set", "max_clusters=4"],
+                "max_clusters is 4; with n_clusters, here 3, it must be None",
+            ),
             ([*FIT, "--clusters", "3", "--model", "hdp"], "hdp by gibbs has no setting 'n_clusters'"),
             (
                 [*FIT, "--context", "author=dirichlet:concentration=a"],

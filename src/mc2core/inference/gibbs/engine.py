@@ -39,7 +39,8 @@ class Gibbs(Engine):
         With a document level there are collapsed sweeps ("collapsed" or "interleaved", the same) and "parallel" ones,
         on ``threads`` and of a cost that hardly knows the number of topics.
     start_topics : int in [1, 2147483647] or None, default None
-        Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens.
+        Topics of the starting state, at most; None: 50, and with a document level the cube root of the tokens, more of
+        few long documents (one for 25 words, at most one for ten tokens of a document).
     start_clusters : int in [1, 2147483647], default 20
         Document clusters of the starting state, at most; n_clusters of the model takes its place. With a document
         level the chain is started from this number, its square root and 1 (three times from n_clusters), and the
@@ -91,7 +92,7 @@ class Gibbs(Engine):
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
         n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
-        n_topics = self.start_topics or (topics_by_rule(corpus.n_tokens) if model.document_level else _TOPICS)
+        n_topics = self.start_topics or (topics_by_rule(corpus) if model.document_level else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
         contexts = StackedContexts(corpus, model.cluster_contexts)
         state: GibbsState

@@ -56,7 +56,8 @@ from mc2core.compute.special import digamma, log, log_gamma
 from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.svi import local, sticks
+from mc2core.inference.svi import local
+from mc2core.inference.svi.group_weights import GroupWeights
 from mc2core.inference.svi.local import (
     WORD_BLOCK,
     Assign,
@@ -539,8 +540,8 @@ class DirectGlobals(Globals):
 
     Attributes
     ----------
-    group_sticks : (2, K) float64
-        q(beta); the last weight, behind the last stick, is that of all clusters not in use.
+    group_weights : (2, K) or (1, N) float64
+        q(beta), as :mod:`mc2core.inference.svi.group_weights` has it.
     n_km : (K, M) float64, >= 0
         Expected tokens of topic m in cluster k.
     topic_weights : (M,) float64, > 0
@@ -552,7 +553,7 @@ class DirectGlobals(Globals):
     """
 
     described: ClassVar[dict[str, Stored]] = {
-        "group_sticks": Stored("f", "2 K", above=0),
+        "group_weights": Stored("f", "B K", above=0),
         "n_km": Stored("f", "K M", least=0),
         "topic_weights": Stored("f", "M", above=0, most=1),
         "concentration_rates": Stored("f", "1", above=0),
@@ -591,12 +592,13 @@ class DirectGlobals(Globals):
         n_topics = assignments.topic_words.shape[1]
         n_km = np.zeros((len(start.order), n_topics))
         np.add.at(n_km, (np.arange(len(n_km))[:, None], assignments.table_topic), assignments.n_kt)
-        group_sticks = sticks.stick_posterior(np.append(start.n_k, 0.0), model.group_concentration)
+        law = GroupWeights(model.n_clusters)
+        group_weights = law.posterior(start.n_k, model.group_concentration)
         topic_words = start.scale * assignments.topic_words
         state = cls(
             model=model,
             settings=settings,
-            group_sticks=group_sticks,
+            group_weights=group_weights,
             n_km=start.scale * n_km[start.order],
             topic_weights=np.full(n_topics, 1.0 / (n_topics + 1)),
             rest=1.0 / (n_topics + 1),
@@ -604,7 +606,7 @@ class DirectGlobals(Globals):
             topic_words=topic_words,
             context_counts=start.contexts,
             context_totals=contexts.sums_by_context(start.contexts),
-            concentration_rates=starting_rates(model, (group_sticks,)),
+            concentration_rates=starting_rates(model, (law.sticks(group_weights),)),
             cluster=start.cluster,
             topic_prior=model.topic_prior,
             contexts=contexts,
@@ -621,12 +623,12 @@ class DirectGlobals(Globals):
         return {}
 
     @classmethod
-    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
-        """None: K and M are what is left of the truncations."""
+    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+        """K of a finite mixture; else K and M are what is left of the truncations."""
         shape, most = np.shape(arrays.get("n_km", ())), (settings.n_clusters, settings.n_topics)
         if len(shape) == 2 and not (0 < shape[0] <= most[0] and 0 < shape[1] <= most[1]):
             raise ValueError(f"'n_km' has the shape {shape}; at most {most} is needed, at least (1, 1)")
-        return {}
+        return {"B": 2} if model.n_clusters is None else {"B": 1, "K": model.n_clusters}
 
     def _prior(self, role: str) -> tuple[float, float] | None:
         """(shape, rate) of a concentration with a point estimate, None where it is fixed."""
@@ -645,7 +647,7 @@ class DirectGlobals(Globals):
     @property
     def n_k(self) -> np.ndarray:
         """(K,) float64: expected documents of each cluster."""
-        return self.group_sticks[0] - 1.0
+        return self.law.n_k(self.group_weights, self.concentrations().mean[GROUP])
 
     @property
     def weights(self) -> Weights:
@@ -661,12 +663,23 @@ class DirectGlobals(Globals):
         """What epsilon and v raise."""
         return Objective(self.n_km, self.model.topic_concentration, self.v_prior)
 
+    @property
+    def law(self) -> GroupWeights:
+        """Of the clusters' weights."""
+        return GroupWeights(self.model.n_clusters)
+
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        return (self.group_sticks,)
+        return (self.law.sticks(self.group_weights),)
+
+    def expected_weights(self) -> np.ndarray:
+        return self.law.expected(self.group_weights)
+
+    def group_divergence(self) -> float:
+        return self.law.divergence(self.group_weights, self.concentrations().mean[GROUP])
 
     def expectations(self, columns: np.ndarray | None = None) -> DirectExpectations:
         return DirectExpectations(
-            log_group=sticks.expected_log_weights(self.group_sticks)[:-1],
+            log_group=self.law.expected_logs(self.group_weights),
             log_tau=self.expected_log_tau(),
             **self.shared_expectations(columns),
         )
@@ -733,9 +746,9 @@ class DirectGlobals(Globals):
         rate: float,
         pool: Executor | None,
     ) -> None:
-        """The natural-gradient step of sticks, contexts and topics, in place."""
-        target = sticks.stick_posterior(np.append(scale * documents.n_k, 0.0), self.concentrations().mean[GROUP])
-        blend(self.group_sticks, target, rate)
+        """The natural-gradient step of the clusters' weights, contexts and topics, in place."""
+        target = self.law.posterior(scale * documents.n_k, self.concentrations().mean[GROUP])
+        blend(self.group_weights, target, rate)
         self.blend_contexts(batch.columns, documents.contexts, scale, rate)
         self.blend_topic_words(batch.words, topic_words, scale, rate, pool)
 
@@ -743,19 +756,22 @@ class DirectGlobals(Globals):
         """s where it is learnt; clusters in order of size; clusters and topics not in use become part of the rest.
 
         Not in use are, after a full batch, those with nothing at all (which changes no bound), else those that no
-        document likes best and topics with less than half a token.
+        document likes best and topics with less than half a token. The clusters of a finite mixture all stay.
         """
         if self.s_prior is not None:
             self.topic_prior = best_topic_prior(self.topic_words, self.topic_prior, self.s_prior, pool)
         n_k = self.n_k
-        clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(self)
+        if self.model.n_clusters is not None:
+            clusters = np.arange(len(n_k))
+        else:
+            clusters = np.flatnonzero(n_k > _NOTHING) if is_full else clusters_in_use(self)
         topics = np.flatnonzero(self.n_m > _NOTHING) if is_full else topics_in_use(self)
         clusters = clusters if len(clusters) else np.zeros(1, np.int64)
         topics = topics if len(topics) else np.zeros(1, np.int64)
         clusters = clusters[np.argsort(-n_k[clusters], kind="stable")]
         self.keep(clusters, topics)
         alpha = self.concentrations().mean[GROUP]
-        self.group_sticks = sticks.stick_posterior(np.append(n_k[clusters], 0.0), alpha)
+        self.group_weights = self.law.posterior(n_k[clusters], alpha)
         self.step_concentrations()
 
     def proportions(self, clusters: np.ndarray, topics: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:

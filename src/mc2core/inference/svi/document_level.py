@@ -63,7 +63,6 @@ from mc2core.compute.threads import in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.seeding import join_nearest
-from mc2core.inference.svi import sticks
 from mc2core.inference.svi.direct import (
     LEAST_FACTOR,
     LEAST_SUM,
@@ -748,7 +747,7 @@ class DocumentLevelGlobals(DirectGlobals):
         self.context_totals = sum_by(cluster_of, self.context_totals.T).T.copy()
         self.topic_words = sum_by(topic_of, self.topic_words.T).T.copy()
         self.topic_weights, self.n_m = sum_by(topic_of, self.topic_weights), sum_by(topic_of, self.n_m)
-        self.group_sticks = sticks.stick_posterior(np.append(n_k[order], 0.0), self.concentrations().mean[GROUP])
+        self.group_weights = self.law.posterior(n_k[order], self.concentrations().mean[GROUP])
         self.cluster = np.where(self.cluster >= 0, cluster_of[self.cluster], np.int32(-1))
         number = np.where(self.local_cluster >= 0, cluster_of[self.local_cluster], np.int32(-1))
         for i in range(1, number.shape[1]):

@@ -21,7 +21,7 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
-from mc2core.inference.svi import local, start, sticks
+from mc2core.inference.svi import local, start
 from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.document_level import DocumentLevelGlobals
 from mc2core.inference.svi.joining import join_alike
@@ -46,17 +46,17 @@ _LEAST_FOR_THREADS = 200_000
 class SVI(Engine):
     """Stochastic variational inference of MC2 (UAI16); iterations are epochs.
 
-    With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end of
-    epochs clusters and topics are joined where the bound does not fall by it. Without tables the group concentration has a Gamma posterior, the
-    table concentration and topic_prior have point estimates and the topic concentration stays as set: a point estimate
-    of epsilon bounds it by nothing.
+    With a document level, documents stay in the clusters where they start until the first epoch is over, and at the end
+    of epochs topics, and clusters unless their number is told, are joined where the bound does not fall by it. Without
+    tables the group concentration has a Gamma posterior where it is learnt, the table concentration and topic_prior have
+    point estimates and the topic concentration stays as set: a point estimate of epsilon bounds it by nothing.
 
     Parameters
     ----------
     max_clusters : int in [1, 2147483647] or None, default None
-        K, a truncation; None is a quarter of the documents, 2 to 320, and 40 with tables. Trace and model report what is
-        in use. With a document level None is a cluster for every 25 documents, but a quarter of the documents
-        up to 20, 2 to 100.
+        K, a truncation, which must be None where the model is told n_clusters. None is a quarter of the documents, 2 to
+        320, and 40 with tables. Trace and model report what is in use. With a document level None is a cluster for
+        every 25 documents, but a quarter of the documents up to 20, 2 to 100.
     n_tables : int in [1, 2147483647] or None, default None
         T, tables of each cluster, a truncation (UAI16); None is direct assignment of tokens to topics, without tables.
     n_topics : int in [1, 2147483647] or None, default None
@@ -139,8 +139,14 @@ class SVI(Engine):
     def supports(self, model: Model) -> None:
         super().supports(model)
         assert isinstance(model, MC2)
-        if model.n_clusters is not None:
-            raise ValueError(f"n_clusters is {model.n_clusters}; SVI cannot be told the number of clusters, Gibbs can")
+        if model.n_clusters is not None and self.n_tables is not None:
+            raise ValueError(
+                f"n_tables is {self.n_tables}; with n_clusters it must be None: with tables, weights are sticks (UAI16)"
+            )
+        if model.n_clusters is not None and self.max_clusters is not None:
+            raise ValueError(
+                f"max_clusters is {self.max_clusters}; with n_clusters, here {model.n_clusters}, it must be None"
+            )
         if model.document_level and self.n_tables is not None:
             raise ValueError(f"n_tables is {self.n_tables}; with a document level it must be None")
         if model.document_level and self.n_shards is not None:
@@ -176,7 +182,7 @@ class SVI(Engine):
     def truncations(self, model: MC2, corpus: Corpus) -> dict[str, int]:
         settings = self.resolved(model, corpus)
         # with a document level clusters are joined as far as the bound lets them be
-        follow = {} if model.document_level else {"clusters": settings.n_clusters}
+        follow = {} if model.document_level or model.n_clusters else {"clusters": settings.n_clusters}
         return follow | {"topics": settings.n_topics}
 
     def step(self, corpus: Corpus, state: Globals, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
@@ -226,10 +232,10 @@ class SVI(Engine):
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
-        weights = sticks.expected_weights(state.group_sticks)[clusters]
+        weights = state.expected_weights()
+        has_new, weights = len(clusters) < len(weights), weights[clusters]
         proportions, topic_weights, v = state.proportions(clusters, topics)
         in_use = proportions.sum(axis=1)
-        has_new = len(clusters) < len(sticks.expected_weights(state.group_sticks))
         number = np.full(state.n_clusters, -1, np.int32)
         number[clusters] = np.arange(len(clusters), dtype=np.int32)
         known = in_use[:, None] > 0
@@ -258,7 +264,8 @@ class SVI(Engine):
     def resolved(self, model: MC2, corpus: Corpus) -> RunSettings:
         """The settings that the state follows, those by rule being those of ``corpus``."""
         kind = self.kind(model)
-        n_clusters, n_topics = kind.truncations(corpus, self.max_clusters, self.n_topics)
+        n_clusters = model.n_clusters or self.max_clusters
+        n_clusters, n_topics = kind.truncations(corpus, n_clusters, self.n_topics)
         size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
         return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
 

@@ -268,7 +268,7 @@ def best_unions(documents: Documents, now: Proposal, pairs: np.ndarray, of_topic
 
 
 def join_alike(corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | None) -> float:
-    """Steps of omega, unions of topics, then of clusters, in place.
+    """Steps of omega, unions of topics, then of clusters unless their number is told, in place.
 
     Returns the bound in nats: of a full batch as it is, else as the documents that are looked at say.
     """
@@ -279,7 +279,7 @@ def join_alike(corpus: Corpus, state: DocumentLevelGlobals, pool: Executor | Non
         words, visit, _ = documents.visit(now.state)
         gains = topic_gains(now.state, documents, words, visit, pairs)
         now = best_unions(documents, now, apart(pairs[gains > 0], gains[gains > 0]), of_topics=True)
-    if len(state.n_km) > 1:
+    if len(state.n_km) > 1 and state.model.n_clusters is None:
         visit = documents.visit(now.state).visit
         now = best_unions(documents, now, apart(*cluster_gains(now.state, visit, documents.scale)), of_topics=False)
     for name in (*state.described, *state.described_numbers):

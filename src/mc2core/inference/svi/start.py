@@ -18,7 +18,6 @@ from mc2core.inference.gibbs.engine import Gibbs
 from mc2core.inference.seeding import cluster_documents, cluster_rows, members, unit_rows
 from mc2core.inference.svi.state import Assignments, RunSettings, Start
 from mc2core.models import MC2
-from mc2core.models.base import ROLES
 
 # documents that seeding looks at
 _SAMPLE = 10_000
@@ -81,13 +80,14 @@ def assign_by_gibbs(seen: Corpus, model: MC2, settings: RunSettings, seed: int, 
     """Some sweeps of the interleaved Gibbs sampler; the largest clusters, topics and tables that fit are kept."""
     shared = MC2(
         document_level=False,
+        n_clusters=model.n_clusters,
         contexts=model.contexts,
         topic_prior=model.topic_prior,
         group_concentration=model.group_concentration,
         table_concentration=model.table_concentration,
         topic_concentration=model.topic_concentration,
-        learn_concentrations=[role for role in model.learn_concentrations if role in ROLES],
-        concentration_priors={role: model.prior_of(role) for role in ROLES},
+        learn_concentrations=[role for role in model.learn_concentrations if role in model.roles],
+        concentration_priors={role: model.prior_of(role) for role in model.roles},
     )
     sampler = Gibbs(start_clusters=settings.n_clusters, start_topics=settings.n_topics, threads=threads)
     state = sampler.init(shared, seen, seed)

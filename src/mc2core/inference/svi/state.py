@@ -1,9 +1,9 @@
 """What SVI-MC2 knows between mini-batches: parameters of q(global variables), their divergences, and what steps share.
 
-q(beta) are sticks, q(psi_m) Dirichlet and q(phi_k) conjugate. Concentrations that are learnt have Gamma posteriors.
-There are three kinds of state, which add what they know of clusters and topics and do the step of a mini-batch: tables
-(:mod:`mc2core.inference.svi.tables`), direct assignment (:mod:`mc2core.inference.svi.direct`) and the document level
-(:mod:`mc2core.inference.svi.document_level`).
+q(beta) are sticks, or a Dirichlet where the number of clusters is told, q(psi_m) Dirichlet and q(phi_k) conjugate.
+Concentrations that are learnt have Gamma posteriors. There are three kinds of state, which add what they know of
+clusters and topics and do the step of a mini-batch: tables (:mod:`mc2core.inference.svi.tables`), direct assignment
+(:mod:`mc2core.inference.svi.direct`) and the document level (:mod:`mc2core.inference.svi.document_level`).
 """
 
 from __future__ import annotations
@@ -124,8 +124,8 @@ class Globals(State):
     ----------
     model : MC2
     settings : RunSettings
-    group_sticks : (2, sticks) float64
-        q(beta): see :mod:`mc2core.inference.svi.sticks`.
+    group_weights : (2, sticks) float64
+        q(beta): see :mod:`mc2core.inference.svi.sticks`; without tables :mod:`mc2core.inference.svi.group_weights`.
     topic_words : (V, M) float64, >= 0
         Expected tokens of word w in topic m, divided by ``shrink``; q(psi_m) = Dir(s + shrink topic_words[:, m]).
     context_counts : (D, K) float64
@@ -179,7 +179,7 @@ class Globals(State):
 
     model: MC2
     settings: RunSettings
-    group_sticks: np.ndarray
+    group_weights: np.ndarray
     topic_words: np.ndarray
     context_counts: np.ndarray
     context_totals: np.ndarray
@@ -228,7 +228,7 @@ class Globals(State):
 
     @classmethod
     @abstractmethod
-    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
         """K, T and M, as far as the arrays of a checkpoint must have them; ValueError where they cannot be."""
 
     @abstractmethod
@@ -260,6 +260,14 @@ class Globals(State):
     def proportions_divergence(self) -> float:
         """Nats that the ELBO pays for the clusters' topics, sticks not counted."""
 
+    def expected_weights(self) -> np.ndarray:
+        """(n,) float64, at least K: E beta, those of clusters not in use last; sums to 1."""
+        return sticks.expected_weights(self.group_weights)
+
+    def group_divergence(self) -> float:
+        """Nats that the ELBO pays for the clusters' weights beside sticks."""
+        return 0.0
+
     # -- what is the same in all of them ----------------------------------------------------------------------------
     @classmethod
     def restore(
@@ -272,7 +280,7 @@ class Globals(State):
     ) -> Self:
         """The inverse of :meth:`arrays`; ValueError where they lack their sizes or range."""
         sizes = {"J": corpus.n_documents, "V": corpus.n_words, "C": len(contexts.names), "D": contexts.dimension}
-        check(arrays, cls.described | cls.described_numbers, sizes | cls.sizes(settings, arrays))
+        check(arrays, cls.described | cls.described_numbers, sizes | cls.sizes(model, settings, arrays))
         types = {"i": np.int32, "f": np.float64}
         fields: dict[str, Any] = {"topic_prior": model.topic_prior}
         fields |= {name: np.array(arrays[name], types[one.kind]) for name, one in cls.described.items()}
@@ -508,7 +516,7 @@ def divergence(state: Globals, concentrations: Concentrations, pool: Executor | 
     total = concentrations.divergence
     for one, mean, mean_log in zip(state.stick_arrays(), concentrations.mean, concentrations.mean_log, strict=True):
         total += sticks.divergence(one, mean, mean_log)
-    total += state.proportions_divergence()
+    total += state.group_divergence() + state.proportions_divergence()
     return total + float(np.sum(state.contexts.kl(state.natural))) + topic_divergence(state, pool)
 
 

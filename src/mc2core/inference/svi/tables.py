@@ -373,7 +373,7 @@ def step_tables(
     of :func:`table_statistics`; ``scale`` = J / B. The target of q(c_kt) is UAI16's a_ktm (eq. 5): E ln
     eps_m + sum_w N_kt(w) E ln psi_mw.
     """
-    blend(state.group_sticks, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
+    blend(state.group_weights, sticks.stick_posterior(scale * statistics.n_k, concentrations.mean[GROUP]), rate)
     blend(state.table_sticks, sticks.stick_posterior(scale * n_kt, concentrations.mean[TABLE]), rate)
     blend(state.table_topic, expected.log_topic + scale * table_log_likelihood, rate)
     state.blend_contexts(columns, statistics.contexts, scale, rate)
@@ -411,14 +411,14 @@ class TableGlobals(Globals):
 
     Attributes
     ----------
-    group_sticks (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
+    group_weights (2, K - 1), topic_sticks (2, M - 1), table_sticks (2, K, T - 1) : float64
         q(beta), q(epsilon), q(tau_k): see :mod:`mc2core.inference.svi.sticks`.
     table_topic : (K, T, M) float64
         Natural parameters of q(c_kt), up to a constant in each row.
     """
 
     described: ClassVar[dict[str, Stored]] = {
-        "group_sticks": Stored("f", "2 K-1", above=0),
+        "group_weights": Stored("f", "2 K-1", above=0),
         "topic_sticks": Stored("f", "2 M-1", above=0),
         "table_sticks": Stored("f", "2 K T-1", above=0),
         "table_topic": Stored("f", "K T M"),
@@ -452,20 +452,20 @@ class TableGlobals(Globals):
         )
         scores = np.tile(sticks.expected_log_weights(topic_sticks), (*table_topic.shape, 1))
         np.put_along_axis(scores, table_topic[:, :, None], _TABLE_CONTRAST, axis=2)
-        group_sticks = sticks.stick_posterior(start.n_k, model.group_concentration)
+        group_weights = sticks.stick_posterior(start.n_k, model.group_concentration)
         table_sticks = sticks.stick_posterior(start.scale * n_kt, model.table_concentration)
         topic_words = np.ascontiguousarray(start.scale * assignments.topic_words[:, topics])
         return cls(
             model=model,
             settings=settings,
-            group_sticks=group_sticks,
+            group_weights=group_weights,
             topic_sticks=topic_sticks,
             table_sticks=table_sticks,
             table_topic=scores,
             topic_words=topic_words,
             context_counts=start.contexts,
             context_totals=contexts.sums_by_context(start.contexts),
-            concentration_rates=starting_rates(model, (group_sticks, table_sticks, topic_sticks)),
+            concentration_rates=starting_rates(model, (group_weights, table_sticks, topic_sticks)),
             cluster=start.cluster,
             topic_prior=model.topic_prior,
             contexts=contexts,
@@ -473,16 +473,16 @@ class TableGlobals(Globals):
         )
 
     @classmethod
-    def sizes(cls, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
+    def sizes(cls, model: MC2, settings: RunSettings, arrays: Mapping[str, np.ndarray]) -> dict[str, int]:
         return {"K": settings.n_clusters, "T": settings.n_tables or 0, "M": settings.n_topics}
 
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
-        return self.group_sticks, self.table_sticks, self.topic_sticks
+        return self.group_weights, self.table_sticks, self.topic_sticks
 
     def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
         log_table_topic, table_topic = topic_shares(self.table_topic)
         return TableExpectations(
-            log_group=sticks.expected_log_weights(self.group_sticks),
+            log_group=sticks.expected_log_weights(self.group_weights),
             log_table=sticks.expected_log_weights(self.table_sticks),
             log_topic=sticks.expected_log_weights(self.topic_sticks),
             log_table_topic=log_table_topic,

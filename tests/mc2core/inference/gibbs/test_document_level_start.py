@@ -81,7 +81,22 @@ def test_numbers_of_starts_follow_from_corpus_and_settings(monkeypatch):
     assert starting.numbers_to_try(HDP(document_level=True), corpus, 20) == [None]
     monkeypatch.setattr(starting, "_MOST_TRIED", corpus.n_tokens - 1)
     assert starting.numbers_to_try(MC2(), corpus, 20) == [20]
-    assert [starting.topics_by_rule(n) for n in (0, 15_000, 2_070_064)] == [1, 25, 127]
+
+
+@pytest.mark.parametrize(
+    ("content", "known"),
+    [
+        (np.zeros((3, 5), int), 1),
+        (np.ones((1000, 15), int), 25),  # 15,000 tokens
+        (np.ones((30, 3000), int), 120),  # 90,000 tokens, 45 to the third: few long documents of many words
+        (np.full((30, 600), 5), 45),  # of few words
+        (np.ones((900, 100), int), 45),  # short
+        (np.kron(np.eye(30, dtype=int), np.ones((1, 300), int)), 30),  # 9,000 words, but 300 tokens a document
+    ],
+)
+def test_topics_of_the_start_follow_from_tokens_words_and_documents(content, known):
+    corpus = Corpus(content, contexts={"year": np.zeros(len(content))})
+    assert starting.topics_by_rule(corpus) == known
 
 
 def test_a_start_has_the_same_bits_on_two_threads():

@@ -205,7 +205,7 @@ def at_truth(one, corpus, truth, words, topics):
     state.local_counts = np.zeros((*state.local_counts.shape[:2], n_topics))
     state.context_counts, state.context_totals = np.zeros((0, n_clusters)), np.zeros((0, n_clusters))
     n_k = np.bincount(truth, minlength=n_clusters).astype(float)
-    state.group_sticks = sticks.stick_posterior(np.append(n_k, 0.0), 1.0)
+    state.group_weights = sticks.stick_posterior(np.append(n_k, 0.0), 1.0)
     state.topic_weights, state.rest = np.full(n_topics, 1 / (n_topics + 1)), 1 / (n_topics + 1)
     state.weights = document_level.step_weights(state.objective, state.weights, 30)
     return state

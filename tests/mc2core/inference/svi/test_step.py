@@ -147,7 +147,7 @@ class TestGlobalStep:
         elbo = naive(corpus, state)[1].sum() - divergence(state, known)
         assert elbo == pytest.approx(naive_elbo(corpus, state, known.mean), abs=1e-9)
 
-    @pytest.mark.parametrize("name", ["group_sticks", "table_sticks", "topic_sticks"])
+    @pytest.mark.parametrize("name", ["group_weights", "table_sticks", "topic_sticks"])
     def test_stick_gradients(self, at_a_point, name):
         state, target, elbo = at_a_point
         one, change = getattr(state, name), getattr(target, name) - getattr(state, name)
@@ -239,7 +239,7 @@ class TestGlobalStep:
             engine.step(corpus, state, 4, 1)
         # every token has a topic and nothing of the start is left
         assert states[0].topic_words.sum() == pytest.approx(corpus.n_tokens)
-        for name in ("group_sticks", "table_sticks", "topic_sticks", "table_topic", "topic_words", "natural"):
+        for name in ("group_weights", "table_sticks", "topic_sticks", "table_topic", "topic_words", "natural"):
             np.testing.assert_allclose(getattr(states[1], name), getattr(states[0], name), rtol=1e-12, atol=1e-12)
 
     def test_shrunken_counts_are_the_blended_ones(self):

@@ -41,11 +41,20 @@ SETTLING = 20
 TRYING = 20
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MOST_TRIED = 1_000_000
+# words, and tokens of a document, for each topic at the start
+_WORDS_FOR_TOPIC, _TOKENS_FOR_TOPIC = 25, 10
 
 
-def topics_by_rule(n_tokens: int) -> int:
-    """Topics at the start where none are set: the cube root of the tokens, 25 of 15,000 and 128 of two million."""
-    return max(1, round(n_tokens ** (1 / 3)))
+def topics_by_rule(corpus: Corpus) -> int:
+    """Topics at the start where none are set: the cube root of the tokens, 25 of 15,000 and 128 of two million.
+
+    Of few long documents more: one for 25 words, but at most one for ten tokens of a document. What tells their
+    clusters is in fine topics; under few, documents leave even the clusters they belong to (docs/notes/labelled.md).
+    """
+    by_tokens = max(1, round(corpus.n_tokens ** (1 / 3)))
+    n_words = np.count_nonzero(np.bincount(corpus.content.indices))
+    by_words = min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
+    return max(by_tokens, by_words)
 
 
 def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> list[int | None]:
