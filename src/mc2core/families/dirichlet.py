@@ -11,6 +11,7 @@ from scipy.special import digamma, gammaln
 from mc2core.base.checks import prior_count
 from mc2core.compute import variates
 from mc2core.families.base import Family
+from mc2core.families.kernels import DIRICHLET
 
 
 class DirichletCategorical(Family):
@@ -20,7 +21,7 @@ class DirichletCategorical(Family):
     t(phi) = ln phi, h = 1. An empty bag is a missing one.
     """
 
-    code = 0
+    code = DIRICHLET
     name: ClassVar[str] = "dirichlet"
 
     def __init__(self, concentration: float = 1.0, *, strength: float = 1.0) -> None:

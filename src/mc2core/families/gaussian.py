@@ -9,7 +9,7 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import finite, prior_count, prior_scale
 from mc2core.families.base import ScalarFamily
-from mc2core.families.kernels import LAST_DIGIT
+from mc2core.families.kernels import LAST_DIGIT, NORMAL_GAMMA
 
 _LOG_2PI = np.log(2.0 * np.pi)
 _LEAST_PRECISION = 1e-200
@@ -26,7 +26,7 @@ class NormalGamma(ScalarFamily):
     (:meth:`mc2core.Corpus.standardised`).
     """
 
-    code = 1
+    code = NORMAL_GAMMA
     name: ClassVar[str] = "normal_gamma"
     first_positive: ClassVar[int] = 1
     _dimension = 4

@@ -11,6 +11,8 @@ import numba
 
 from mc2core.compute.kernels import kernel
 
+#: codes of families that :func:`log_predictive` has a branch for
+CODES = DIRICHLET, NORMAL_GAMMA, GAMMA_POISSON = range(3)
 _SMALL_COUNT = 16.0
 _LARGE = 1e8
 LAST_DIGIT = 2.0**-53
@@ -77,7 +79,7 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
         indices sorted
     natural : (D,) float64, the cluster's natural parameters without document j
     totals : (C,) float64, their sums over each context's columns
-    offsets : (C + 1,) int64; codes : (C,) int64
+    offsets : (C + 1,) int64; codes : (C,) int64, of CODES
 
     Equivalent to ``sum_c A_c(natural_c + T_jc) - A_c(natural_c)``. A missing context adds 0.
     """
@@ -89,9 +91,9 @@ def log_predictive(indptr, indices, values, j, natural, totals, offsets, codes):
         while position < last and indices[position] < offsets[c + 1]:
             position += 1
         if position > start:
-            if codes[c] == 0:
+            if codes[c] == DIRICHLET:
                 result += _dirichlet(indices, values, start, position, natural, totals[c])
-            elif codes[c] == 1:
+            elif codes[c] == NORMAL_GAMMA:
                 result += _normal_gamma(values, start, natural, offsets[c])
             else:
                 result += _gamma_poisson(values, start, natural, offsets[c])

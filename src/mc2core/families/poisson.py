@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln
 from mc2core.base.checks import prior_count, prior_scale
 from mc2core.compute import variates
 from mc2core.families.base import ScalarFamily
+from mc2core.families.kernels import GAMMA_POISSON
 
 _COUNT_LIMIT = 2.0**31
 
@@ -20,7 +21,7 @@ class GammaPoisson(ScalarFamily):
     T(x) = (x, 1), t(phi) = (ln rate, -rate), eta = (a, b), ln h(x) = -ln x!.
     """
 
-    code = 2
+    code = GAMMA_POISSON
     name: ClassVar[str] = "gamma_poisson"
     is_discrete: ClassVar[bool] = True
     _dimension = 2

@@ -52,6 +52,10 @@ class StackedContexts:
                 raise ValueError(f"context {name!r} is not in the corpus; it has: {known}")
             if not isinstance(family, Family):
                 raise ValueError(f"contexts[{name!r}] is {family!r}; a family such as NormalGamma() is needed")
+            if family.code not in kernels.CODES:
+                raise ValueError(
+                    f"contexts[{name!r}] has the code {family.code}, for which there is no compiled kernel"
+                )
             try:
                 parts.append(family.strength * family.statistics(corpus.contexts[name]))
                 log_base += family.strength * family.log_base(corpus.contexts[name])

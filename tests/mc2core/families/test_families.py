@@ -261,6 +261,14 @@ class TestStackedContexts:
         families = {"year": NormalGamma(), "author": DirichletCategorical(0.2), "visits": GammaPoisson()}
         return corpus, families, StackedContexts(corpus, families)
 
+    def test_a_family_without_a_compiled_predictive_is_refused(self):
+        class Other(GammaPoisson):
+            code = 3
+
+        corpus = self.make()[0]
+        with pytest.raises(ValueError, match=r"^contexts\['visits'\] has the code 3, for which there is no compiled"):
+            StackedContexts(corpus, {"visits": Other()})
+
     def test_sums_over_contexts(self):
         corpus, families, stacked = self.make()
         cluster = np.array([0, 1, 0, 1, -1])
