@@ -251,7 +251,11 @@ class TestBound:
 
     @pytest.mark.parametrize(
         ("strength", "is_told", "learn", "initialisation"),
-        crossed([0.25, 1.0], [False, True], [False, True, ["table"], ["group", "words"]], ["random", "seeded"]),
+        crossed(
+            [(0.25, False), (1.0, False), (1.0, True)],
+            [False, True, ["table"], ["group", "words"]],
+            ["random", "seeded"],
+        ),
     )
     def test_full_batch_never_lowers_the_elbo(self, strength, is_told, learn, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (6, 6)]):
@@ -268,7 +272,7 @@ class TestBound:
 
     @pytest.mark.parametrize(
         ("strength", "is_told", "learn", "topic_prior"),
-        crossed([0.0, 0.25, 1.0], [False, True], [[], ["table"]], [0.4, 0.05]),
+        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], [[], ["table"]], [0.4, 0.05]),
     )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_told, learn, topic_prior):
         """Below ln p(w, x | eps, v) at the fit's own eps and v, so below its largest value over eps and v."""

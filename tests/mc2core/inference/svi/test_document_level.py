@@ -242,7 +242,7 @@ class TestTables:
 class TestBound:
     @pytest.mark.parametrize(
         ("strength", "is_told", "omega", "initialisation"),
-        crossed([0.25, 1.0], [False, True], ["learn", 0.01, 2.0, 1e6], ["random", "seeded"]),
+        crossed([(0.25, False), (1.0, False), (1.0, True)], ["learn", 0.01, 2.0, 1e6], ["random", "seeded"]),
     )
     def test_full_batch_never_lowers_the_elbo(self, strength, is_told, omega, initialisation):
         for seed, (n_clusters, n_topics) in enumerate([(1, 1), (3, 2), (2, 5), (7, 6)]):
@@ -258,7 +258,7 @@ class TestBound:
 
     @pytest.mark.parametrize(
         ("strength", "is_told", "omega", "topic_prior"),
-        crossed([0.0, 0.25, 1.0], [False, True], ["learn", 0.7], [0.4, 0.05]),
+        crossed([(0.0, False), (0.25, False), (1.0, False), (1.0, True)], ["learn", 0.7], [0.4, 0.05]),
     )
     def test_elbo_stays_below_the_enumerated_evidence(self, strength, is_told, omega, topic_prior):
         content = np.array([[2, 1, 0], [0, 0, 2], [0, 1, 1]])
