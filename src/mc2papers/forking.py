@@ -99,8 +99,11 @@ def _watched(connection: socket.socket) -> dict[str, Any]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     header, outputs, _, _ = socket.recv_fds(connection, _HEADER, 2)
     request = b""
-    while len(request) < int(header):
-        request += connection.recv(1 << 16)
+    while len(request) < int(header or 1):
+        part = connection.recv(1 << 16)
+        if not part:  # the script was killed while it handed itself over
+            os._exit(1)
+        request += part
     child = os.fork()
     if child == 0:
         connection.close()

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +97,22 @@ def test_a_script_that_is_killed_ends_the_fork(server, tmp_path):
     while not (tmp_path / "told").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert (tmp_path / "told").exists()
+
+
+@pytest.mark.parametrize("sent", [b"", b"       100{"], ids=["nothing", "a part"])
+def test_a_script_that_is_killed_while_it_hands_itself_over_leaves_nothing(server, sent):
+    children = f"/proc/{forking._server.pid}/task/{forking._server.pid}/children"
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(server)
+        if sent:
+            socket.send_fds(connection, [sent], [1, 2])
+        until = time.monotonic() + 60
+        while not Path(children).read_text() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert Path(children).read_text()
+    while Path(children).read_text() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not Path(children).read_text()
 
 
 def test_a_fork_that_a_signal_ends_ends_the_script_so(server, tmp_path):
