@@ -356,7 +356,8 @@ class TestFit:
                 "other values of --seed or start_topics may end elsewhere"
             )
             assert told[3] == "for more iterations: the same command with --iterations 60 resumes from here"
-            assert len(told) == 6
+            assert told[6].endswith(" --levels")
+            assert len(told) == 7
         assert summary(specify("mc2", "svi", {}), [5] * 30)[1].endswith("; other values of --seed may end elsewhere")
 
     def test_tells_its_compiling_where_it_was_noticed(self):

@@ -333,7 +333,8 @@ def fit(
     engine.supports(model)
     model = model.for_corpus(corpus)
     tell_unused(corpus, model.contexts)
-    if set(corpus.contexts) > set(model.contexts):  # what is not looked at is no part of what the fit is of
+    # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts there cannot be
+    if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
     is_named = burn_in is not None
     iterations, burn_in, thin = run_length(engine, iterations, burn_in, thin)

@@ -39,7 +39,7 @@ def test_articles_have_skewed_categories_shared_words_and_words_of_their_own():
 def test_workflow_folder_has_labels_and_says_it_is_simulated(tmp_path):
     about = catalogue.prepare("w100", tmp_path / "w100", source="simulated", test_fraction=0, settings={"scale": 0.001})
     assert (about["documents"], about["words"], about["test_documents"]) == (292, 10_000, 0)
-    assert catalogue.describe(about) == "simulated data (mixture of multinomials), W100-shaped, 292 documents"
+    assert catalogue.describe(about) == "W100-shaped, simulated (mixture of multinomials), 292 documents"
     corpus = Corpus.load(tmp_path / "w100/train")
     assert (corpus.labels == encyclopaedia.simulate(scaled(W100, 0.001), 0).labels).all()
     assert not (tmp_path / "w100/truth.npz").exists()
