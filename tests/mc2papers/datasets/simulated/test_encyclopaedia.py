@@ -45,4 +45,4 @@ def test_workflow_folder_has_labels_and_says_it_is_simulated(tmp_path):
     assert not (tmp_path / "w100/truth.npz").exists()
     assert storage.read_json(tmp_path / "w100/source.json") == about
     sheet = (tmp_path / "w100/datasheet.md").read_text()
-    assert "simulated data (mixture of multinomials), W100-shaped" in sheet
+    assert "W100-shaped, simulated (mixture of multinomials)" in sheet
