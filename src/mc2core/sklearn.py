@@ -15,6 +15,7 @@ extras.require("sklearn", extra="sklearn", purpose="mc2core.sklearn")
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin  # noqa: E402
 from sklearn.utils import check_random_state  # noqa: E402
+from sklearn.utils.metaestimators import available_if  # noqa: E402
 from sklearn.utils.validation import check_is_fitted, validate_data  # noqa: E402
 
 from mc2core.corpus import Corpus  # noqa: E402
@@ -22,6 +23,13 @@ from mc2core.inference.base import Engine  # noqa: E402
 from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
 from mc2core.models import Model  # noqa: E402
+from mc2core.posterior import Posterior  # noqa: E402
+
+
+def _goes_on(estimator: MC2Clusterer) -> bool:
+    """Whether what it fits can go on with new documents (:class:`mc2core.inference.Stream`)."""
+    engine: Any = estimator.engine
+    return getattr(engine, "name", None) == "svi" and engine.batch_size is not None and engine.n_shards is None
 
 
 class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):
@@ -44,6 +52,9 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         Independent runs whose samples make one posterior, as of :func:`mc2core.fit`.
     threads : int, default 1
         Of transform and predict; the result does not depend on it.
+    population : int, optional
+        Of partial_fit: documents that the posterior is of (:class:`mc2core.inference.Stream`); as many as the first fit
+        has if not given.
     random_state : int, RandomState instance or None, default 0
         An int is the seed of the run.
     vocabulary : V strings, optional
@@ -79,6 +90,7 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         engine: Engine | None = None,
         chains: int = 1,
         threads: int = 1,
+        population: int | None = None,
         random_state: Any = 0,
         vocabulary: Sequence[str] | None = None,
     ) -> None:
@@ -88,11 +100,14 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         self.engine = engine
         self.chains = chains
         self.threads = threads
+        self.population = population
         self.random_state = random_state
         self.vocabulary = vocabulary
 
     def fit(self, X: Any, y: Any = None) -> MC2Clusterer:
         """Fit to counts; ``y`` is not looked at."""
+        if self.population is not None and not _goes_on(self):
+            raise ValueError(f"population is {self.population}, which needs an engine with partial_fit: SVI()")
         counts = self._counts(X, reset=True)
         corpus = Corpus(counts, self._words(counts.shape[1]))
         seed = self.random_state
@@ -102,13 +117,39 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
             corpus, self._model(), self.engine, iterations=self.iterations, seed=int(seed), chains=self.chains,
             progress=False,
         )  # fmt: skip
-        self.posterior_ = done.posterior
+        self._stream = None
+        if _goes_on(self):
+            from mc2core.inference import Stream  # the kernels of SVI need not be there for other engines
+
+            self._stream = Stream(done, population=self.population, threads=self.threads)
+        self._keep(done.posterior)
         self.labels_ = self.posterior_.cluster.astype(np.int64)
         self.probabilities_ = self.posterior_.certainty
-        self.n_clusters_ = len(self.posterior_.cluster_weights)
-        self.components_ = self.posterior_.word_given_topic
-        self._n_features_out = self.n_clusters_
         return self
+
+    @available_if(_goes_on)
+    def partial_fit(self, X: Any, y: Any = None) -> MC2Clusterer:
+        """Go on with new counts, once through; the first time it is ``fit``. ``y`` is not looked at.
+
+        With the engine SVI and mini-batches only; documents are taken in their order
+        (:meth:`mc2core.inference.Stream.partial_fit`). ``labels_`` are those that ``predict`` gives these documents,
+        and ``probabilities_`` how probable they are.
+        """
+        if getattr(self, "_stream", None) is None:
+            return self.fit(X)
+        counts = self._counts(X, reset=False)
+        words = self.posterior_.vocabulary
+        self._keep(self._stream.partial_fit(Corpus(counts, self._words(counts.shape[1]))).posterior)
+        self.posterior_.vocabulary = words
+        shares = self.posterior_.predict(Corpus(counts, words), threads=self.threads, progress=False)
+        self.labels_, self.probabilities_ = shares.argmax(axis=1), shares.max(axis=1)
+        return self
+
+    def _keep(self, posterior: Posterior) -> None:
+        """What is known of clusters and topics."""
+        self.posterior_ = posterior
+        self.n_clusters_ = self._n_features_out = len(posterior.cluster_weights)
+        self.components_ = posterior.word_given_topic
 
     def transform(self, X: Any) -> np.ndarray:
         """(J, K) float64: probability of each cluster given a document's words; rows sum to 1."""

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mc2core
-from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference import SVI, FastEx, Gibbs, Stream
 from mc2core.models import HDP, MC2, Mixture
 from mc2core.sklearn import MC2Clusterer
 
@@ -40,7 +40,11 @@ NOT_FOR_COUNTS = {
 
 
 @parametrize_with_checks(
-    [Rounding(iterations=2, engine=Gibbs(start_topics=2))], expected_failed_checks=lambda estimator: NOT_FOR_COUNTS
+    [
+        Rounding(iterations=2, engine=Gibbs(start_topics=2)),
+        Rounding(iterations=2, engine=SVI(max_clusters=2, n_topics=3), model=MC2(document_level=False)),
+    ],
+    expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
 )
 def test_checks_of_scikit_learn(estimator, check):
     check(estimator)
@@ -102,6 +106,41 @@ def test_the_number_of_clusters_may_be_told(engine, name):
 def test_model_or_engine_alone_is_followed_by_the_other(given, model, engine):
     one = MC2Clusterer(iterations=2, **given).fit(CountVectorizer().fit_transform(TEXTS))
     assert (one.posterior_.provenance["model"]["name"], one.posterior_.provenance["engine"]["name"]) == (model, engine)
+
+
+@pytest.mark.parametrize("document_level", [False, True])
+def test_partial_fit_goes_on_as_a_stream_of_the_package(tmp_path, document_level):
+    counter = CountVectorizer()
+    counts = counter.fit_transform(TEXTS)
+    new = counter.transform(["lake sail", "oven bread bread", "flour oven"])
+    model, engine = MC2(document_level=document_level), SVI(max_clusters=3, n_topics=3, batch_size=4)
+    settings = {"iterations": 3, "model": model, "engine": engine, "random_state": 5, "population": 100}
+    one = MC2Clusterer(**settings).partial_fit(counts)
+    assert np.array_equal(one.labels_, MC2Clusterer(**settings).fit(counts).labels_)
+    one.posterior_.vocabulary = counter.get_feature_names_out().tolist()
+    joblib.dump(one, tmp_path / "one")
+    stream = Stream(mc2core.fit(mc2core.Corpus(counts), model, engine, iterations=3, seed=5), population=100)
+    for _ in range(2):
+        stream.partial_fit(mc2core.Corpus(new))
+        assert one.partial_fit(new) is one
+    again = joblib.load(tmp_path / "one").partial_fit(new).partial_fit(sp.csr_array(new))
+    for each in (one, again):
+        assert np.array_equal(each.components_, stream.posterior.word_given_topic)
+        assert np.array_equal(each.transform(counts), stream.posterior.predict(mc2core.Corpus(counts)))
+        assert each.labels_.tolist() == each.predict(new).tolist()
+        assert each.probabilities_.tolist() == each.transform(new).max(axis=1).tolist()
+        assert each.posterior_.vocabulary == counter.get_feature_names_out().tolist()
+        assert each.n_clusters_ == each.transform(new).shape[1]
+    assert one.posterior_.provenance["stream"]["documents"] == 6
+    assert one.fit(counts).partial_fit(new).posterior_.provenance["stream"]["documents"] == 3  # a fit begins anew
+
+
+def test_partial_fit_is_there_where_the_engine_goes_on():
+    assert hasattr(MC2Clusterer(engine=SVI()), "partial_fit")
+    for engine in (None, Gibbs(), FastEx(), SVI(batch_size=None), SVI(n_shards=2)):
+        assert not hasattr(MC2Clusterer(engine=engine), "partial_fit")
+        with pytest.raises(ValueError, match=r"^population is 9, which needs an engine with partial_fit: SVI\(\)$"):
+            MC2Clusterer(engine=engine, population=9).fit([[1]])
 
 
 def test_what_is_no_count_is_refused():

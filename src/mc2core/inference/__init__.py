@@ -9,11 +9,12 @@ if TYPE_CHECKING:
     from mc2core.inference.fastex.engine import FastEx
     from mc2core.inference.gibbs.engine import Gibbs
     from mc2core.inference.svi.engine import SVI
+    from mc2core.inference.svi.stream import Stream
 
-__all__ = ["SVI", "FastEx", "Gibbs"]
+__all__ = ["SVI", "FastEx", "Gibbs", "Stream"]
 
 # loaded when first asked for: one engine's kernels need not wait for another's
-_HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine"}
+_HOME = {"FastEx": "fastex.engine", "Gibbs": "gibbs.engine", "SVI": "svi.engine", "Stream": "svi.stream"}
 
 
 def __getattr__(name: str) -> Any:

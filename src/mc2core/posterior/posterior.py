@@ -410,6 +410,10 @@ class Posterior:
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one .npz file, whole or not at all."""
+        storage.write_arrays(path, self.arrays())
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it as named plain arrays, for a file."""
         meta = {
             "format": FORMAT,
             "n_samples": len(self.samples),
@@ -426,7 +430,7 @@ class Posterior:
             arrays |= pack_sample(sample, f"{i}.")
         if self.levels is not None:
             arrays |= pack_levels(self.levels)
-        storage.write_arrays(path, arrays)
+        return arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:

@@ -671,6 +671,11 @@ class DirectGlobals(Globals):
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
         return (self.law.sticks(self.group_weights),)
 
+    def weigh(self, factor: float) -> None:
+        super().weigh(factor)
+        self.n_km *= factor
+        self.group_weights = self.law.posterior(factor * self.n_k, self.concentrations().mean[GROUP])
+
     def expected_weights(self) -> np.ndarray:
         return self.law.expected(self.group_weights)
 

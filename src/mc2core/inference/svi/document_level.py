@@ -737,6 +737,15 @@ class DocumentLevelGlobals(DirectGlobals):
         self.local_counts = np.ascontiguousarray(self.local_counts[:, :, topics])
         super().keep(clusters, topics)
 
+    def weigh(self, factor: float) -> None:
+        super().weigh(factor)
+        self.omega_information *= factor
+
+    def follow(self, cluster: np.ndarray) -> None:
+        super().follow(cluster)
+        self.local_cluster = np.empty((len(cluster), 0), np.int32)
+        self.local_counts = np.empty((len(cluster), 0, len(self.n_m)))
+
     def join(self, cluster_of: np.ndarray, topic_of: np.ndarray) -> None:
         """Unions, given the (K,) and (M,) new numbers of clusters and topics, from 0 on; clusters by size again."""
         n_k = sum_by(cluster_of, self.n_k)

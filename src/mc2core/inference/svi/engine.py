@@ -204,17 +204,12 @@ class SVI(Engine):
                 n_batches = -(-corpus.n_documents // (batch_size * _PARTS))
                 ahead = corpus.batches(batch_size, seed, iteration, first=state.n_visited // batch_size)
                 for rows in itertools.islice(ahead, n_batches):
-                    rate = self.rate(state.model, state.n_updates)
-                    state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
-                    state.n_visited += len(rows)
+                    self.visit(corpus, state, rows, pool)
                 if state.n_visited < corpus.n_documents:
                     return None
-                state.fold()
-                state.tidy(pool, is_full=False)
-                state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
+                self.end_epoch(state, pool)
                 if isinstance(state, DocumentLevelGlobals):
                     join_alike(corpus, state, pool)
-                state.n_visited, state.evidence = 0, 0.0
         row = {"clusters": len(clusters_in_use(state)), "topics": len(topics_in_use(state)), "elbo": state.elbo}
         if state.document_concentration < math.inf:
             row["document_concentration"] = state.document_concentration
@@ -222,7 +217,10 @@ class SVI(Engine):
 
     def restore(self, model: MC2, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> Globals:
         contexts, settings = StackedContexts(corpus, model.contexts), self.resolved(model, corpus)
-        return self.kind(model).restore(model, settings, corpus, contexts, arrays)
+        state = self.kind(model).restore(model, settings, corpus.content.shape, contexts, arrays)
+        if state.n_visited % (settings.batch_size or corpus.n_documents):
+            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
+        return state
 
     def in_this_process(self) -> SVI:
         alone = copy.copy(self)
@@ -269,6 +267,19 @@ class SVI(Engine):
         size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
         return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
 
+    def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> None:
+        """The next mini-batch of an epoch, the documents ``rows``: a step at its rate, in place."""
+        rate = self.rate(state.model, state.n_updates)
+        state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+        state.n_visited += len(rows)
+
+    def end_epoch(self, state: Globals, pool: Executor | None) -> None:
+        """All documents of an epoch were visited: put the state in order and take its ELBO, in place."""
+        state.fold()
+        state.tidy(pool, is_full=False)
+        state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
+        state.n_visited, state.evidence = 0, 0.0
+
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None
     ) -> BatchStep:
@@ -277,7 +288,8 @@ class SVI(Engine):
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _LEAST_FOR_THREADS:
             pool = None
         assign = local.assign_documents if self.n_shards is None else self._on_shards(corpus, state, rows)
-        step = state.step(batch, corpus.n_documents / len(rows), rate, pool, assign)
+        population = state.settings.population or corpus.n_documents
+        step = state.step(batch, population / len(rows), rate, pool, assign)
         state.step_concentrations()
         state.n_updates += 1
         return step

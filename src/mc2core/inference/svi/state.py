@@ -57,6 +57,8 @@ class RunSettings(NamedTuple):
     n_tables : int or None, T; None without tables
     batch_size : int or None, documents of a mini-batch; None is the whole corpus
     is_joint : bool, whether all globals of tables step at once
+    population : int or None, documents that mini-batches stand for (:mod:`mc2core.inference.svi.stream`); None: as many
+        as the corpus has
     """
 
     n_clusters: int
@@ -64,6 +66,7 @@ class RunSettings(NamedTuple):
     n_topics: int
     batch_size: int | None
     is_joint: bool
+    population: int | None = None
 
 
 @dataclass
@@ -260,6 +263,17 @@ class Globals(State):
     def proportions_divergence(self) -> float:
         """Nats that the ELBO pays for the clusters' topics, sticks not counted."""
 
+    def weigh(self, factor: float) -> None:
+        """Let the statistics of the documents so far be those of ``factor`` times as many, in place."""
+        self.topic_words *= factor
+        self.n_m *= factor
+        self.context_counts *= factor
+        self.context_totals *= factor
+
+    def follow(self, cluster: np.ndarray) -> None:
+        """Know the clusters (n,) of other documents, and nothing else of them, in place."""
+        self.cluster = cluster
+
     def expected_weights(self) -> np.ndarray:
         """(n,) float64, at least K: E beta, those of clusters not in use last; sums to 1."""
         return sticks.expected_weights(self.group_weights)
@@ -274,12 +288,12 @@ class Globals(State):
         cls,
         model: MC2,
         settings: RunSettings,
-        corpus: Corpus,
+        shape: tuple[int, int],
         contexts: StackedContexts,
         arrays: Mapping[str, np.ndarray],
     ) -> Self:
-        """The inverse of :meth:`arrays`; ValueError where they lack their sizes or range."""
-        sizes = {"J": corpus.n_documents, "V": corpus.n_words, "C": len(contexts.names), "D": contexts.dimension}
+        """The inverse of :meth:`arrays` of (J, V) documents and words; ValueError where they lack sizes or range."""
+        sizes = {"J": shape[0], "V": shape[1], "C": len(contexts.names), "D": contexts.dimension}
         check(arrays, cls.described | cls.described_numbers, sizes | cls.sizes(model, settings, arrays))
         types = {"i": np.int32, "f": np.float64}
         fields: dict[str, Any] = {"topic_prior": model.topic_prior}
@@ -289,8 +303,6 @@ class Globals(State):
         with np.errstate(all="ignore"):
             if not np.isfinite(contexts.kl(state.natural)).all():
                 raise ValueError("'context_counts' holds statistics of no distribution")
-        if state.n_visited % (settings.batch_size or corpus.n_documents):
-            raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
         return state
 
     @property

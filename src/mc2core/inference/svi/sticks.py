@@ -16,6 +16,12 @@ def stick_posterior(counts: np.ndarray, concentration: float) -> np.ndarray:
     return np.stack([1.0 + counts[..., :-1], concentration + later])
 
 
+def weighed(sticks: np.ndarray, concentration: float, factor: float) -> np.ndarray:
+    """The posterior of ``factor`` times the counts that are behind ``sticks``."""
+    last = np.maximum(sticks[1, ..., -1:] - concentration, 0.0)
+    return stick_posterior(factor * np.concatenate([sticks[0] - 1.0, last], -1), concentration)
+
+
 def expected_logs(sticks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(E ln v, E ln(1 - v)), each (..., n - 1)."""
     total = digamma(sticks.sum(axis=0))

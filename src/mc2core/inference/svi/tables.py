@@ -479,6 +479,15 @@ class TableGlobals(Globals):
     def stick_arrays(self) -> tuple[np.ndarray, ...]:
         return self.group_weights, self.table_sticks, self.topic_sticks
 
+    def weigh(self, factor: float) -> None:
+        """Tables are not documents: their topics' sticks stay, and E ln epsilon counts once in each q(c_kt)."""
+        super().weigh(factor)
+        alpha, v, _ = self.concentrations().mean
+        self.group_weights = sticks.weighed(self.group_weights, alpha, factor)
+        self.table_sticks = sticks.weighed(self.table_sticks, v, factor)
+        log_topic = sticks.expected_log_weights(self.topic_sticks)
+        self.table_topic = log_topic + factor * (self.table_topic - log_topic)
+
     def expectations(self, columns: np.ndarray | None = None) -> TableExpectations:
         log_table_topic, table_topic = topic_shares(self.table_topic)
         return TableExpectations(

@@ -1,0 +1,236 @@
+"""A fit that goes on with new documents, proved: against an epoch of a fit, and what must not change a bit."""
+
+import copy
+import io
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers.fits import gibbs, svi
+from helpers.svi_twin import FAMILIES, small_corpus, states_equal
+
+from mc2core import Corpus, Posterior, fit
+from mc2core.app.cli import main
+from mc2core.base import storage
+from mc2core.inference import Stream
+from mc2core.inference.svi import engine as svi_engine
+from mc2core.inference.svi import sticks
+
+SIZE = 7
+FORMS = {
+    "direct": {},
+    "words": {"learn_concentrations": ["table", "words"]},
+    "told": {"n_clusters": 4, "max_clusters": None},
+    "tables": {"n_tables": 3},
+    "joint": {"n_tables": 3, "global_step": "joint"},
+    "document level": {"document_level": True},
+}
+
+
+@pytest.fixture(autouse=True)
+def _small_batches_go_to_threads_too(monkeypatch):
+    monkeypatch.setattr(svi_engine, "_LEAST_FOR_THREADS", 0)
+
+
+def pair(form, **more):
+    settings = {"max_clusters": 4, "n_topics": 5, "batch_size": SIZE, "contexts": FAMILIES} | FORMS[form] | more
+    return svi(**{name: value for name, value in settings.items() if value is not None})
+
+
+def documents(seed=3, n=40):
+    return small_corpus(seed, n_documents=n, n_words=12, mean_count=1.5)
+
+
+def fitted(form, corpus=None, iterations=1, **more):
+    return fit(corpus or documents(), *pair(form, **more), iterations=iterations, seed=2, progress=False)
+
+
+def order(corpus, iteration):
+    return np.concatenate(list(corpus.batches(SIZE, 2, iteration)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("iteration", [1, 2])
+def test_one_pass_over_a_corpus_is_an_epoch_of_its_fit(form, iteration, monkeypatch):
+    """Documents in the order of the epoch, from the state before it; joining takes all documents and is left out."""
+    if form == "document level" and iteration == 1:
+        iteration = 3  # documents of the first epoch are held where they start
+    monkeypatch.setattr(svi_engine, "join_alike", lambda *_: None)
+    corpus = documents()
+    before = fitted(form, corpus, max(iteration - 1, 1))
+    if iteration == 1:
+        before = copy.copy(before)
+        before.state = pair(form).init(corpus, 2)
+    after = fitted(form, corpus, iteration)
+    taken = order(corpus, iteration)
+    stream = Stream(before).partial_fit(corpus.subset(taken))
+    ours, theirs = stream._state.arrays(), after.state.arrays()
+    assert np.array_equal(ours.pop("cluster"), theirs.pop("cluster")[taken])
+    assert ours.keys() == theirs.keys()
+    for name, array in theirs.items():
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+    assert stream.n_documents == stream.population == 40
+    one, other = stream.posterior.representative, after.posterior.representative
+    for name in ("cluster_weights", "topic_given_cluster", "topic_words", "topic_weights", "natural", "log_joint"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert np.array_equal(stream.posterior.predict(corpus), after.posterior.predict(corpus))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_calls_threads_and_files_change_no_bit(form, tmp_path):
+    done = fitted(form, iterations=2)
+    before = {name: array.copy() for name, array in done.state.arrays().items()}
+    new = documents(8, n=5 * SIZE + 3)
+    once = Stream(done, population=30).partial_fit(new)
+    several = Stream(done, population=30, threads=3)
+    for number, (first, last) in enumerate(itertools.pairwise([0, SIZE, 4 * SIZE, new.n_documents])):
+        several.partial_fit(new.subset(np.arange(first, last)))
+        several.save(tmp_path / f"{number}.npz")
+        several = Stream.load(tmp_path / f"{number}.npz", threads=1 + number)
+        assert several.n_documents == last
+    assert once._state.n_visited == several._state.n_visited == 3  # the fifth mini-batch filled the population
+    assert states_equal(once._state, several._state)
+    assert once.posterior.arrays().keys() == several.posterior.arrays().keys()
+    assert all(np.array_equal(one, several.posterior.arrays()[name]) for name, one in once.posterior.arrays().items())
+    assert all(np.array_equal(before[name], array) for name, array in done.state.arrays().items())
+    read = Posterior.load(tmp_path / "2.npz")
+    assert np.array_equal(read.predict(new), once.posterior.predict(new))
+    assert len(read.cluster) == 30
+    assert read.provenance["stream"]["documents"] == new.n_documents
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("population", [20, 4000])
+def test_a_mini_batch_stands_for_the_population(form, population):
+    """Expected tokens, observed contexts and documents after one step: the old and new ones at the rate of the step."""
+    corpus, new = documents(), documents(8, n=SIZE)
+    done = fitted(form, corpus, iterations=2)
+    stream = Stream(done, population=population)
+    one, model, engine = stream._state, stream.model, stream.engine
+    assert one.n_m.sum() == pytest.approx(done.state.n_m.sum() * population / 40, rel=1e-9)
+    tokens, contexts = one.n_m.sum(), one.context_totals.sum(axis=1)
+    rate = engine.rate(model, done.state.n_updates)
+    assert 0 < rate < 0.2
+    stream.partial_fit(new)
+    after = (1 - rate) * tokens + rate * population / SIZE * new.n_tokens
+    assert one.n_m.sum() == pytest.approx(after, rel=1e-9)
+    tags = rate * population / SIZE * new.contexts["tag"].sum()
+    place = one.contexts.names.index("tag")
+    assert one.context_totals.sum(axis=1)[place] == pytest.approx((1 - rate) * contexts[place] + tags, rel=1e-9)
+    assert one.n_updates == done.state.n_updates + 1
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_clusters_weigh_as_documents_of_the_population(is_told):
+    """A fit's clusters of n documents are those of 100 n, whatever the prior, and topics' words as many times more."""
+    done = fitted("told" if is_told else "direct", iterations=2)
+    stream = Stream(done, population=4000)
+    np.testing.assert_allclose(stream._state.n_k, 100 * done.state.n_k, rtol=1e-12)
+    if is_told:  # no cluster was left out
+        assert stream._state.n_k.sum() == pytest.approx(4000, rel=1e-9)
+    known = done.posterior.representative.topic_words
+    np.testing.assert_allclose(stream.posterior.representative.topic_words, 100 * known, rtol=1e-12)
+
+
+def test_sticks_of_more_counts():
+    counts = np.array([[3.0, 0.0, 2.5], [0.0, 0.0, 0.0]])
+    one, other = (sticks.stick_posterior(factor * counts, 0.7) for factor in (1, 50))
+    np.testing.assert_allclose(sticks.weighed(one, 0.7, 50), other, rtol=1e-12, atol=1e-12)
+    assert (sticks.weighed(one, 0.9, 1e6) > 0).all()
+    assert sticks.weighed(np.empty((2, 0)), 0.7, 3).shape == (2, 0)
+
+
+def test_it_follows_what_comes():
+    """Topics of a fit on one half of the words move to the other half, which only the stream has."""
+    rng = np.random.default_rng(0)
+    old, new = (Corpus(rng.poisson(np.repeat(share, 5) * 2, (200, 10))) for share in ([1, 0.02], [0.02, 1]))
+    done = fit(old, *svi(max_clusters=2, n_topics=3, batch_size=20), iterations=3, seed=0, progress=False)
+    stream = Stream(done)
+    scores = [stream.posterior.perplexity(new)]
+    for _ in range(3):
+        scores.append(stream.partial_fit(new).posterior.perplexity(new))
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] < scores[0] / 1.5
+    assert stream.n_documents == 600
+
+
+def test_names_decide_and_what_is_refused_changes_nothing(tmp_path):
+    corpus = documents()
+    words = [f"word{number}" for number in range(12)]
+    named = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "b", "c"]}).standardised("time")
+    done = fitted("direct", named)
+    stream = Stream(done)
+    before = {name: array.copy() for name, array in stream._state.arrays().items()}
+    other = Corpus(corpus.content, words[::-1], corpus.contexts)
+    with pytest.raises(ValueError, match="the corpus has other words than the model was fitted on"):
+        stream.partial_fit(other)
+    renamed = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "c", "b"]})
+    with pytest.raises(ValueError, match="context 'tag' has other columns than the model was fitted on"):
+        stream.partial_fit(renamed)
+    with pytest.raises(ValueError, match="context 'hits' is not in the corpus; it has: none"):
+        stream.partial_fit(Corpus(corpus.content, words))
+    assert all(np.array_equal(before[name], array) for name, array in stream._state.arrays().items())
+    assert stream.n_documents == 0
+    # numbers in their own unit are brought to the fit's
+    own = Corpus(corpus.content, words, corpus.contexts, context_names={"tag": ["a", "b", "c"]})
+    stream.partial_fit(own)
+    unit = Stream(done).partial_fit(named)
+    assert unit.n_documents == 40
+    for name, array in unit._state.arrays().items():
+        np.testing.assert_allclose(stream._state.arrays()[name], array, rtol=1e-9, atol=1e-9, err_msg=name)
+    stream.save(tmp_path / "stream.npz")
+    again = Stream.load(tmp_path / "stream.npz").posterior
+    assert (again.vocabulary, again.context_names, again.units) == (words, {"tag": ["a", "b", "c"]}, named.units)
+
+
+def test_what_cannot_go_on_is_refused(tmp_path):
+    corpus = documents()
+    for one, message in (
+        (svi(batch_size=None, contexts=FAMILIES), "^batch_size is None; a stream needs mini-batches$"),
+        (gibbs(contexts=FAMILIES), "^the fit is by gibbs; a stream goes on from one by svi$"),
+    ):
+        done = fit(corpus, *one, iterations=2, seed=0, progress=False)
+        with pytest.raises(ValueError, match=message):
+            Stream(done)
+    done = fitted("direct")
+    with pytest.raises(ValueError, match="population is 0; it must be"):
+        Stream(done, population=0)
+    done.posterior.save(tmp_path / "fit.npz")
+    with pytest.raises(ValueError, match=r"fit.npz holds a posterior, but no stream to go on with$"):
+        Stream.load(tmp_path / "fit.npz")
+    Stream(done).save(tmp_path / "stream.npz")
+    arrays = storage.read_arrays(tmp_path / "stream.npz")
+    for name, value in (("n_m", np.array([np.nan])), ("cluster", np.array([99])), ("shrink", np.array(2.0))):
+        storage.write_arrays(tmp_path / "wrong.npz", arrays | {f"stream.{name}": value})
+        with pytest.raises(ValueError, match=rf"wrong.npz is not a saved stream: '{name}'"):
+            Stream.load(tmp_path / "wrong.npz")
+
+
+def test_a_document_that_no_cluster_can_hold_is_named_and_those_before_it_are_taken():
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=40)
+    corpus = Corpus(rng.poisson(1.0, (40, 6)), contexts={"time": values})
+    engine = svi(max_clusters=3, n_topics=3, batch_size=SIZE, contexts={"time": FAMILIES["time"]})
+    stream = Stream(fit(corpus, *engine, iterations=1, seed=0, progress=False))
+    far = values.copy()
+    far[17] = 1e200
+    wrong = Corpus(corpus.content, contexts={"time": far})
+    with pytest.raises(ValueError, match="document 17: the weights of its clusters have no finite sum above 0"):
+        stream.partial_fit(wrong)
+    assert stream.n_documents == 14
+    same = Stream(fit(corpus, *engine, iterations=1, seed=0, progress=False)).partial_fit(corpus.subset(np.arange(14)))
+    assert states_equal(stream._state, same._state)
+
+
+def test_corpora_and_streams_on_disk_are_taken_as_they_are(tmp_path, capsys):
+    done, new = fitted("direct"), documents(8)
+    new.save(tmp_path / "new")
+    stored = Corpus.load(tmp_path / "new")
+    assert states_equal(Stream(done).partial_fit(stored)._state, Stream(done).partial_fit(new)._state)
+    stream = Stream(done).partial_fit(stored)
+    stream.save(tmp_path / "stream.npz")
+    assert main(["clusters", str(tmp_path / "stream.npz"), str(tmp_path / "new")]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert table["cluster"].nunique() > 1
+    assert len(table) == new.n_documents
