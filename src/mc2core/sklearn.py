@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +25,9 @@ from mc2core.inference.registry import DEFAULT_MODEL, model_class  # noqa: E402
 from mc2core.inference.running.loop import fit  # noqa: E402
 from mc2core.models import Model  # noqa: E402
 from mc2core.posterior import Posterior  # noqa: E402
+
+if TYPE_CHECKING:
+    from mc2core.inference import Stream
 
 
 def _goes_on(estimator: MC2Clusterer) -> bool:
@@ -81,6 +85,8 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
     ``CountVectorizer`` gives. ValueError for anything else.
     """
 
+    _stream: Stream | None = None
+
     def __init__(
         self,
         iterations: int | None = None,
@@ -135,12 +141,13 @@ class MC2Clusterer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMix
         (:meth:`mc2core.inference.Stream.partial_fit`). ``labels_`` are those that ``predict`` gives these documents,
         and ``probabilities_`` how probable they are.
         """
-        if getattr(self, "_stream", None) is None:
+        stream = self._stream
+        if stream is None:
             return self.fit(X)
         counts = self._counts(X, reset=False)
-        words = self.posterior_.vocabulary
-        self._keep(self._stream.partial_fit(Corpus(counts, self._words(counts.shape[1]))).posterior)
-        self.posterior_.vocabulary = words
+        stream.partial_fit(Corpus(counts, self._words(counts.shape[1])))
+        words = self.posterior_.vocabulary  # they may have been named since
+        self._keep(replace(stream.posterior, vocabulary=words))
         shares = self.posterior_.predict(Corpus(counts, words), threads=self.threads, progress=False)
         self.labels_, self.probabilities_ = shares.argmax(axis=1), shares.max(axis=1)
         return self

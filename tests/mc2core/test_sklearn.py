@@ -42,7 +42,7 @@ NOT_FOR_COUNTS = {
 @parametrize_with_checks(
     [
         Rounding(iterations=2, engine=Gibbs(start_topics=2)),
-        Rounding(iterations=2, engine=SVI(max_clusters=2, n_topics=3), model=MC2(document_level=False)),
+        Rounding(iterations=2, engine=SVI(n_topics=3)),
     ],
     expected_failed_checks=lambda estimator: NOT_FOR_COUNTS,
 )
