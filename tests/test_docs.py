@@ -8,6 +8,7 @@ import pytest
 from helpers.paths import ROOT
 
 import mc2core
+from mc2core.app.cli import main
 
 
 def named():
@@ -46,6 +47,15 @@ def test_docstrings_say_parameters_that_are_there(name):
         names = {name.strip().lstrip("*") for entry in entries for name in entry.split(",")}
         has = inspect.signature(one).parameters
         assert names <= set(has), (one, names - set(has))
+
+
+def test_the_reference_has_all_commands(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    commands = re.findall(r"^    (\w+) ", capsys.readouterr().out.partition("commands:")[2], re.M)
+    told = re.findall(r"^\.\. command:: mc2 (\w+)$", (ROOT / "docs/api/commands.rst").read_text(), re.M)
+    assert len(commands) > 5
+    assert set(commands) == set(told)
 
 
 def test_the_reference_has_all_public_names():

@@ -14,8 +14,8 @@ from helpers.paths import ROOT
 from mc2core.app.cli import main
 
 START = ("docs/start.md",)
-#: in the order in which they are read: the second goes on with the fits of the first
-GUIDES = ("docs/how_to/own_texts.md", "docs/how_to/new_documents.md")
+#: in the order in which they are read: each goes on with the fits and documents of those before
+GUIDES = ("docs/how_to/own_texts.md", "docs/how_to/new_documents.md", "docs/how_to/contexts.md")
 
 
 def blocks(names, kind):
@@ -43,7 +43,7 @@ def test_python_examples_run(checkout, capsys, names, number):
 
 def test_the_guides_commands_run(checkout, capsys):
     commands = [line for block in blocks(GUIDES, "sh") for line in block.splitlines()]
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
         assert main(shlex.split(command)[1:]) == 0
     assert "counted as '(rare)'" in capsys.readouterr().out

@@ -14,6 +14,7 @@ TEXTS = [
 ]
 TEXTS += [
     *ROOT.glob("*.md"),
+    ROOT / "results/README.md",
     ROOT / "pyproject.toml",
     ROOT / "Snakefile",
     ROOT / "workflow/Snakefile",

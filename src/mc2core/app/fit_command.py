@@ -24,7 +24,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--clusters",
         type=int,
         metavar="N",
-        help="the most clusters that there can be (mc2 by gibbs, mixture); without it mc2 finds their number",
+        help="the most clusters that there can be (of mc2 and mixture); without it mc2 finds their number",
     )
     parser.add_argument(
         "--context",
