@@ -71,7 +71,8 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument(
         "--estimator",
         action="append",
-        help="of perplexity; may be given again (default marginal where it is exact, else left_to_right)",
+        help="of perplexity: marginal, context, icml14, importance or left_to_right; may be given again (default "
+        "marginal where it is exact, else left_to_right)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     _add_threads(evaluate)

@@ -133,7 +133,7 @@ def _typical(description: Description) -> pd.DataFrame:
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     """(M, 2) float64 in [0, 1]: places of the MOST_ON_MAP commonest topics, NaN of the others.
 
-    t-SNE of the square roots of their words' probabilities: topics with like words lie near each other.
+    t-SNE of the square roots of their words' probabilities: topics with similar words lie near each other.
     """
     share = fitted_shares(description.posterior)
     chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])

@@ -26,6 +26,7 @@ from mc2core.app.cli import main
 from mc2core.base import locks, stopping
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint
+from mc2core.posterior.perplexity import ESTIMATORS
 from mc2papers.cli import main as prepare
 
 
@@ -583,6 +584,12 @@ class TestCommands:
         assert stopped.value.code == 0
         text = capsys.readouterr().out
         assert all(f"mc2 {name}" in text for name in ("import", "fit", "evaluate", "topics", "clusters", "verify"))
+
+    def test_help_names_every_estimator(self, capsys):
+        with pytest.raises(SystemExit):
+            main(["evaluate", "--help"])
+        text = capsys.readouterr().out
+        assert all(name in text for name in ESTIMATORS)
 
     def test_a_reader_that_has_read_enough_is_no_error(self, fitted):
         command = f"{sys.executable} -m mc2core topics {fitted / 'fit/posterior.npz'} | true; exit ${{PIPESTATUS[0]}}"

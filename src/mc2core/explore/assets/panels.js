@@ -227,11 +227,11 @@ $("report-close").onclick = () => $("report-box").close();
 // -- what the words mean ---------------------------------------------------------------------------------------
 const hasSamples = known(told["clusters in 90 % of the samples"]), hasScores = known(told["nmi of all clusters"]);
 const TERMS = [
-  ["Name", "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 of the log probability, 0.7 of the log of how many times the corpus's it is). Other names can be given: mc2 describe --names."],
+  ["Name", "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
   ["× average", "How many times a word or value is as common here as in the whole corpus (its lift)."],
   ["Probability of a document's cluster", hasSamples ? "The share of its cluster's other documents that it is together with, over samples." : "As of this one sample of the posterior."],
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
-  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample where clusters of the sample make it up to half or more of all documents in either (Jaccard); a topic, where one topic has half of its ten likeliest words. Found in less than half of the samples: unsure."]] : []),
+  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample has half of its ten likeliest words. Found in less than half of the samples: unsure."]] : []),
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
   ...(levels.size ? [["Level", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Marked is the finest level that the data bear."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),

@@ -350,7 +350,8 @@ def fit(
         stored.append(_stored(path, engine, asked[-1], corpus, iterations))
         if (one := stored[-1]) is not None:
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
-            logger.info("%s is at iteration %d of %d: %s", path, one.iteration, iterations, rest)
+            whose = f"chain {number + 1}: " if chains > 1 else ""
+            logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)
     tell_far(corpus, model.contexts)
     named = burn_in if is_named else None
     with stopping.watching(), telling.showing(progress), _side_by_side(engine, chains) as (pool, own):
@@ -474,7 +475,7 @@ def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
     engine, lengths = engine.in_this_process(), corpus.document_lengths
     few = np.sort(np.argsort(-lengths, kind="stable")[: min(3, corpus.n_documents)])
     part = _as_stored(corpus.subset(few), corpus)
-    loading = telling.work(f"{engine.name}, loading compiled kernels")
+    loading = telling.work(f"{engine.name}, preparing kernels")
     # ValueError: the run itself meets the same settings, and names documents by their numbers
     with compile_seconds() as seconds, loading, suppress(ValueError):
         engine, iterations = engine.to_warm(model, corpus)

@@ -101,6 +101,16 @@ def test_time_is_shared_among_chains(threads):
     assert last[1] == pytest.approx(last[2], rel=0.2)
 
 
+def test_a_chain_that_is_done_already_is_named_where_others_are_not(tmp_path, caplog):
+    call = {**CALL, "engine": Walk(), "checkpoint": tmp_path / "c.npz"}
+    fit(**call)
+    with caplog.at_level("INFO"):
+        fit(**call, chains=2)
+    told = [line for line in caplog.messages if "nothing is left to do" in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"chain 1: {tmp_path / 'c.npz'} is at iteration ")
+
+
 def test_checkpoints_of_chains_are_beside_that_of_the_first(tmp_path):
     assert [path.name for path in checkpoints_of("f/c.npz", 3)] == ["c.npz", "c.chain2.npz", "c.chain3.npz"]
     fit(**CALL, engine=Walk(), chains=3, checkpoint=tmp_path / "c.npz")

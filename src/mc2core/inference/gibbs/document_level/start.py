@@ -9,7 +9,6 @@ are tried, one of them 1, and the state of the highest posterior density after e
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
@@ -34,7 +33,6 @@ from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.inference.seeding import cluster_words
 from mc2core.models.base import DOCUMENT, TopicModel
 
-logger = logging.getLogger(__name__)
 #: sweeps of a start in which documents stay in their clusters ...
 SETTLING = 20
 #: ... and those after them, in which all move, where several are compared
@@ -95,13 +93,7 @@ def settle(
     states = in_blocks(of_starts, attempt, len(numbers), 1)
     if not trying:
         return states[0]
-    densities = [log_density(state) for state in states]
-    for n_clusters, state, density in zip(numbers, states, densities, strict=True):
-        logger.info(
-            "from %d clusters: %d clusters, %d topics, log density %.0f",
-            n_clusters, state.assignments.n_clusters, state.assignments.n_topics, density,
-        )  # fmt: skip
-    return states[int(np.argmax(densities))]
+    return states[int(np.argmax([log_density(state) for state in states]))]
 
 
 def _sweep(
@@ -111,7 +103,7 @@ def _sweep(
     """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
     first = last - SETTLING - trying
     state.move_all_but_tokens(seed, first, pool, is_settled=False)
-    told = "topics settle" + (f", {n_clusters} clusters at first" if n_clusters else "")
+    told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
             state.move_tokens(corpus, kernel, seed, iteration, pool)
