@@ -248,7 +248,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
         line = fit.trace[fit.trace["chain"] == chain]
         ax.plot(line["iteration"], line[name], color=_colour(place), linewidth=1.2, label=f"chain {chain}")
     ax.set(xlabel="iteration", ylabel=name.replace("_", " "), title=f"{name.replace('_', ' ')} of each iteration")
-    ax.yaxis.set_major_locator(MaxNLocator(integer=bool((fit.trace[name] % 1 == 0).all())))
+    ax.yaxis.set_major_locator(MaxNLocator(integer=bool((fit.trace[name] % 1 == 0).all()), min_n_ticks=1))
     if len(chains) > 1:
         ax.legend(fontsize="small", frameon=False)
     return ax

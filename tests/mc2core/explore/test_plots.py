@@ -156,6 +156,13 @@ def test_the_trace_has_a_line_for_each_chain(done):
         plots.trace(done, "loss")
 
 
+def test_a_number_of_clusters_that_does_not_change_has_whole_ticks():
+    fit = SimpleNamespace(trace=pd.DataFrame({"chain": 1, "iteration": range(1, 9), "clusters": 2.0}))
+    ticks = plots.trace(fit).get_yticks()
+    assert len(ticks)
+    assert (ticks % 1 == 0).all()
+
+
 def test_the_agreement_of_chains_is_the_adjusted_rand_index_of_each_pair(done):
     sklearn = pytest.importorskip("sklearn.metrics")
     drawn = plots.agreement(done).images[0].get_array()
