@@ -31,7 +31,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 7)])
+@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 8)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
     examples = blocks(names, "python")
