@@ -39,8 +39,11 @@ ON_CLUSTER = {
 TARGETS = {
     "slurm": [
         *("icml2014_figure2", "nips2012_table1", "uai2016_running_time", "uai2016_table3"),
-        *("results/curves/nips.csv", "results/speed/nips-author-svi.csv", "results/sizes/n_tokens-5.csv"),
-        *(f"results/scores/{run}/0.json" for run in ("nips-words", "nuswide-kmeans", "aua-words-svi", "aua-lda")),
+        *("results/curves/nips.csv", "results/speed/nips-author-svi.csv", "results/sizes/icml2014.csv"),
+        *(
+            f"results/scores/{run}/0.json"
+            for run in ("nips-words", "nips-document-level", "nuswide-kmeans", "aua-words-svi", "aua-lda")
+        ),
     ],
     "cluster-generic": ["icml2014_figure2", "uai2016_figure3", "uai2016_table1", "nips2012_table1"],
 }

@@ -150,7 +150,7 @@ class TestShards:
     @pytest.mark.needs("spark")
     @pytest.mark.parametrize("how", DAMAGE)
     def test_damage_ends_the_fit_with_shard_and_host(self, local_spark, how):
-        corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how)))  # shards of its own
+        corpus = corpus_of().subset(np.arange(100 - DAMAGE.index(how))).with_contexts({})  # shards of its own
         damaged(write_shards(corpus, spark.folder(), 3), how)
         with pytest.raises(ValueError, match=r"^shard 00001 on \S+: .*00001") as caught:
             fit(corpus, *svi(max_clusters=3, n_topics=4, batch_size=50, n_shards=3), iterations=1, progress=False)
