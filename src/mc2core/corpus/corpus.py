@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import csv
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,18 +16,13 @@ import scipy.sparse as sp
 from mc2core.base import npy, storage
 from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
-    KINDS,
     Context,
-    Unit,
     check_context,
     check_documents,
     check_labels,
     check_names,
-    check_unit,
     count_labels,
-    kind_of,
     placeholders,
-    vector_length,
     whole_counts,
 )
 
@@ -76,8 +72,7 @@ class Corpus:
         Word counts of the documents (n_jw). A document may be empty.
     vocabulary : V strings, optional
     contexts : mapping, optional
-        ``{name: (J,) float array}`` (NaN: missing), ``{name: (J, A) counts}``, sparse or whole numbers (empty row:
-        missing), or ``{name: (J, D) dense float array}``, a vector of each document (NaN: missing coordinate).
+        ``{name: (J,) float array}`` (NaN: missing) or ``{name: (J, A) sparse counts}`` (empty row: missing).
     labels : (J,) ints or (J, L) sparse membership, optional
         Ground truth for scores; engines never look at it.
     documents : pandas DataFrame of J rows, optional
@@ -86,7 +81,7 @@ class Corpus:
         What the columns of a count context are called (author names).
     label_names : strings, optional
     units : ``{name: (mean, sd)}``, optional
-        Set by :meth:`standardised`: value in own unit = stored value * sd + mean; of vectors two tuples of D floats.
+        Set by :meth:`standardised`: value in own unit = stored value * sd + mean.
 
     Attributes
     ----------
@@ -110,7 +105,7 @@ class Corpus:
         *,
         context_names: Mapping[str, Sequence[str]] | None = None,
         label_names: Sequence[str] | None = None,
-        units: Mapping[str, Unit] | None = None,
+        units: Mapping[str, tuple[float, float]] | None = None,
     ) -> None:
         self.content = whole_counts(content, "content")
         n_documents, n_words = self.content.shape
@@ -134,12 +129,10 @@ class Corpus:
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
         self._documents = None if documents is None else check_documents(documents, n_documents)
-        self.units: dict[str, Unit] = {}
-        for name, unit in (units or {}).items():
-            try:
-                self.units[name] = check_unit(unit, vector_length(self.contexts[name]))
-            except (KeyError, TypeError, ValueError) as error:
-                raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus") from error
+        self.units = {name: (float(mean), float(sd)) for name, (mean, sd) in (units or {}).items()}
+        for name, (mean, sd) in self.units.items():
+            if name not in self.contexts or not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+                raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus")
         self.imported: dict[str, Any] | None = None
         self._folder: Path | None = None
         self._digest: str | None = None
@@ -153,8 +146,7 @@ class Corpus:
         ----------
         texts : J texts
         contexts : mapping, optional
-            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix, dense of
-            floats (vectors) or of counts.
+            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix of counts.
         labels : J names or numbers, or lists of them, optional
         settings : by name
             ``tokenise``, ``stop_words``, ``min_letters``, ``ngrams``: of
@@ -235,8 +227,8 @@ class Corpus:
 
     @property
     def context_kinds(self) -> dict[str, str]:
-        """ "number", "counts" or "vector" for each context."""
-        return {name: kind_of(context) for name, context in self.contexts.items()}
+        """ "number" or "counts" for each context."""
+        return {name: "counts" if sp.issparse(context) else "number" for name, context in self.contexts.items()}
 
     @property
     def documents(self) -> pd.DataFrame:
@@ -254,11 +246,9 @@ class Corpus:
         return self._documents
 
     def missing(self, name: str) -> np.ndarray:
-        """(J,) bool: the documents whose context ``name`` is missing, of vectors all coordinates."""
+        """(J,) bool: the documents whose context ``name`` is missing."""
         context = self.contexts[name]
-        if sp.issparse(context):
-            return np.diff(context.indptr) == 0
-        return np.isnan(context) if context.ndim == 1 else np.isnan(context).all(axis=1)
+        return np.diff(context.indptr) == 0 if sp.issparse(context) else np.isnan(context)
 
     @property
     def digest(self) -> str:
@@ -282,18 +272,17 @@ class Corpus:
         return self._digest
 
     def __repr__(self) -> str:
+        kinds = {"number": "numbers", "counts": "names"}
+        contexts = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
         return (
-            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, "
-            f"contexts: {self._contexts_in_words()})"
+            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
         )
-
-    def _contexts_in_words(self) -> str:
-        return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
 
     def _repr_html_(self) -> str:
         """In a notebook: its sizes, and the first documents."""
+        kinds = {"number": "numbers", "counts": "names"}
         rows = {"documents": f"{self.n_documents:,}", "words": f"{self.n_words:,}", "tokens": f"{self.n_tokens:,}"}
-        rows["contexts"] = self._contexts_in_words()
+        rows["contexts"] = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
         rows["labels"] = "none" if self.labels is None else "one or more of each document"
         known = self.documents.head(_SHOWN_DOCUMENTS)
         return facts("Corpus", rows, known.to_html(max_cols=8, border=0) if known.shape[1] else "")
@@ -342,8 +331,7 @@ class Corpus:
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
-        """Shift and scale a context of numbers, or each coordinate of vectors, to mean 0 and sd 1 over the observed
-        values (docs/model.md, section 1).
+        """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (docs/model.md, section 1).
 
         ``like``: take mean and sd from this already standardised corpus (for test documents).
         """
@@ -353,15 +341,16 @@ class Corpus:
         if name in self.units:
             raise ValueError(f"context {name!r} is standardised already")
         if like is None:
-            mean, sd = _unit_of(values)
+            observed = values[~np.isnan(values)]
+            mean = float(observed.mean()) if observed.size else 0.0
+            sd = float(observed.std()) if observed.size else 1.0
+            sd = sd if sd > 0 else 1.0
         else:
             if name not in like.units:
                 raise ValueError(f"context {name!r} of the corpus to follow is not standardised itself")
             mean, sd = like.units[name]
-            if values.shape[1:] != np.shape(mean):
-                raise ValueError(f"context {name!r} has vectors of another length than in the corpus to follow")
         changed = copy.copy(self)
-        changed.contexts = self.contexts | {name: (values - np.asarray(mean)) / np.asarray(sd)}
+        changed.contexts = self.contexts | {name: (values - mean) / sd}
         changed.units = self.units | {name: (mean, sd)}
         changed._digest = None
         return changed
@@ -407,8 +396,7 @@ class Corpus:
             "n_tokens": self.n_tokens,
             "digest": self.digest,
             "contexts": {
-                name: list(context.shape) if sp.issparse(context) else vector_length(context)
-                for name, context in self.contexts.items()
+                name: list(context.shape) if sp.issparse(context) else None for name, context in self.contexts.items()
             },
             "context_names": sorted(self.context_names),
             "units": {name: list(unit) for name, unit in self.units.items()},
@@ -466,31 +454,13 @@ class Corpus:
         }
         corpus.labels = None if meta["labels"] is None else load_labels(folder, rows, meta["labels"])
         corpus.label_names = read_label_names(folder, corpus.labels)
-        corpus.units = {
-            name: check_unit(unit, vector_length(corpus.contexts[name])) for name, unit in meta["units"].items()
-        }
+        corpus.units = {name: (float(mean), float(sd)) for name, (mean, sd) in meta["units"].items()}
         check_meta(folder, meta, corpus.n_tokens)
         if verify:
             corpus._digest = None
             if corpus.digest != meta["digest"]:
                 raise ValueError(f"{folder} was changed after it was saved: its digest is another")
         return corpus
-
-
-def _unit_of(values: np.ndarray) -> Unit:
-    """Mean and sd of (J,) ``values``, or of each coordinate of (J, D)."""
-    if values.ndim == 1:
-        return _spread(values)
-    mean, sd = zip(*map(_spread, values.T), strict=True)
-    return mean, sd
-
-
-def _spread(values: np.ndarray) -> tuple[float, float]:
-    """Mean and sd of the observed of (J,) ``values``; 0 where there is none, and 1 where they do not differ."""
-    observed = values[~np.isnan(values)]
-    mean = float(observed.mean()) if observed.size else 0.0
-    sd = float(observed.std()) if observed.size else 1.0
-    return mean, sd if sd > 0 else 1.0
 
 
 # -- arrays on disk ----------------------------------------------------------------------------------------------------
@@ -501,18 +471,17 @@ def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
 
 
 def save_context(folder: Path, name: str, context: Context) -> None:
-    """Write a context's arrays into ``folder``: NAME.npy of numbers or vectors, three arrays of counts."""
+    """Write a context's arrays into ``folder``: NAME.npy of numbers, three arrays of counts."""
     if sp.issparse(context):
         _save_sparse(folder, name, context)
     else:
         storage.write_array(folder / f"{name}.npy", context)
 
 
-def _map_array(path: Path, dtype: Any, *shape: int) -> np.ndarray:
+def _map_array(path: Path, dtype: Any, length: int) -> np.ndarray:
     array = npy.open_mapped(path)
-    if array.shape != shape or array.dtype != dtype:
-        needed = " x ".join(map(str, shape))
-        raise ValueError(f"{path} holds {array.shape} {array.dtype}; {needed} values of {np.dtype(dtype)} are needed")
+    if array.ndim != 1 or array.dtype != dtype or len(array) != length:
+        raise ValueError(f"{path} holds {array.shape} {array.dtype}; {length} values of {np.dtype(dtype)} are needed")
     return array
 
 
@@ -563,17 +532,14 @@ def _row(indptr: np.ndarray, entry: int) -> int:
 
 
 def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, the length of vectors, or None
-    for numbers.
-    """
-    is_vector = isinstance(shape, int) and not isinstance(shape, bool) and 0 < shape <= _LARGEST
-    if shape is not None and not is_vector:
+    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, or None for numbers."""
+    if shape is not None:
         if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows or not isinstance(shape[1], int):
             raise ValueError(f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents")
         return _load_sparse(folder, name, (rows, shape[1]))
-    values = _map_array(folder / f"{name}.npy", np.float64, *((rows, shape) if is_vector else (rows,)))
+    values = _map_array(folder / f"{name}.npy", np.float64, rows)
     if np.isinf(values).any():
-        row = int(np.nonzero(np.isinf(values))[0][0])
+        row = int(np.flatnonzero(np.isinf(values))[0])
         raise ValueError(f"{folder / name}.npy is infinite at document {row}; NaN stands for a missing value")
     return values
 
@@ -664,9 +630,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         names = [*meta["contexts"], *meta["context_names"]]
         if not all(isinstance(name, str) and name.isidentifier() for name in names):
             raise ValueError(f"names of contexts are {names}")
-        for name, unit in meta["units"].items():
-            shape = meta["contexts"][name]
-            check_unit(unit, shape if isinstance(shape, int) else None)
+        for name, (mean, sd) in meta["units"].items():
+            if name not in meta["contexts"] or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
+                raise ValueError(f"the unit of {name!r} is {mean, sd}")
         texts = {"digest": meta["digest"], **meta["documents"], **meta.get("files", {})}
         for name, text in texts.items():
             if "/" in name or not isinstance(text, str):

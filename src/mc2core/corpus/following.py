@@ -27,7 +27,6 @@ from mc2core.corpus.building.settings import (
     parse_contexts,
     parse_separator,
 )
-from mc2core.corpus.checks import KINDS, Unit, kind_of
 from mc2core.corpus.matching import in_units, named
 
 if TYPE_CHECKING:
@@ -52,33 +51,23 @@ class Pattern:
     what : "the model" or "the corpus", for messages
     words : V names
     columns : ``{context: names of its columns}``, None for a number
-    vectors : names of the contexts that are vectors, which no column holds
-    units : ``{context: (mean, sd)}`` of the numbers and vectors that are not in their own unit
+    units : ``{context: (mean, sd)}`` of the numbers that are not in their own unit
     form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
     """
 
     what: str
     words: list[str]
     columns: dict[str, list[str] | None]
-    vectors: frozenset[str]
-    units: Mapping[str, Unit]
+    units: Mapping[str, tuple[float, float]]
     form: str | None
     settings: dict[str, Any]
 
     def columns_of(self, name: str) -> list[str] | None:
-        """Names of the columns of a context, None for a number; ValueError where there is none, or it is vectors."""
-        if name in self.vectors:
-            raise ValueError(f"context {name!r} of {self.what} is vectors; a dense matrix of floats is needed")
+        """Names of the columns of a context, None for a number; ValueError where there is no such context."""
         if name not in self.columns:
-            known = ", ".join(sorted({*self.columns, *self.vectors})) or "none"
+            known = ", ".join(sorted(self.columns)) or "none"
             raise ValueError(f"context {name!r} is none of those of {self.what}: {known}")
         return self.columns[name]
-
-    def kind_there(self, name: str) -> str:
-        """ "number", "counts" or "vector"; ValueError where there is no such context."""
-        if name in self.vectors:
-            return "vector"
-        return "number" if self.columns_of(name) is None else "counts"
 
     def kind_of(self, name: str) -> str:
         """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
@@ -102,10 +91,10 @@ class Followed(Protocol):
 
     @property
     def context_kinds(self) -> Mapping[str, str]:
-        """ "number", "counts" or "vector" for each context."""
+        """ "number" or "counts" for each context."""
 
     @property
-    def units(self) -> Mapping[str, Unit]:
+    def units(self) -> Mapping[str, tuple[float, float]]:
         """Mean and sd of standardised numbers."""
 
     @property
@@ -122,14 +111,13 @@ def pattern_of(like: Followed) -> Pattern:
     if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
     what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
-    vectors = frozenset(name for name, kind in like.context_kinds.items() if kind == "vector")
-    numbers = {name: kind == "number" for name, kind in like.context_kinds.items() if kind != "vector"}
+    numbers = {name: kind == "number" for name, kind in like.context_kinds.items()}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
         for name, is_number in numbers.items()
     }
     form, settings = _stored(what, like.imported)
-    return Pattern(what, _distinct(what, "words", words), columns, vectors, like.units, form, settings)
+    return Pattern(what, _distinct(what, "words", words), columns, like.units, form, settings)
 
 
 def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
@@ -235,7 +223,7 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     """The documents of ``corpus`` in the columns of ``pattern``.
 
     Words and values that the pattern lacks are left out and counted. A context that the corpus lacks is missing in all
-    documents, but for one of vectors, which is then not there.
+    documents.
 
     Raises
     ------
@@ -247,13 +235,11 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     dropped = [Dropped("words", unknown[0], lost), Dropped("tokens", unknown[1], f"of a word {lost}")]
     if content.nnz == 0 < corpus.content.nnz:
         raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
-    contexts: dict[str, Any] = {}
     for name, context in corpus.contexts.items():
-        kind, wanted = kind_of(context), pattern.kind_there(name)
-        if kind != wanted:
-            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {pattern.what} has {KINDS[wanted]} there")
-        if kind == "vector":
-            contexts[name] = context
+        if sp.issparse(context) != (pattern.columns_of(name) is not None):
+            kinds = ("names", "numbers") if sp.issparse(context) else ("numbers", "names")
+            raise ValueError(f"context {name!r} is read as {kinds[0]}, but {pattern.what} has {kinds[1]} there")
+    contexts: dict[str, Any] = {}
     for name, columns in pattern.columns.items():
         if name in corpus.contexts and columns is not None:
             contexts[name], unknown = _in_columns(corpus.contexts[name], corpus.context_names[name], columns, POOLED)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus.checks import Unit, placeholders
+from mc2core.corpus.checks import placeholders
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -81,8 +81,8 @@ def _warn(message: str) -> None:
     logger.warning(message)
 
 
-def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:
-    """``corpus`` with the contexts of numbers and vectors ``names`` in the given units.
+def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, tuple[float, float]]) -> Corpus:
+    """``corpus`` with the numeric contexts ``names`` in the given units.
 
     ``units`` : {name: (mean, sd)} as those of a corpus; a context without a unit there is in its own.
     """
@@ -91,8 +91,7 @@ def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) ->
         context = corpus.contexts.get(name)
         (mean, sd), (centre, scale) = corpus.units.get(name, _OWN_UNIT), units.get(name, _OWN_UNIT)
         if context is not None and not sp.issparse(context) and (mean, sd) != (centre, scale):
-            values = np.asarray(context) * np.asarray(sd) + np.asarray(mean)
-            moved[name] = (values - np.asarray(centre)) / np.asarray(scale)
+            moved[name] = (np.asarray(context) * sd + mean - centre) / scale
     if not moved:
         return corpus
     changed = corpus.with_contexts(corpus.contexts | moved)

@@ -10,7 +10,6 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import prior_count
 from mc2core.compute import variates
-from mc2core.corpus.checks import kind_of
 from mc2core.families.base import Family
 from mc2core.families.kernels import DIRICHLET
 
@@ -24,7 +23,6 @@ class DirichletCategorical(Family):
 
     code = DIRICHLET
     name: ClassVar[str] = "dirichlet"
-    kind: ClassVar[str] = "counts"
 
     def __init__(self, concentration: float = 1.0, *, strength: float = 1.0) -> None:
         super().__init__(strength)
@@ -34,10 +32,10 @@ class DirichletCategorical(Family):
         return {"concentration": self.concentration, "strength": self.strength}
 
     def dimension(self, context: Any) -> int:
-        if kind_of(context) != "counts":
+        if np.ndim(context) != 2 and not sp.issparse(context):
             raise ValueError(
-                f"DirichletCategorical needs a matrix of counts, not one {kind_of(context)} for each document: "
-                "numbers take NormalGamma (normal_gamma), vectors DiagonalNormalGamma (diagonal_normal_gamma)"
+                "DirichletCategorical needs a matrix of counts, not one number for each document: "
+                "numbers take NormalGamma (normal_gamma)"
             )
         if context.shape[1] == 0:
             raise ValueError("DirichletCategorical needs a matrix of at least one column")
