@@ -108,8 +108,6 @@ class PredictedNumbers:
         start, predictive = self.shares.indptr[:-1], self.family.predictive(self.natural[self.shares.indices])
         own = predictive.ppf(share)  # the mixture's lies between those of its clusters
         low, high = np.minimum.reduceat(own, start), np.maximum.reduceat(own, start)
-        if self.family.is_discrete:
-            low = low - 1.0
         document = np.repeat(np.arange(len(low)), np.diff(self.shares.indptr))
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)

@@ -47,7 +47,7 @@ class Stream:
 
     Parameters
     ----------
-    fit : Fit
+    fit : mc2core.Fit
         By SVI, with or without tables or a document level, with mini-batches (``batch_size`` is not None) and without
         Spark (``n_shards`` is None).
     population : int in [1, inf), optional
@@ -61,7 +61,6 @@ class Stream:
     ----------
     model : MC2
     engine : SVI
-    population : int
     n_documents : int
         Documents taken so far, not those of the fit.
 
