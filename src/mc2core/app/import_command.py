@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -33,6 +34,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL|CORPUS",
         type=Path,
         help="read as an earlier import was, with its words, contexts, kinds and units: what its posterior can score",
+    )
+    parser.add_argument(
+        "--append",
+        action="store_true",
+        help="add the documents to the corpus in --out, read as those there were; an input that was added is not added "
+        "again",
+    )
+    parser.add_argument(
+        "--new-columns",
+        metavar="N",
+        type=int,
+        help="words and values of contexts that are not known get columns where N of the documents have them (default: "
+        "1 with --append; with --like they are left out)",
     )
     words = parser.add_mutually_exclusive_group()
     words.add_argument("--text", metavar="COLUMN", help="column of running text")
@@ -103,31 +117,97 @@ def run(options: argparse.Namespace) -> None:
 
     ValueError: an option the input has no use for, a folder that holds something else, or what the reader finds wrong.
     """
-    from mc2core.base import storage
-    from mc2core.base.progress import work
-    from mc2core.corpus import datasheet
-    from mc2core.corpus.building.rows import BadRows
+    from mc2core.base import locks, storage
     from mc2core.corpus.corpus import CORPUS_FILES
-    from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
 
     storage.refuse_foreign(options.out, CORPUS_FILES)
-    if (options.out / "corpus.json").is_file():
+    if options.append and options.like:
+        raise ValueError("--append reads documents like those in --out; --like cannot name others")
+    if options.new_columns is not None and not (options.append or options.like):
+        raise ValueError("--new-columns is of documents that follow others: --append or --like is needed")
+    with locks.only_one(options.out, "another import") if options.append else nullcontext():
+        if options.append and _is_there(options):
+            return
+        _import(options)
+
+
+def _import(options: argparse.Namespace) -> None:
+    """Read, save and tell."""
+    from mc2core.base import storage
+    from mc2core.base.progress import work
+    from mc2core.corpus import Corpus, datasheet
+    from mc2core.corpus.building.rows import BadRows
+    from mc2core.corpus.corpus import CORPUS_FILES
+    from mc2core.corpus.following import new_to
+    from mc2core.corpus.readers.reading import LAYOUT, notes_of, read_own
+
+    like = Corpus.load(options.out) if options.append else None if options.like is None else _load(options.like)
+    new_columns = 1 if options.append and options.new_columns is None else options.new_columns
+    if not options.append and (options.out / "corpus.json").is_file():
         print(f"mc2: the corpus{_size(options.out)} in {options.out} will be replaced", file=sys.stderr)
-    like = None if options.like is None else _load(options.like)
     settings, bad = {setting: getattr(options, setting) for setting in LAYOUT}, BadRows()
     with work(f"reading {options.input}"):
-        corpus, dropped = read_own(options.input, settings, like, bad)
-    source = f"imported from {options.input.name}" + (f", like {options.like}" if like else "")
-    with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as new:
-        corpus.save(new)
-        datasheet.write(new / "datasheet.md", options.out.name, source, corpus, dropped, notes=notes_of(corpus))
+        corpus, dropped = read_own(options.input, settings, like, bad, new_columns)
+    missing = [name for name in corpus.contexts if like and corpus.missing(name).all()]
+    new = [] if like is None or new_columns is None else new_to(like, corpus).told()
+    source = f"imported from {options.input.name}" + (f", like {options.like}" if options.like else "")
+    if options.append:
+        new = [f"{corpus.n_documents:,} documents: {options.input.name}", *new]
+        assert isinstance(like, Corpus)
+        corpus, source = _appended(like, corpus, options.input)
+    with work("writing the corpus"), storage.replacing_folder(options.out, CORPUS_FILES) as folder:
+        corpus.save(folder)
+        about = options.out.name, source, corpus, dropped
+        datasheet.write(folder / "datasheet.md", *about, notes=notes_of(corpus), new=new)
         if bad.number:
-            bad.write(new / "bad_rows.tsv")
-    for name in corpus.contexts if like else ():
-        if corpus.missing(name).all():
-            said = f"context {name!r} is missing in every document; --context {name}=COLUMN names its column"
-            print(f"mc2: {said}", file=sys.stderr)
+            bad.write(folder / "bad_rows.tsv")
+    for name in missing:
+        said = f"context {name!r} is missing in every document; --context {name}=COLUMN names its column"
+        print(f"mc2: {said}", file=sys.stderr)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
+
+
+def _is_there(options: argparse.Namespace) -> bool:
+    """Whether the documents of the input were appended before, which is told then. ValueError: there is no corpus."""
+    from mc2core.base import storage
+    from mc2core.corpus import Corpus
+
+    if options.out.parent.is_dir():
+        storage.remove_leftovers(options.out)  # of a killed import, which may have just moved the corpus away
+    if not (options.out / "corpus.json").is_file():
+        raise ValueError(f"--append: there is no corpus in {options.out} yet; import the first documents without it")
+    digest = _digest(options.input)
+    for one in (Corpus.load(options.out).imported or {}).get("appended", ()):
+        if one["digest"] == digest:
+            print(f"{options.input} was appended to {options.out} as {one['file']}: nothing is left to do")
+            return True
+    return False
+
+
+def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
+    """Both as one corpus, which knows what was appended, and where it came from. ValueError: an id of both."""
+    from mc2core.corpus import Corpus
+
+    imported: dict[str, Any] = before.imported or {"form": "", "settings": {}}
+    column = imported["settings"].get("id")
+    known = [set(one.documents[column].astype(str)) if column in one.documents else set() for one in (before, new)]
+    if twice := sorted(known[0] & known[1]):
+        raise ValueError(f"{path}: {column!r} {twice[0]!r} is the name of a document that is there already")
+    corpus = Corpus.concatenate([before, new])
+    one = {"file": path.name, "digest": _digest(path), "documents": new.n_documents}
+    parts = [*imported.get("appended", ()), one]
+    corpus.imported = imported | {"appended": parts}
+    return corpus, f"imported, then appended: {', '.join(part['file'] for part in parts)}"
+
+
+def _digest(path: Path) -> str:
+    """SHA-256 of a file, or of the names and files of a folder."""
+    from mc2core.base import storage
+
+    if path.is_dir():
+        files = sorted(file for file in path.rglob("*") if file.is_file())
+        return storage.digest_value({str(file.relative_to(path)): storage.digest_file(file) for file in files})
+    return storage.digest_file(path)
 
 
 def _size(folder: Path) -> str:

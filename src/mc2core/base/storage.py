@@ -52,7 +52,7 @@ def replacing(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
+    remove_leftovers(path)
     with naming(path):
         handle, temporary = _temporary_file(path)
     try:
@@ -96,7 +96,7 @@ def replacing_folder(path: str | os.PathLike[str], known: str = ".*") -> Iterato
     path = Path(path)
     refuse_foreign(path, known)
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
+    remove_leftovers(path)
     with naming(path):
         handle, temporary = _temporary_folder(path)
     try:
@@ -160,7 +160,7 @@ def _is_ours(handle: int, path: Path) -> bool:
     return False
 
 
-def _remove_leftovers(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
     """Remove what killed processes left beside ``path``: what can be locked has no living owner.
 
     A folder that was complete, and whose predecessor was moved away already, takes its place.

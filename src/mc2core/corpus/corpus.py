@@ -189,6 +189,25 @@ class Corpus:
 
         return frames.from_dataframe(cls, frame, text, **settings)
 
+    @classmethod
+    def concatenate(cls, corpora: Iterable[Corpus]) -> Corpus:
+        """The documents of several corpora, one corpus after another, in memory.
+
+        Names decide which columns are the same: words, values of contexts and labels are united, those of the first
+        corpus first, then what each further one adds. A context that a corpus has not is missing in its documents.
+        Standardised numbers are in the units of the first corpus that has them. A column of ``documents`` that a
+        corpus has not is empty there. ``imported`` is that of the first.
+
+        Raises
+        ------
+        ValueError
+            No corpus, words or columns of a context without names, a context of numbers in one corpus and of names in
+            another, or labels in one and none, or of another kind, in another.
+        """
+        from mc2core.corpus.concatenation import concatenate
+
+        return concatenate(cls, list(corpora))
+
     # -- what it holds -------------------------------------------------------------------------------------
     @property
     def n_documents(self) -> int:

@@ -112,6 +112,7 @@ def write(
     paper: Mapping[str, PaperCount] | None = None,
     notes: Sequence[str] = (),
     files: Mapping[str, Mapping[str, int]] | None = None,
+    new: Sequence[str] = (),
 ) -> None:
     """Write ``datasheet.md``, whole or not at all.
 
@@ -122,6 +123,7 @@ def write(
     warnings : what a reader of the figures must know, such as a truncated file that was accepted.
     paper : from :func:`read_paper_counts`; quantities we do not count ourselves are listed too. Nothing: the table has
         no columns for it.
+    new : what was added to an earlier corpus, or to the words and values of one; nothing: no such list.
     notes : how things were counted. files : what was in each file, ``{file: {what: number}}``.
     """
     ours, paper = quantities(corpus), paper or {}
@@ -133,6 +135,8 @@ def write(
         table = [[*row, *more] for row, more in zip(table, beside, strict=True)]
     lines = [f"# {title}", "", f"Source: {_cell(source)}", ""]
     lines += ["| " + " | ".join(map(_cell, row)) + " |" for row in table]
+    if new:
+        lines += ["", "## New", "", *(f"- {_cell(one)}" for one in new)]
     lines += ["", "## Left out", ""]
     kept = [one for one in dropped if one.number]
     lines += [f"- {_cell(str(one))}" for one in kept] or ["Nothing."]

@@ -7,12 +7,13 @@ the same names as before, unless others are given.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import whole
 from mc2core.base.kinds import NUMBERS
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
 from mc2core.corpus.building.counts import Dropped
@@ -40,6 +41,8 @@ _COLUMN = (
 )
 _COLUMNS, _NUMBER = ("contexts", "keep", "separators"), ("min_letters", "ngrams")
 _CONTENT = "content"
+# new names that a datasheet shows
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True)
@@ -219,6 +222,62 @@ def lacking(corpus: Corpus, settings: Mapping[str, Any], optional: Collection[st
     return gone
 
 
+@dataclass(frozen=True)
+class New:
+    """Names that get columns: ``words``, and ``values`` of each context of counts that has new ones."""
+
+    words: list[str]
+    values: dict[str, list[str]]
+
+    def told(self) -> list[str]:
+        """Numbers and names, for a datasheet."""
+        lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
+        return [
+            str(
+                Dropped(
+                    what, len(names), ", ".join(map(repr, names[:_MOST_NAMED])) + ", ..." * (len(names) > _MOST_NAMED)
+                )
+            )
+            for what, names in lists.items()
+            if names
+        ]
+
+
+def grown(pattern: Pattern, corpus: Corpus, least: int) -> tuple[Pattern, New]:
+    """``pattern`` with columns for the words and values of ``corpus`` that it lacks, behind its own.
+
+    Parameters
+    ----------
+    corpus : its words, and columns of contexts that the pattern has, are named; other contexts are not looked at.
+    least : a name gets a column where so many documents of ``corpus`` have it.
+    """
+    least, own = whole("new_columns", least), pattern_of(corpus)
+    words = _new_names(corpus.content, own.words, pattern.words, least)
+    values, columns = {}, dict(pattern.columns)
+    for name, known in pattern.columns.items():
+        names = own.columns.get(name)
+        if known is None or names is None:
+            continue
+        if new := _new_names(corpus.contexts[name], names, known, least):
+            values[name], columns[name] = new, [*known, *new]
+    return replace(pattern, words=[*pattern.words, *words], columns=columns), New(words, values)
+
+
+def new_to(like: Followed, corpus: Corpus) -> New:
+    """The names of words and values of ``corpus``, which follows ``like``, that this has not."""
+    before, now = pattern_of(like), pattern_of(corpus)
+    values = {
+        name: names[len(before.columns_of(name) or ()) :] for name, names in now.columns.items() if names is not None
+    }
+    return New(now.words[len(before.words) :], {name: new for name, new in values.items() if new})
+
+
+def _new_names(counts: sp.csr_matrix, names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
+    """Those ``names`` of columns, in their order, that ``least`` rows have and that are not ``known``."""
+    rows, before = np.bincount(counts.indices, minlength=len(names)), set(known)
+    return [name for name, n in zip(names, rows.tolist(), strict=True) if n >= least and name not in before]
+
+
 def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[Dropped]]:
     """The documents of ``corpus`` in the columns of ``pattern``.
 
@@ -242,7 +301,8 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     contexts: dict[str, Any] = {}
     for name, columns in pattern.columns.items():
         if name in corpus.contexts and columns is not None:
-            contexts[name], unknown = _in_columns(corpus.contexts[name], corpus.context_names[name], columns, POOLED)
+            names = _distinct("the corpus", f"columns of context {name!r}", corpus.context_names.get(name))
+            contexts[name], unknown = _in_columns(corpus.contexts[name], names, columns, POOLED)
             dropped.append(Dropped(f"values of {name}", unknown[0], lost))
             dropped.append(Dropped(f"counts of {name}", unknown[1], f"of a value {lost}"))
         elif name in corpus.contexts:

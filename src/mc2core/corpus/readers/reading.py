@@ -32,7 +32,11 @@ LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for sett
 
 
 def read_own(
-    path: Path, settings: Mapping[str, Any], like: Followed | None = None, bad: BadRows | None = None
+    path: Path,
+    settings: Mapping[str, Any],
+    like: Followed | None = None,
+    bad: BadRows | None = None,
+    new_columns: int | None = None,
 ) -> tuple[Corpus, list[Dropped]]:
     """Read a file of any form, or a folder of text files; its name tells which.
 
@@ -49,6 +53,8 @@ def read_own(
         context, labels, id or kept column that the file lacks and that is not given is left out and told; the context
         is missing in every document.
     bad : takes up the bad rows of a table.
+    new_columns : words and values that ``like`` has not are left out; where a number is given, those that so many of
+        the documents have get columns behind its own.
 
     Returns
     -------
@@ -87,6 +93,8 @@ def read_own(
     if pattern is None:
         return corpus, dropped
     gone = following.lacking(corpus, used, optional)
+    if new_columns is not None:
+        pattern, _ = following.grown(pattern, corpus, new_columns)
     corpus, unknown = following.conform(Corpus, corpus, pattern)
     return corpus, [*dropped, *unknown, *gone]
 

@@ -1,0 +1,97 @@
+"""Several corpora as one: documents one after another, in columns united by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.corpus import following
+from mc2core.corpus.checks import Context
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from mc2core.corpus import Corpus
+    from mc2core.corpus.building.rows import Make
+
+
+def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
+    """:meth:`mc2core.Corpus.concatenate`."""
+    if not corpora:
+        raise ValueError("there are no corpora to concatenate")
+    pattern, units = following.pattern_of(corpora[0]), dict(corpora[0].units)
+    for corpus in corpora[1:]:
+        for name, columns in following.pattern_of(corpus).columns.items():
+            if name not in pattern.columns:
+                pattern = replace(pattern, columns={**pattern.columns, name: columns})
+                units |= {name: corpus.units[name]} if name in corpus.units else {}
+        pattern, _ = following.grown(replace(pattern, units=units), corpus, 1)
+    parts = [following.conform(make, corpus, pattern)[0] for corpus in corpora]
+    labels, label_names = _labels(corpora)
+    united: Corpus = make(
+        sp.vstack([part.content for part in parts], format="csr"),
+        pattern.words,
+        {name: _stacked([part.contexts[name] for part in parts]) for name in pattern.columns},
+        labels,
+        _documents([part.documents for part in parts]),
+        context_names=parts[0].context_names,
+        label_names=label_names,
+        units=units,
+    )
+    united.imported = corpora[0].imported
+    return united
+
+
+def _stacked(contexts: Sequence[Context]) -> Context:
+    return sp.vstack(contexts, format="csr") if sp.issparse(contexts[0]) else np.concatenate(contexts)
+
+
+def _documents(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Rows of all; a text that a table has not is empty."""
+    import pandas as pd
+
+    table = pd.concat(tables, ignore_index=True)
+    for name in table.columns:
+        if not pd.api.types.is_numeric_dtype(table[name]):
+            table[name] = table[name].fillna("")
+    return table
+
+
+def _labels(corpora: Sequence[Corpus]) -> tuple[Any, list[str] | None]:
+    """Labels and their names, united by these; ValueError where corpora have different kinds of them."""
+    kinds = [_kind(corpus) for corpus in corpora]
+    for number, kind in enumerate(kinds):
+        if kind != kinds[0]:
+            raise ValueError(f"corpus {number} has {kind}, but corpus 0 has {kinds[0]}")
+    if corpora[0].labels is None:
+        return None, None
+    labels: list[Any] = [corpus.labels for corpus in corpora]
+    is_sparse, names = sp.issparse(labels[0]), corpora[0].label_names
+    if names is None:
+        if not is_sparse:
+            return np.concatenate(labels), None
+        width = max(one.shape[1] for one in labels)
+        return sp.vstack([_wide(one, np.arange(width), width) for one in labels], format="csr"), None
+    names = list(dict.fromkeys(name for corpus in corpora for name in corpus.label_names or ()))
+    place = {name: number for number, name in enumerate(names)}
+    numbers = [np.array([place[name] for name in corpus.label_names or ()], np.int64) for corpus in corpora]
+    if not is_sparse:
+        return np.concatenate([number[one] for number, one in zip(numbers, labels, strict=True)]), names
+    parts = [_wide(one, number, len(names)) for number, one in zip(numbers, labels, strict=True)]
+    return sp.vstack(parts, format="csr"), names
+
+
+def _kind(corpus: Corpus) -> str:
+    if corpus.labels is None:
+        return "no labels"
+    named = "labels with names" if corpus.label_names is not None else "labels without names"
+    return f"several {named} of a document" if sp.issparse(corpus.labels) else named
+
+
+def _wide(labels: sp.csr_matrix, numbers: np.ndarray, width: int) -> sp.csr_matrix:
+    """Memberships with the label of each column i in column ``numbers[i]`` of ``width``."""
+    return sp.csr_matrix((labels.data, numbers[labels.indices], labels.indptr), shape=(labels.shape[0], width))
