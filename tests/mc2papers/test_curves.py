@@ -157,13 +157,24 @@ def test_claims_of_figure_3_without_tables_come_beside():
     assert "last state of Gibbs, collapsed" in judged[4].numbers
     picture = figure.draw(figure.summarise(rows))
     # simulated data are called so where the paper's name would stand; one entry for each method
-    assert picture.axes[0].get_title() == "NIPS-shaped, simulated\n(MC2), 435 documents"
+    assert picture.axes[0].get_title() == "NIPS-shaped, simulated (MC2), 435 documents"
     assert [text.get_text() for text in picture.legends[0].get_texts()] == [
         "SVI", "Gibbs, collapsed", "SVI without tables",
     ]  # fmt: skip
     assert "dots: the ends of SVI's epochs" in picture.legends[0].get_title().get_text()
     real = figure.draw(figure.summarise(rows.assign(source="")))
     assert real.axes[0].get_title() == "NIPS"
+
+
+def test_titles_of_figure_3_do_not_run_into_each_other():
+    source = "NUS-WIDE-shaped, simulated (correlated topics, bursty words), 682 documents (68 of them held out)"
+    rows = curves_of([(1, 0.9, 415), (2, 0.95, 411)], GIBBS).assign(source=source)
+    picture = figure.draw(figure.summarise(pd.concat([rows, rows.assign(dataset="NUS-WIDE")])))
+    picture.canvas.draw()
+    left, right = (ax.title.get_window_extent() for ax in picture.axes)
+    assert left.x1 < right.x0
+    assert left.x0 >= 0
+    assert right.x1 <= picture.bbox.x1
 
 
 def test_claims_without_a_fit_are_not_computed():
@@ -221,8 +232,8 @@ def test_speed_table(cores, parallel, verdict, numbers):
     assert claims[0].verdict == verdict
     assert claims[0].numbers.startswith(numbers)
     shown = table1.format_speed_table(table).iloc[0]
-    assert shown["1 core, s, ours"] == "12.00 ± 0.14"
-    assert (shown["parallel, s, ours"] == "") == (parallel is None)
+    assert shown["1 core, s"] == "12.00 ± 0.14"
+    assert (shown["parallel, s"] == "") == (parallel is None)
 
 
 def test_more_cores_are_to_gain_more_on_nuswide():

@@ -57,6 +57,10 @@ def test_captions_of_figures_and_notes_of_tables_say_what_departs():
         said = fidelity.departures(name)
         assert said == "" or said.startswith("Departures from the paper: ")
         assert (said != "" and said in target.notes) == (said != "" and target.is_table), name
+        # each sentence stands alone there, without the element of its entry
+        for one in ENTRIES:
+            if name in one.target:
+                assert not re.search(r"^(It|They|Separated) |^How \w+ the paper| it;| neither;", one.departure), one
     assert "histogram of Google Scholar's hits is left out" in fidelity.departures("icml2014_figure4")
     figure = targets.registry()["icml2014_figure4"]
     caption = figure.caption({"figure4": {"word": None}, "corpus": {"source": "simulated"}})

@@ -77,6 +77,15 @@ def test_chart_has_a_bar_for_each_job_in_as_many_lanes_as_ran_at_once():
     ]
 
 
+def test_bars_have_whole_names_or_none():
+    page = chart(
+        [Job("fits/nips-document-level/0", 0, 80), Job("scores/nips", 80, 93), Job("scores/nips-title", 93, 97)]
+    )
+    assert re.findall(r'fill="#fff">([^<]*)<', page) == ["fits/nips-document-level/0", "scores/nips"]
+    narrow = chart([Job("fits/long", 0, 90), Job("scores/nips", 90, 95), Job("scores/nips-title", 95, 100)])
+    assert re.findall(r'fill="#fff">([^<]*)<', narrow) == ["fits/long", "nips"]
+
+
 def test_one_run_is_not_cut_and_none_has_no_chart():
     assert "dashed" not in chart([Job("fits/a", 5.0, 7.0), Job("fits/b", 60.0, 61.5)])
     assert chart([]) == ""

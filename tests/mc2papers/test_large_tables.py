@@ -216,7 +216,7 @@ class TestTable3:
         assert none["documents"].tolist() == [100, 200, 300, 400]
         assert [one.verdict for one in table3.judge_contexts(pd.DataFrame(rows), "PubMed")] == [verdict]
         shown = table3.format_table(table, PAPER3)
-        assert shown.loc[0, ["contexts", "eNMI, paper", "after 25%", "after 50%", "after 100%"]].tolist() == [
+        assert shown.loc[0, ["contexts", "paper, eNMI", "after 25%", "after 50%", "after 100%"]].tolist() == [
             "0%", "0.065", "0.105 ± 0.007", "0.305 ± 0.007", "0.305 ± 0.007",
         ]  # fmt: skip
 

@@ -376,7 +376,7 @@ class TestRuns:
     def test_the_plans_of_the_checkout_are_accepted(self):
         from mc2papers.run_checks import check_runs
 
-        for name in ("test.yaml", "paper.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
+        for name in ("test.yaml", "paper.yaml", "nips.yaml", "mirror.yaml", "spark.yaml", "example.yaml"):
             whole = config()
 
             def update(old, new):

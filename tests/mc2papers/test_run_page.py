@@ -98,6 +98,14 @@ def test_every_claim_stands_with_its_verdict_and_numbers(written):
     assert all('<a href="#icml2014_table1">' in row for _, row in rows)
 
 
+def test_a_verdict_that_no_claim_has_is_no_button(written):
+    folder, entries = written
+    claims = pd.read_csv(folder / "claims.csv")
+    write_run_page(folder / "some.html", entries, claims[claims["verdict"] != "says nothing here"], [], {})
+    buttons = re.findall(r'data-verdict="[\w ]+">([^<]*)</button>', (folder / "some.html").read_text(encoding="utf-8"))
+    assert buttons == ["1 holds", "2 do not hold", "1 cannot be told", "1 not computed"]
+
+
 def test_the_times_of_jobs_come_last(written):
     text = (written[0] / "index.html").read_text(encoding="utf-8")
     times = text[text.index('<section id="times">') :]

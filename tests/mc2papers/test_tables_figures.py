@@ -405,6 +405,8 @@ class TestSizes:
         lines = [line for line in figure.axes[0].lines if line.get_marker() == "o"]
         assert len({line.get_color() for line in lines}) == 1  # both are MC2
         assert len({line.get_markerfacecolor() for line in lines}) == 2
+        # points and their bars stand beside each other
+        assert not set(lines[0].get_xdata()) & set(lines[1].get_xdata())
         plt.close(figure)
 
 
@@ -505,6 +507,17 @@ class TestWritten:
             assert "a note" in text
         assert "<h1" in (tmp_path / "t.html").read_text()
         assert "A &lt; B &amp; C" in (tmp_path / "t.html").read_text()
+
+    def test_what_a_paper_prints_is_a_group_on_the_right(self, tmp_path):
+        shown = pd.DataFrame({"paper, NMI": ["0.298"], "method": ["MC2"], "NMI": ["0.714 ± 0.030"], "paper, K": ["7"]})
+        tables.write_table(tmp_path / "t", shown, shown, "A table")
+        header = (tmp_path / "t.md").read_text().splitlines()[2]
+        assert [one.strip() for one in header.strip("|").split("|")] == ["method", "NMI", "paper, NMI", "paper, K"]
+        text = (tmp_path / "t.html").read_text()
+        assert '<table><colgroup span="2"></colgroup><colgroup class="paper" span="2"></colgroup>' in text
+        assert "0.714&nbsp;±&nbsp;0.030" in text  # in one line
+        tables.write_table(tmp_path / "own", shown[["method"]], shown[["method"]], "A table")
+        assert 'class="paper"' not in (tmp_path / "own.html").read_text()
 
     def test_mean_and_sd_as_people_read_them(self):
         assert tables.mean_sd(pd.Series([1000.0, 1010.0])) == "1,005 ± 7"

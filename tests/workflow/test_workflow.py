@@ -68,7 +68,7 @@ class TestPlan:
                 assert schema["additionalProperties"] is False, path
                 assert set(schema.get("required", ())) == set(schema["properties"]), path
 
-    @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml"])
+    @pytest.mark.parametrize("name", ["test.yaml", "paper.yaml", "nips.yaml"])
     def test_other_plans_hold_only_what_differs(self, name):
         changes = yaml.safe_load((ROOT / "config" / name).read_text())
         schemas.check_keys(changes, CONFIG_SCHEMA, name)

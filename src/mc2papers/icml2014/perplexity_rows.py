@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
-from mc2papers.report.tables import mean_and_sd, number, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, number, say_data, spread
 
 NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
@@ -124,7 +124,7 @@ def format_perplexity_table(
         ours, paper = (_against(here, column, reference) for column in ("perplexity", "paper_perplexity"))
         rows += [
             {
-                "dataset": _say_data(str(dataset), here),
+                "dataset": say_data(str(dataset), here["source"].dropna().iloc[0]),
                 "method": row["method"],
                 "features": row["features"],
                 "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators),
@@ -133,9 +133,9 @@ def format_perplexity_table(
                 "(K, M)": _sizes(row["clusters"], row["topics"]),
                 "documents, seeds": f"{number(row['documents'])}, {row['seeds']}" if row["seeds"] else "",
                 "seconds": spread(row, "seconds", 1) + (f" on {row['threads']:g} cores" if row["threads"] > 1 else ""),
-                f"paper, against {', '.join(reference)}": paper[place],
-                "paper, (K, M)": _sizes(row["paper_clusters"], row["paper_topics"]),
-                "paper, perplexity on its data": number(row["paper_perplexity"], 1),
+                f"{PAPER}against {', '.join(reference)}": paper[place],
+                f"{PAPER}(K, M)": _sizes(row["paper_clusters"], row["paper_topics"]),
+                f"{PAPER}perplexity on its data": number(row["paper_perplexity"], 1),
             }
             for place, (_, row) in enumerate(here.iterrows())
         ]
@@ -148,12 +148,6 @@ def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> lis
     base = here.loc[is_reference, column].mean()
     change = (100 * (here[column] / base - 1)).mask(is_reference)
     return ["" if pd.isna(one) else f"{one:+.1f}%" for one in change]
-
-
-def _say_data(dataset: str, here: pd.DataFrame) -> str:
-    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
-    source = here["source"].dropna().iloc[0]
-    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
 
 
 def _mark(estimator: Any, estimators: Sequence[str]) -> str:

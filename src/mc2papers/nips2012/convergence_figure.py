@@ -23,7 +23,7 @@ def draw(curves: pd.DataFrame, source: str) -> Figure:
     """
     hashed = {method: rows for method in BY_BITS if len(rows := curves[curves["method"] == method])}
     figure = style.new_figure(3.7 * (1 + len(hashed)), 3.9)
-    left, *others = figure.subplots(1, 1 + len(hashed), sharey=True)
+    left, *others = figure.subplots(1, 1 + len(hashed), sharex=True, sharey=True)
     methods = {str(method): rows for method, rows in usual(curves).groupby("method", sort=False)}
     _draw_lines(left, methods, [palette.look(method) for method in methods])
     seeds = curves["seed"].nunique()

@@ -64,7 +64,7 @@ def _caption(options: Options) -> str:
         "seconds of the engine on one core (log scale; start included, compilation and scoring excluded), a point "
         f"after each sweep. Data: {say_source('w100', options['corpus'])}; {seeds}. Left: FastEx as printed "
         "(32 bits, proposals from the upper bound with the failure probability of remark 5, 0.0001) and the paper's "
-        "baseline, which draws all parameters, both with word prior 1, which no paper prints: with the 0.01 of all "
+        "baseline, which draws all parameters, both with word prior a = 1, which no paper prints: with the 0.01 of all "
         "others the baseline does not leave its random start. Ours: FastEx with the balanced projection (128 bits) "
         "and proposals from the clusters of a document's nearest documents (its first point includes the search for "
         "them; all clusters are scored in sweep 5). Beside them exact scores of every cluster (collapsed Gibbs). "

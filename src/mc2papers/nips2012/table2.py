@@ -9,7 +9,7 @@ import pandas as pd
 from mc2papers.nips2012.convergence import BASELINE, FASTEX, HASHED, JUDGED, compare, judge_method, read_curves
 from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim
-from mc2papers.report.tables import mean_and_sd, number, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ NOTES = (
     "others have a = 0.01. With 0.01 the baseline does not leave its random start, since a "
     "document's rare words hold it in its cluster. On W1000, with one or two articles a cluster, no prior serves: up "
     "to 0.3 nothing moves, and from 1 on nearly all articles end in one or two clusters (docs/notes/fastex_scale.md).",
-    "Seconds are those of one core; fits run side by side on the cores there are. Paper: its own machine and data.",
+    "Seconds are those of one core; fits run side by side on the cores there are. The paper's figures, in the last "
+    "columns, are of its own machine and data.",
 )
 
 
@@ -73,10 +74,10 @@ def format_speedup_table(table: pd.DataFrame) -> pd.DataFrame:
                 "dataset": row["dataset"],
                 "K": number(row["clusters"]),
                 "method": f"{row['method']}, {row['bits']} bits" if row["method"] in HASHED else row["method"],
-                "VI, paper": number(row["paper_vi_bits"], 2),
-                "VI, ours": spread(row, "vi_bits", 2),
-                "speed-up, paper": number(row["paper_speedup"], 2),
-                "speed-up, ours": spread(row, "speedup", 1) if row["method"] != BASELINE else "",
+                f"{PAPER}VI": number(row["paper_vi_bits"], 2),
+                "VI": spread(row, "vi_bits", 2),
+                f"{PAPER}speed-up": number(row["paper_speedup"], 2),
+                "speed-up": spread(row, "speedup", 1) if row["method"] != BASELINE else "",
                 "seconds to baseline's VI": spread(row, "seconds_to_baseline", 2),
                 "seconds": spread(row, "seconds", 2),
                 "sweeps": number(row["sweeps"]),

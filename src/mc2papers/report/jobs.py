@@ -103,8 +103,9 @@ def chart(jobs: Sequence[Job]) -> str:
 
 def _bar(job: Job, x: float, y: float, width: float) -> str:
     letters = int((width - 6) / _LETTER)
-    text = job.name if len(job.name) <= letters else job.name.partition("/")[2][:letters]
-    label = f'<text x="{x + 3:.1f}" y="{y + 15}" fill="#fff">{html.escape(text)}</text>' if letters > 3 else ""
+    # whole names only; the shorter one lacks the kind, which is the bar's colour
+    text = next((one for one in (job.name, job.name.partition("/")[2]) if 0 < len(one) <= letters), "")
+    label = f'<text x="{x + 3:.1f}" y="{y + 15}" fill="#fff">{html.escape(text)}</text>' if text else ""
     return (
         f'<g><title>{html.escape(job.name)}: {job.seconds:.1f} s</title><rect x="{x:.1f}" y="{y + 1}" '
         f'width="{max(width - 0.5, 0.5):.1f}" height="{_LANE - 2}" fill="{_COLOUR[job.kind]}"/>{label}</g>'

@@ -91,8 +91,9 @@ def _claims(claims: pd.DataFrame, entries: Sequence[Mapping[str, Any]]) -> str:
         return "<p>No table or figure of this run has claims.</p>"
     counts = claims["verdict"].value_counts()
     buttons = "".join(
-        f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts.get(one, 0))}</button>'
+        f'<button type="button" aria-pressed="false" data-verdict="{one}">{_counted(one, counts[one])}</button>'
         for one in VERDICTS
+        if one in counts
     )
     known = {entry["name"] for entry in entries}
     rows = []

@@ -14,10 +14,18 @@ from tabulate import tabulate
 from mc2core.base import storage
 from mc2papers.report.claims import RULE, Claim, claims_table
 
+#: how the names of columns begin that hold what a paper prints
+PAPER = "paper, "
+
 
 def number(value: Any, digits: int = 0) -> str:
     """``"2,322"``; "" where there is none."""
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
+
+
+def say_data(dataset: str, source: str) -> str:
+    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
+    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
 
 
 def mean_and_sd(values: pd.Series, name: str) -> dict[str, float]:
@@ -47,9 +55,12 @@ def write_table(
 ) -> None:
     """Write ``stem``.csv (``raw``) and .md, .tex and .html (``shown``, claims and notes), each whole or not at all.
 
-    Claims come with a note on how they are judged.
+    Columns of ``shown`` that begin with PAPER are a group of their own on the right, behind a line in the HTML: what a
+    paper prints is of other data or another machine. Claims come with a note on how they are judged.
     """
     stem = Path(stem)
+    printed = [name for name in shown if name.startswith(PAPER)]
+    shown = shown[[name for name in shown if name not in printed] + printed]
     tables = [shown, claims_table(claims)] if claims else [shown]
     notes = [*notes, RULE] if claims else notes
 
@@ -68,7 +79,11 @@ def write_table(
         stream.write(f"{comments}{rendered('latex_booktabs')}\n")
     with storage.replacing(stem.with_suffix(".html")) as stream:
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
-        stream.write(_PAGE.format(title=html.escape(title), tables=rendered("html"), notes=listed))
+        groups = f'<colgroup span="{len(shown.columns) - len(printed)}"></colgroup>'
+        groups += f'<colgroup class="paper" span="{len(printed)}"></colgroup>' if printed else ""
+        # a number stays in one line with its sd
+        cells = rendered("html").replace("<table>", f"<table>{groups}", 1).replace(" ± ", "&nbsp;±&nbsp;")
+        stream.write(_PAGE.format(title=html.escape(title), tables=cells, notes=listed))
 
 
 _PAGE = """<!DOCTYPE html>
@@ -82,6 +97,7 @@ table {{ border-collapse: collapse; margin: 1em 0; }}
 th, td {{ padding: 0.25em 0.7em; text-align: left !important; white-space: nowrap; }}
 thead {{ border-bottom: 1.5px solid #111; border-top: 1.5px solid #111; }}
 tbody {{ border-bottom: 1.5px solid #111; }}
+colgroup.paper {{ border-left: 1.5px solid #111; }}
 tbody tr:nth-child(even) {{ background: #f5f5f5; }}
 li {{ max-width: 60em; }}
 </style>

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,8 @@ from mc2papers.uai2016.methods import DIRECT, SVI
 _GIBBS = "Gibbs, collapsed"
 _ORDER = (SVI, _GIBBS, "Gibbs, blocked", "Gibbs, interleaved", DIRECT)
 _TIME_SHARE = 0.25
+#: letters in a line of a panel's title, so that neighbours do not run into each other
+_TITLE = 50
 #: what "only improved a little" is taken for, as a share of the perplexity; ours
 LITTLE = 0.01
 
@@ -74,7 +77,7 @@ def draw(points: pd.DataFrame) -> Figure:
         ax.set(xlabel=f"seconds of the fit (log scale, {threads} core{'s' * (threads != '1')})")
         ax.grid(color=palette.GRID, linewidth=0.6)
         if source := here["source"].iloc[0]:
-            ax.set_title(source.replace(" (", "\n(", 1), color=style.RESTRICTED, style="italic", fontsize=8)
+            ax.set_title(textwrap.fill(source, _TITLE), color=style.RESTRICTED, style="italic", fontsize=8)
         else:
             ax.set_title(dataset)
     panels[0].set_ylabel("held-out perplexity")

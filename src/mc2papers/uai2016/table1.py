@@ -10,7 +10,7 @@ import pandas as pd
 
 from mc2papers.report.captions import counted, say_names, say_sources
 from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed, of_order
-from mc2papers.report.tables import mean_and_sd, number, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import SVI, about_svi
 
@@ -96,14 +96,14 @@ def format_speed_table(table: pd.DataFrame) -> pd.DataFrame:
                 "source": row["source"],
                 "documents": number(row["documents"]),
                 "epochs": number(row["iterations"]),
-                "1 core, s, ours": spread(row, "sequential_seconds", 2),
-                "parallel, s, ours": spread(row, "parallel_seconds", 2),
-                "cores, ours": number(row["cores"]),
-                "speed-up, ours": number(row["speedup"], 2),
-                "1 core, s, paper": number(row["paper_sequential_seconds"]),
-                "parallel, s, paper": number(row["paper_parallel_seconds"]),
-                "cores, paper": number(row["paper_cores"]),
-                "speed-up, paper": number(row["paper_speedup"], 1),
+                "1 core, s": spread(row, "sequential_seconds", 2),
+                "parallel, s": spread(row, "parallel_seconds", 2),
+                "cores": number(row["cores"]),
+                "speed-up": number(row["speedup"], 2),
+                f"{PAPER}1 core, s": number(row["paper_sequential_seconds"]),
+                f"{PAPER}parallel, s": number(row["paper_parallel_seconds"]),
+                f"{PAPER}cores": number(row["paper_cores"]),
+                f"{PAPER}speed-up": number(row["paper_speedup"], 1),
                 "seeds": number(row["seeds"]),
             }
             for _, row in table.iterrows()

@@ -84,8 +84,8 @@ TARGET = Target(
     notes=(
         "Ours: mean ± sd over seeds; K is the number of clusters in use.",
         about_svi(500),
-        "The paper prints one run: compare how the columns change, not their levels. Empty cells: not printed there, "
-        "or not fitted here.",
+        "The paper prints one run on its own data, in the last columns: compare how they change with how ours change, "
+        "not their levels. Empty cells: not printed there, or not fitted here.",
     ),
     has_paper=True,
     has_claims=True,
