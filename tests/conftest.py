@@ -31,6 +31,15 @@ def checkout(tmp_path):
     return tmp_path
 
 
+@pytest.fixture(scope="module")
+def opened():
+    """The function that opens a page in a browser, one for a file of tests (:mod:`helpers.browser`)."""
+    from helpers import browser
+
+    with browser.running() as opened:
+        yield opened
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Before any fixture: what the README's test command does not install is there for the tests that need it alone."""

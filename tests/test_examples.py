@@ -15,7 +15,12 @@ from mc2core.app.cli import main
 
 START = ("docs/start.md",)
 #: in the order in which they are read: each goes on with the fits and documents of those before
-GUIDES = ("docs/how_to/own_texts.md", "docs/how_to/new_documents.md", "docs/how_to/contexts.md")
+GUIDES = (
+    "docs/how_to/own_texts.md",
+    "docs/how_to/new_documents.md",
+    "docs/how_to/contexts.md",
+    "docs/how_to/coming_from.md",
+)
 
 
 def blocks(names, kind):
@@ -31,7 +36,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 8)])
+@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 9)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
     examples = blocks(names, "python")

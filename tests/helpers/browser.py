@@ -1,6 +1,7 @@
 """A real browser without a window, for tests of pages: Chromium of the system, driven by Playwright."""
 
 import contextlib
+import functools
 import shutil
 
 from helpers.needs import BROWSERS
@@ -8,14 +9,22 @@ from playwright import sync_api
 
 
 @contextlib.contextmanager
-def opened(path, width=1300, height=900, scheme="light", missing=None):
-    """A page of a file, once it is drawn; afterwards, that nothing was said on the console, but of ``missing`` files
-    whose names begin so, or asked of a network.
-    """
+def running():
+    """A browser: the function that opens pages in it."""
     chromium = next(filter(None, map(shutil.which, BROWSERS)))
     with sync_api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+        yield functools.partial(_opened, browser)
+        browser.close()
+
+
+@contextlib.contextmanager
+def _opened(browser, path, width=1300, height=900, scheme="light", missing=None):
+    """A page of a file, once it is drawn; afterwards, that nothing was said on the console, but of ``missing`` files
+    whose names begin so, or asked of a network.
+    """
+    with browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme) as context:
+        page = context.new_page()
         said, asked = [], []
         page.on("console", lambda message: said.append(f"{message.type}: {message.text} ({message.location['url']})"))
         page.on("pageerror", lambda error: said.append(str(error)))
@@ -23,6 +32,5 @@ def opened(path, width=1300, height=900, scheme="light", missing=None):
         page.goto(path.resolve().as_uri())
         page.wait_for_selector("body[data-ready]", timeout=60_000)
         yield page
-        browser.close()
     assert [one for one in said if not (missing and f"/{missing}" in one and "ERR_FILE_NOT_FOUND" in one)] == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []

@@ -6,7 +6,6 @@ import re
 
 import pandas as pd
 import pytest
-from helpers.browser import opened
 
 from mc2papers.report.claims import RULE, Claim, write_claims
 from mc2papers.report.jobs import Job
@@ -149,7 +148,7 @@ def test_a_run_without_claims_has_a_page_and_a_wrong_verdict_is_refused(written)
 
 
 @pytest.mark.needs("browser")
-def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
+def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(opened, written):
     with opened(written[0] / "index.html", width=390) as page:
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
         small = page.locator("#uai2016_figure3 img").bounding_box()
@@ -162,7 +161,7 @@ def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(written):
 
 
 @pytest.mark.needs("browser")
-def test_in_a_browser_a_link_opens_a_card_and_its_picture_grows(written):
+def test_in_a_browser_a_link_opens_a_card_and_its_picture_grows(opened, written):
     with opened(written[0] / "index.html") as page:
         assert page.locator(".thumbnail").first.bounding_box()["y"] < 300  # of 900: pictures on the first screen
         card, picture = page.locator("#uai2016_figure3"), page.locator("#uai2016_figure3 img")

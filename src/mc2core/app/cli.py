@@ -77,9 +77,7 @@ def _add_readers(commands: Any) -> None:
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     _add_threads(evaluate)
 
-    topics = add_command(
-        commands, "topics", _topics, "print the topics of a posterior, the commonest first, tab-separated"
-    )
+    topics = add_command(commands, "topics", _topics, "print the topics of a posterior, the commonest first, as CSV")
     topics.add_argument("posterior", type=Path, help="posterior.npz")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
@@ -187,7 +185,7 @@ def _topics(options: argparse.Namespace) -> None:
 
     with work("reading the posterior"):
         table = describe_topics(Posterior.load(options.posterior), options.words)
-    print(table.to_csv(sep="\t", index=False, float_format="%.4f"), end="")
+    print(table.to_csv(index=False, float_format="%.6g"), end="")
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -67,7 +67,7 @@ def _rows(description: Description, tops: list[Top]) -> pd.DataFrame:
             "name": [given.get(node + 1) or name_of(vocabulary, top) for node, top in enumerate(tops)],
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
-            "joins": np.where(description.parent >= 0, description.parent + 1.0, np.nan),
+            "joins": pd.arrays.IntegerArray(description.parent + 1, description.parent < 0),
             "weight": description.members @ description.posterior.cluster_weights,
             "words": [said(vocabulary, top, top.by_probability) for top in tops],
             "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],

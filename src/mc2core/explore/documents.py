@@ -47,6 +47,20 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     return {"documents": table.join(known), "document_clusters": of_clusters}
 
 
+def document_topics(description: Description) -> pd.DataFrame:
+    """Topics of each document, the commonest first: document, topic, tokens, expected ones, and their share of those of
+    the document, of at least LEAST_PROBABILITY. None where clusters are topics (FastEx, LDA).
+    """
+    if description.clusters_are_topics:
+        return pd.DataFrame(columns=["document", "topic", "tokens", "share"])
+    table = description.document_topics.tocoo()
+    share = table.data / np.asarray(description.document_topics.sum(axis=1)).ravel()[table.row]
+    kept = np.flatnonzero(share >= LEAST_PROBABILITY)
+    kept = kept[np.lexsort((table.col[kept], -share[kept], table.row[kept]))]
+    columns = {"document": table.row[kept] + 1, "topic": table.col[kept] + 1}
+    return pd.DataFrame({**columns, "tokens": table.data[kept], "share": share[kept]})
+
+
 def _context(description: Description, name: str) -> Any:
     """(J,) numbers in their own unit, or the names of each document with a semicolon between, "" for none."""
     corpus = description.corpus

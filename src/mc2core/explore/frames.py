@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ParamSpec
@@ -103,6 +103,16 @@ class Frames:
         table.insert(place, "cluster_name", table["cluster"].map(self._names["cluster"]))
         return table
 
+    def document_topics(self) -> pd.DataFrame:
+        """Topics of each document, the commonest first: document, from 1; topic; name; tokens, expected ones; share of
+        those of the document, 1 % or more. Of a model whose clusters are topics (FastEx), none: see :meth:`documents`.
+        """
+        from mc2core.explore.documents import document_topics
+
+        table = document_topics(self.description)
+        table.insert(2, "name", table["topic"].map(self._names["topic"]))
+        return table
+
     def contexts(self, name: str | None = None, level: int | None = None) -> pd.DataFrame:
         """Who and when: the share of each cluster (of the fit or of a ``level``) and topic, by values of each context,
         kept column and label, and over the steps of numbers and dates; of one of them where ``name`` is given.
@@ -122,16 +132,36 @@ class Frames:
             kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
         if not kinds:
             return pd.DataFrame(columns=["of", "number", "name", "context", *_SHARES])
-        size = self.description.n_clusters if level is None else level
-        self._check(size)
-        table = pd.concat(kinds, ignore_index=True)
-        is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
-        table = table[is_shown].reset_index(drop=True)
-        names = self._names
-        called = [names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
-        table.insert(2, "name", called)
+        table = self._named(pd.concat(kinds, ignore_index=True), level)
         order = ["of", "number", "name", "context", "value", "start", "end"]
         return table[[*(one for one in order if one in table), *_SHARES]]
+
+    def effects(self, contexts: Sequence[str], level: int | None = None) -> pd.DataFrame:
+        """What each of several contexts, kept columns or labels changes in the share of each cluster (of the fit or of
+        a ``level``) and topic, the others held fixed: a regression over the documents.
+
+        Columns of, "cluster" or "topic"; number; name; context; value and reference, of groups: their effect is
+        against the commonest; documents; effect, of a step of one of a number, such as a year; low and high, its 90 %
+        interval (:func:`mc2core.explore.shares.effects`). ValueError where there is no such context, documents have
+        several values of one, or one follows from the others.
+        """
+        from mc2core.explore.shares import effects
+        from mc2core.explore.variables import variables_of
+
+        known = {one.name: one for one in variables_of(self.description)}
+        if missing := [name for name in contexts if name not in known]:
+            raise ValueError(f"there is no context {missing[0]!r}; known: {', '.join(known) or 'none'}")
+        return self._named(effects(self.description, [known[name] for name in contexts]), level)
+
+    def _named(self, table: pd.DataFrame, level: int | None) -> pd.DataFrame:
+        """The rows of topics and of clusters of the fit or of a level, with their names."""
+        size = self.description.n_clusters if level is None else level
+        self._check(size)
+        is_shown = (table["of"] == "topic") | table["number"].isin(self.clusters(size)["cluster"])
+        table, names = table[is_shown].reset_index(drop=True), self._names
+        called = [names[what].get(number) for what, number in zip(table["of"], table["number"], strict=True)]
+        table.insert(2, "name", called)
+        return table
 
     def _check(self, level: int) -> None:
         if level not in self.description.first:

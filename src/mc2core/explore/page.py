@@ -22,6 +22,9 @@ MOST_NAMES = 20
 """Names, such as authors, of one document on the page."""
 MOST_VALUES = 20
 """Values of a context, the commonest, whose shares the page shows."""
+MOST_OF_DOCUMENT = 3
+"""Topics of one document on the page, the commonest, of LEAST_OF_DOCUMENT or more."""
+LEAST_OF_DOCUMENT = 0.05
 MOST_TOPICS = 200
 """Topics, the commonest, whose shares the page shows."""
 MOST_NODES = 2000
@@ -38,6 +41,7 @@ _COLUMNS = {
     "topic_words": ("topic", "word", "probability", "lift"),
     "topic_clusters": None,
     "topic_documents": None,
+    "document_topics": ("document", "topic", "share"),
     "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
     "trends": ("of", "number", "context", "start", "end", "documents", "share", "low", "high"),
 }
@@ -124,6 +128,10 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
         table = tables[name]
         if name == "documents":
             table = _shown_documents(description, tables)
+        elif name == "document_topics":
+            is_large = table["share"] >= LEAST_OF_DOCUMENT
+            is_shown = table["document"].isin(_shown_documents(description, tables)["document"])
+            table = table[is_large & is_shown].groupby("document").head(MOST_OF_DOCUMENT)
         elif "of" in table:
             wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]
@@ -167,7 +175,7 @@ def _packed(table: pd.DataFrame) -> dict[str, Any]:
     packed: dict[str, Any] = {}
     for name, column in table.items():
         if pd.api.types.is_numeric_dtype(column):
-            packed[str(name)] = [_digits(one) for one in column.to_numpy(dtype=np.float64)]
+            packed[str(name)] = [_digits(one) for one in column.to_numpy(dtype=np.float64, na_value=np.nan)]
         else:
             codes, levels = pd.factorize(column.astype(object))
             packed[str(name)] = {"levels": [str(one) for one in levels], "codes": codes.tolist()}

@@ -1,13 +1,16 @@
-"""Shares of clusters and topics by who and when: by each value of a variable or over its steps, with intervals."""
+"""Shares of clusters and topics by who and when: by each value of a variable or over its steps, with intervals, and
+what several variables together change in them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from scipy import special
+from scipy import special, stats
 
 from mc2core.explore.description import Description
 from mc2core.explore.variables import Variable, variables_of
@@ -71,6 +74,83 @@ def shares_over(description: Description, variable: Variable) -> pd.DataFrame:
     shape = (len(bounds) - 1, description.corpus.n_documents)
     into = sp.csr_matrix((np.ones(len(seen)), (steps, seen)), shape=shape)
     return _table(description, variable, into, {"start": bounds[:-1], "end": bounds[1:]})
+
+
+def effects(description: Description, variables: Sequence[Variable]) -> pd.DataFrame:
+    """What each of several variables changes in the share of each cluster and topic, the others held fixed.
+
+    Columns: ``of`` "cluster" or "topic"; its ``number``; ``context``; ``value``, of groups, else missing;
+    ``documents``, those of which all variables are known and that have the value; ``effect``, the change of the share
+    for a step of one of a number, or against the ``reference``, the commonest value; ``low`` and ``high``, its
+    interval of probability INTERVAL.
+
+    A linear regression over the documents: whether one is in the cluster, or the share of its tokens that is of the
+    topic, weighted by its tokens. Intervals are Student's, with the variance that holds where documents vary unequally
+    (White, 1980; HC1) and, for clusters, the variance over samples of the posterior added, as in
+    :func:`shares_by_value`. ValueError for a variable of which documents have several values, of more than MOST_VALUES,
+    or that follows from the others.
+    """
+    chosen = np.ones(description.corpus.n_documents, bool)
+    for one in variables:
+        several = 0 if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr).max(initial=0)
+        if several > 1 or len(one.names) > MOST_VALUES:
+            many = "several values of" if several > 1 else f"{len(one.names)} values of"
+            raise ValueError(f"documents have {many} {one.name!r}; an effect is of a number, or of one of few values")
+        chosen &= ~np.isnan(one.values) if one.is_number else np.diff(sp.csr_matrix(one.values > 0).indptr) > 0
+    seen = np.flatnonzero(chosen)
+    if not len(seen):
+        raise ValueError(f"no document has all of {', '.join(one.name for one in variables)}")
+    columns, rows = [np.ones(len(seen))], []
+    for one in variables:
+        if one.is_number:
+            columns.append(one.values[seen] - one.values[seen].mean())
+            rows.append((one.name, None, None, len(seen)))
+            continue
+        has = (one.values[seen] > 0).toarray()
+        counts = has.sum(axis=0)
+        order = [int(value) for value in np.argsort(-counts, kind="stable") if counts[value] > 0]
+        for value in order[1:]:
+            columns.append(has[:, value].astype(np.float64))
+            rows.append((one.name, one.names[value], one.names[order[0]], int(counts[value])))
+    x, tokens = np.column_stack(columns), sp.csr_matrix(description.document_topics[seen])
+    length = np.asarray(tokens.sum(axis=1)).ravel()
+    share = (sp.diags(1.0 / np.where(length > 0, length, 1.0)) @ tokens).toarray()
+    inside = description.documents_of[:, seen].T.toarray()
+    parts = []
+    for what, y, weight in (("cluster", inside, np.ones(len(seen))), ("topic", share, length)):
+        pull = _regression(x, weight)
+        effect, variance = _coefficients(x, y, pull)
+        if what == "cluster" and len(description.of_samples) > 1:
+            between = [pull @ (sample[seen] @ moves) for sample, moves in description.of_samples]
+            variance = variance + np.var(between, axis=0, ddof=1)
+        half = stats.t.ppf(0.5 + INTERVAL / 2.0, len(seen) - x.shape[1]) * np.sqrt(variance)
+        m = y.shape[1]
+        part = pd.DataFrame(rows * m, columns=["context", "value", "reference", "documents"])
+        part.insert(0, "of", what)
+        part.insert(1, "number", np.repeat(np.arange(m) + 1, len(rows)))
+        for name, table in (("effect", effect), ("low", effect - half), ("high", effect + half)):
+            part[name] = table[1:].T.ravel()
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _regression(x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(p, n): what makes coefficients of n values, given (n, p) ``x`` and weights; ValueError where there are none."""
+    used = x[weight > 0]
+    used = used / np.maximum(np.abs(used).max(axis=0, initial=0.0), 1e-300)
+    if len(used) <= x.shape[1] or np.linalg.matrix_rank(used) < x.shape[1]:
+        raise ValueError(
+            "these contexts do not tell their effects apart: one has a single value or follows from others"
+        )
+    weighted = (x * weight[:, None]).T
+    return np.linalg.solve(weighted @ x, weighted)
+
+
+def _coefficients(x: np.ndarray, y: np.ndarray, pull: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(p, m) each: coefficients of (n, m) ``y`` and their variances."""
+    n, p = x.shape
+    effect = pull @ y
+    return effect, n / (n - p) * (pull**2 @ (y - x @ effect) ** 2)
 
 
 def bounds_of(values: np.ndarray) -> np.ndarray:

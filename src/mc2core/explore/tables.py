@@ -13,7 +13,7 @@ from mc2core.base import storage
 from mc2core.base.progress import work
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
-from mc2core.explore.documents import document_tables
+from mc2core.explore.documents import document_tables, document_topics
 from mc2core.explore.shares import shares_tables
 from mc2core.explore.topics import topic_tables
 from mc2core.explore.words import names_table
@@ -33,6 +33,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
         tables |= topic_tables(description, tables["trends"], seed)
     with work("tables of documents"):
         tables |= document_tables(description, seed)
+        tables["document_topics"] = document_topics(description)
     tables["names"] = names_table(tables)
     return {name: table for name, table in tables.items() if len(table)}
 

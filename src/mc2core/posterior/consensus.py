@@ -34,8 +34,10 @@ def expected_loss(clusterings: Sequence[np.ndarray], cluster: np.ndarray) -> flo
     return float(np.mean([1.0 - rand_index(one, cluster) for one in clusterings]))
 
 
-def representative(clusterings: Sequence[np.ndarray]) -> int:
-    """Which of S clusterings (J,) has the least expected loss; of equals the last."""
+def representative(clusterings: Sequence[np.ndarray], n_topics: Sequence[int]) -> int:
+    """Which of S clusterings (J,) has the least expected loss; of equals that whose number of topics is nearest to the
+    median of all, then the last.
+    """
     if len(clusterings) == 1:
         return 0
     table, losses = _members(clusterings), np.empty(len(clusterings))
@@ -46,7 +48,8 @@ def representative(clusterings: Sequence[np.ndarray]) -> int:
             both = np.square((table.T @ own).data.astype(np.float64)).sum() / len(clusterings)
             losses[number] = np.square(_sizes(own)).sum() + pairs - 2.0 * both
             told.advance()
-    return int(np.flatnonzero(losses == losses.min())[-1])
+    far = np.where(losses == losses.min(), np.abs(np.asarray(n_topics) - np.median(n_topics)), np.inf)
+    return int(np.flatnonzero(far == far.min())[-1])
 
 
 def consensus(clusterings: Sequence[np.ndarray], start: int) -> np.ndarray:

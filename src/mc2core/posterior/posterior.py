@@ -97,8 +97,8 @@ class Posterior:
     # -- samples -------------------------------------------------------------------------------------------
     @cached_property
     def representative(self) -> Sample:
-        """The sample of least expected loss (:mod:`mc2core.posterior.consensus`), of equals the last: words of
-        clusters, topics and all other tables are its.
+        """The sample of least expected loss (:func:`mc2core.posterior.consensus.representative`): words of clusters,
+        topics and all other tables are its.
         """
         return self.samples[self._first]
 
@@ -130,7 +130,7 @@ class Posterior:
 
     @cached_property
     def _first(self) -> int:
-        return consensus.representative(self._clusterings)
+        return consensus.representative(self._clusterings, [sample.n_topics for sample in self.samples])
 
     @property
     def _clusterings(self) -> list[np.ndarray]:

@@ -43,6 +43,8 @@ def test_clusters_and_documents_are_those_of_the_posterior(done):
     assert clusters.set_index("cluster")["documents"].to_dict() == {k + 1: size for k, size in enumerate(sizes) if size}
     assert (documents["cluster"].to_numpy() == done.posterior.cluster + 1).all()
     assert documents["probability"].to_numpy() == pytest.approx(done.posterior.certainty)
+    assert clusters["joins"].dtype.kind == "i"
+    assert set(clusters["joins"].dropna()) <= set(done.clusters(level=done.description.sizes[-2])["cluster"])
     named = clusters.set_index("cluster")["name"]
     assert (documents["cluster_name"] == documents["cluster"].map(named)).all()
     assert documents["label"].tolist() == [["water", "land", "sky"][one] for one in done.corpus.labels]
@@ -84,6 +86,26 @@ def test_contexts_count_the_documents_of_each_value(done):
     assert set(done.contexts()["context"]) == {"author", "year", "label"}
     with pytest.raises(ValueError, match="there is no context 'auther'; known: author, label, year"):
         done.contexts("auther")
+
+
+def test_topics_of_documents_have_names(done):
+    table = done.document_topics()
+    assert list(table.columns) == ["document", "topic", "name", "tokens", "share"]
+    assert (table["name"] == table["topic"].map(done.topics().set_index("topic")["name"])).all()
+    assert set(table["document"]) == set(done.documents()["document"])
+
+
+def test_effects_have_names_and_are_of_the_fit_or_a_level(done):
+    table = done.effects(["year", "label"])
+    assert set(table["context"]) == {"year", "label"}
+    assert set(table["number"][table["of"] == "cluster"]) == set(done.clusters()["cluster"])
+    assert (
+        table["name"] == [done._names[what][number] for what, number in zip(table["of"], table["number"], strict=True)]
+    ).all()
+    of_level = done.effects(["label"], level=2)
+    assert set(of_level["number"][of_level["of"] == "cluster"]) == set(done.clusters(2)["cluster"])
+    with pytest.raises(ValueError, match="there is no context 'yer'; known: author, year, label"):
+        done.effects(["yer"])
 
 
 def test_names_that_are_given_are_everywhere_and_others_stay(done):

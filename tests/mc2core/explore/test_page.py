@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.browser import opened
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
 
 from mc2core.explore.describe import describe
@@ -53,7 +52,7 @@ def place_on_map(page, folder, document):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1300, "light"), (1300, "dark"), (390, "light")])
-def test_it_draws_light_and_dark_wide_and_narrow(folder, width, scheme):
+def test_it_draws_light_and_dark_wide_and_narrow(opened, folder, width, scheme):
     with opened(folder / "index.html", width=width, scheme=scheme) as page:
         for chart in ("map", "cluster-bars", "topic-bars", "heat", "tree", "topic-map", "compare-0"):
             assert colours(page, chart) > 5
@@ -64,7 +63,7 @@ def test_it_draws_light_and_dark_wide_and_narrow(folder, width, scheme):
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
 
 
-def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(description, tmp_path):
+def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):
     sample = description.posterior.samples[0]
     fewer = dataclasses.replace(sample, topic_weights=sample.topic_weights[:2])
     provenance = description.posterior.provenance | {"chains": [1, 2]}
@@ -77,7 +76,7 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(description, 
     assert f" · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits" in said
 
 
-def test_titles_and_names_are_text(folder):
+def test_titles_and_names_are_text(opened, folder):
     with opened(folder / "index.html") as page:
         assert page.title() == "Lakes & <b>woods</b>"
         assert page.inner_text("h1") == "Lakes & <b>woods</b>"
@@ -88,7 +87,7 @@ def test_titles_and_names_are_text(folder):
         assert page.locator("main img, main b, main i, main script").count() == 0
 
 
-def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(folder, description):
+def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(opened, folder, description):
     with opened(folder / "index.html") as page:
         for document in (0, 1):
             x, y = place_on_map(page, folder, document)
@@ -103,7 +102,7 @@ def test_a_click_on_a_document_opens_its_cluster_and_hovering_says_its_title(fol
             assert f"{(description.cluster == cluster - 1).sum()} documents" in page.inner_text("#facts")
 
 
-def test_search_finds_words_titles_and_names(folder):
+def test_search_finds_words_titles_and_names(opened, folder):
     with opened(folder / "index.html") as page:
         page.fill("#search", "wood1")
         assert "Clusters with the word" in page.inner_text("#results")
@@ -118,7 +117,7 @@ def test_search_finds_words_titles_and_names(folder):
         assert page.inner_text("#results") == "nothing found"
 
 
-def test_of_a_large_corpus_search_says_of_how_many_documents(description, tmp_path, monkeypatch):
+def test_of_a_large_corpus_search_says_of_how_many_documents(opened, description, tmp_path, monkeypatch):
     monkeypatch.setattr("mc2core.explore.documents.MOST_POINTS", 20)
     describe(description.posterior, description.corpus, tmp_path / "out")
     with opened(tmp_path / "out/index.html") as page:
@@ -129,7 +128,7 @@ def test_of_a_large_corpus_search_says_of_how_many_documents(description, tmp_pa
         assert 20 <= int(said[1]) < 60  # and the typical ones
 
 
-def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(folder, description):
+def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(opened, folder, description):
     kept = description.posterior.levels
     with opened(folder / "index.html") as page:
         assert page.locator("#clusters button").count() == description.n_clusters
@@ -155,7 +154,7 @@ def test_the_slider_goes_through_the_levels_and_says_how_well_they_agree(folder,
         assert f"Cluster {kept.at(3)[1] + 1} of 3" in page.inner_text("#tip")
 
 
-def test_clusters_without_documents_are_not_listed(description, tmp_path):
+def test_clusters_without_documents_are_not_listed(opened, description, tmp_path):
     few = description.corpus.subset(np.flatnonzero(description.corpus.labels == 0))
     describe(description.posterior, few, tmp_path / "out")
     used = np.unique(description.cluster[description.corpus.labels == 0]) + 1
@@ -169,7 +168,7 @@ def test_clusters_without_documents_are_not_listed(description, tmp_path):
         assert page.locator("#clusters button").count() == len(used)
 
 
-def test_topics_say_their_coherence_and_that_of_chance(folder):
+def test_topics_say_their_coherence_and_that_of_chance(opened, folder):
     row = pd.read_csv(folder / "topics.csv").iloc[0]
     by_chance = " ± ".join(f"{float(f'{row[name]:.2g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))
     with opened(folder / "index.html") as page:
@@ -178,7 +177,7 @@ def test_topics_say_their_coherence_and_that_of_chance(folder):
         )
 
 
-def test_it_can_be_used_by_keyboard(folder):
+def test_it_can_be_used_by_keyboard(opened, folder):
     with opened(folder / "index.html") as page:
         page.keyboard.press("Tab")
         assert page.inner_text(":focus") == "Skip to the clusters"
@@ -200,7 +199,7 @@ def test_it_can_be_used_by_keyboard(folder):
         assert words.startswith(f"Words of Cluster {cluster}: ")
 
 
-def test_it_can_be_coloured_by_label_and_by_every_context(folder):
+def test_it_can_be_coloured_by_label_and_by_every_context(opened, folder):
     with opened(folder / "index.html") as page:
         legends = []
         for value in ("cluster", "label", "in author", "in year"):
@@ -211,13 +210,13 @@ def test_it_can_be_coloured_by_label_and_by_every_context(folder):
         assert legends[3][0] == "1990"
 
 
-def test_trends_are_drawn_for_contexts_of_numbers(folder):
+def test_trends_are_drawn_for_contexts_of_numbers(opened, folder):
     with opened(folder / "index.html") as page:
         assert "Share of documents over year" in page.inner_text("#about")
         assert colours(page, "topic-about-year") > 3
 
 
-def test_a_model_without_contexts_or_titles_has_a_page(tmp_path):
+def test_a_model_without_contexts_or_titles_has_a_page(opened, tmp_path):
     plain = corpus().with_contexts({})
     plain.labels, plain._documents = None, plain.documents[[]]
     describe(fastex(plain), plain, tmp_path / "out")
@@ -249,7 +248,7 @@ def with_texts(request, description, tmp_path_factory):
     return folder
 
 
-def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(with_texts, description):
+def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(opened, with_texts, description):
     with opened(with_texts / "index.html") as page:
         x, y = place_on_map(page, with_texts, 1)
         page.click("#map canvas", position={"x": x, "y": y})
@@ -272,7 +271,7 @@ def test_a_point_and_a_typical_document_open_their_text_with_the_words_marked(wi
         assert page.title() == "What the fit found"
 
 
-def test_search_finds_texts_and_reads_them_when_asked(with_texts):
+def test_search_finds_texts_and_reads_them_when_asked(opened, with_texts):
     with opened(with_texts / "index.html") as page:
         page.fill("#search", "end41.")
         if (with_texts / "texts_1.js").exists():
@@ -287,7 +286,7 @@ def test_search_finds_texts_and_reads_them_when_asked(with_texts):
         assert page.inner_text("#reader-text mark") == "end41."
 
 
-def test_a_script_of_texts_that_is_not_there_is_named(description, tmp_path, monkeypatch):
+def test_a_script_of_texts_that_is_not_there_is_named(opened, description, tmp_path, monkeypatch):
     monkeypatch.setattr("mc2core.explore.texts.MOST_INSIDE", 0)
     monkeypatch.setattr("mc2core.explore.texts.PER_SCRIPT", 4000)
     describe(description.posterior, description.corpus, tmp_path / "out", texts=texts_of(description.corpus))
@@ -298,12 +297,18 @@ def test_a_script_of_texts_that_is_not_there_is_named(description, tmp_path, mon
         page.wait_for_function("document.getElementById('reader-text').textContent.includes('beside this page')")
 
 
-def test_without_being_asked_for_no_text_is_in_the_page(folder):
+def test_without_being_asked_for_no_text_is_in_the_page(opened, folder):
     with opened(folder / "index.html") as page:
         page.click("#typical button >> nth=0")
         assert page.inner_text("#reader-marks") == "Texts were not put in this page: mc2 describe --texts does."
         assert page.inner_text("#reader-text") == ""
         assert re.search(r"probability of cluster \d+: \d", page.inner_text("#reader-facts"))
+        table = pd.read_csv(folder / "document_topics.csv")
+        number = 1 + pd.read_csv(folder / "documents.csv")["title"].tolist().index(page.inner_text("#reader-title"))
+        shares = table[(table["document"] == number) & (table["share"] >= 0.05)].head(3)
+        said = re.findall(r"^([\d.]+) % Topic (\d+): ", page.inner_text("#reader-facts"), re.MULTILINE)
+        assert [int(topic) for _, topic in said] == shares["topic"].tolist()
+        assert [float(share) for share, _ in said] == pytest.approx((100 * shares["share"]).tolist(), rel=0.01)
 
 
 # -- names, relations, export --------------------------------------------------------------------------------------
@@ -313,7 +318,7 @@ def csv_of(page, button):
     return list(csv.DictReader(Path(caught.value.path()).read_text(encoding="utf-8").splitlines()))
 
 
-def test_names_that_are_given_are_shown_everywhere(description, tmp_path):
+def test_names_that_are_given_are_shown_everywhere(opened, description, tmp_path):
     posterior = description.posterior
     names = {
         "cluster": {number: f"My {HOSTILE} {number}" for number in range(1, description.n_clusters + 1)},
@@ -334,7 +339,7 @@ def test_names_that_are_given_are_shown_everywhere(description, tmp_path):
         assert "Theme 2" in page.inner_text("#results button")
 
 
-def test_pictures_and_tables_are_saved(folder, description):
+def test_pictures_and_tables_are_saved(opened, folder, description):
     with opened(folder / "index.html") as page:
         rows = csv_of(page, "#save-topics button")
         table = pd.read_csv(folder / "topics.csv")
@@ -355,7 +360,7 @@ def test_pictures_and_tables_are_saved(folder, description):
                 assert Path(caught.value.path()).read_bytes().startswith(begin)
 
 
-def test_a_summary_can_be_taken_along(folder):
+def test_a_summary_can_be_taken_along(opened, folder):
     with opened(folder / "index.html") as page:
         page.click("#report")
         text = page.input_value("#report-text")
@@ -369,7 +374,7 @@ def test_a_summary_can_be_taken_along(folder):
     assert "<" not in text
 
 
-def test_several_clusters_and_topics_are_compared_with_intervals(folder, description):
+def test_several_clusters_and_topics_are_compared_with_intervals(opened, folder, description):
     with opened(folder / "index.html") as page:
         assert page.locator("#picks .pick").count() == 3
         page.locator("#picks button").last.click()
@@ -383,7 +388,7 @@ def test_several_clusters_and_topics_are_compared_with_intervals(folder, descrip
         assert {row["of"].split()[0] for row in csv_of(page, "#compare-part .saves button >> nth=0")} == {"Topic"}
 
 
-def test_the_heat_map_shows_contexts_and_topics(folder, description):
+def test_the_heat_map_shows_contexts_and_topics(opened, folder, description):
     found = pd.read_csv(folder / "shares.csv").query("of == 'cluster' and context == 'label'")
     with opened(folder / "index.html") as page:
         page.select_option("#heat-by", "label")
@@ -398,7 +403,7 @@ def test_the_heat_map_shows_contexts_and_topics(folder, description):
         assert float(row["ratio"]) == pytest.approx(one["share"] / whole, rel=1e-4)
 
 
-def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(folder, description):
+def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(opened, folder, description):
     parents = pd.read_csv(folder / "level_clusters.csv").set_index("cluster")
     with opened(folder / "index.html") as page:
         rows = csv_of(page, "#tree-part .saves button >> nth=0")
@@ -411,7 +416,7 @@ def test_the_tree_of_levels_holds_their_clusters_and_follows_the_slider(folder, 
             assert parents.loc[int(row["joins"]), "level"] == int(row["level"]) - 1
 
 
-def test_what_is_unsure_is_marked(description, tmp_path):
+def test_what_is_unsure_is_marked(opened, description, tmp_path):
     sample, rng = description.posterior.samples[0], np.random.default_rng(0)
     drawn = [rng.permutation(sample.cluster) for _ in range(5)]
     samples = [dataclasses.replace(sample, cluster=one) for one in [sample.cluster, *drawn]]
@@ -427,7 +432,7 @@ def test_what_is_unsure_is_marked(description, tmp_path):
         assert page.inner_text("#legend").split("\n")[-1] == "100 %"
 
 
-def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(description, tmp_path, monkeypatch):
+def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(opened, description, tmp_path, monkeypatch):
     places = np.column_stack([np.full(60, 0.5), 0.45 + 0.02 * description.cluster])
     monkeypatch.setattr("mc2core.explore.documents.layout", lambda description, seed: places)
     describe(description.posterior, description.corpus, tmp_path / "out")
@@ -450,7 +455,7 @@ def test_names_on_the_map_do_not_lie_on_each_other_and_come_with_zoom(descriptio
 
 
 @pytest.mark.parametrize("width", [1300, 500])
-def test_the_tooltip_is_beside_its_point(folder, width):
+def test_the_tooltip_is_beside_its_point(opened, folder, width):
     with opened(folder / "index.html", width=width) as page:
         for document in range(0, 12, 3):
             x, y = place_on_map(page, folder, document)

@@ -254,6 +254,20 @@ def test_documents_have_titles_probabilities_and_a_place(description, made):
     assert (description.cluster[near.argmin(axis=1)] == description.cluster).mean() > 0.8
 
 
+def test_documents_have_their_topics(description, made):
+    table, tokens = made["document_topics"], description.document_topics.toarray()
+    assert tokens.sum() == pytest.approx(description.corpus.n_tokens)
+    for document in (0, 17):
+        own = table[table["document"] == document + 1]
+        share = tokens[document] / description.corpus.document_lengths[document]
+        assert sorted(own["topic"] - 1) == np.flatnonzero(share >= 0.01).tolist()
+        assert own["share"].to_numpy() == pytest.approx(share[own["topic"] - 1])
+        assert own["share"].is_monotonic_decreasing
+        assert own["tokens"].sum() == pytest.approx(tokens[document][share >= 0.01].sum())
+    alone = corpus().with_contexts({})  # where clusters are topics, documents have one each
+    assert "document_topics" not in tables.tables_of(Description.of(fastex(alone), alone))
+
+
 def test_documents_have_their_contexts_with_counts(description):
     corpus = description.corpus.with_contexts({"author": description.corpus.contexts["author"] * 2})
     corpus.context_names = {"author": description.corpus.context_names["author"]}

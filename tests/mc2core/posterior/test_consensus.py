@@ -60,14 +60,21 @@ def test_losses_are_those_of_pairs(seed):
     for cluster in samples:
         assert expected_loss(samples, cluster) == pytest.approx(loss_by_pairs(samples, cluster))
     losses = [loss_by_pairs(samples, one) for one in samples]
-    assert losses[representative(samples)] == pytest.approx(min(losses))
+    assert losses[representative(samples, [1] * len(samples))] == pytest.approx(min(losses))
 
 
-def test_of_equal_samples_the_last_represents_them():
+def test_of_equal_samples_one_of_as_many_topics_as_most_represents_them_then_the_last():
     one, other = np.array([0, 0, 1]), np.array([0, 1, 1])
-    assert representative([one, one, other]) == 1
-    assert representative([one, other]) == 1
-    assert representative([other]) == 0
+    assert representative([one, one, other], [5, 5, 5]) == 1
+    assert representative([one, other], [5, 5]) == 1
+    assert representative([other], [5]) == 0
+    assert representative([one, 1 - one, one, one, other], [31, 26, 20, 29, 26]) == 1
+    assert representative([one, one, other], [9, 5, 4]) == 1
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        numbers = rng.poisson(25, 30)
+        low, high = interval(numbers)
+        assert low <= numbers[representative([one] * 30, numbers)] <= high
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -90,7 +97,7 @@ def test_the_consensus_is_nearer_to_the_truth_than_any_sample(seed):
     """Each sample draws documents that are not sure anew: half of these draws are wrong, their consensus is not."""
     truth, samples = draws(seed, 300, 20, 5, kept=0.5)
     samples.append(np.where(samples[-1] == 0, -1, samples[-1]))  # documents of no cluster are no reason to fail
-    start = representative(samples)
+    start = representative(samples, [1] * len(samples))
     found = consensus(samples, start)
     best = max(clustering.adjusted_rand_index(truth, one) for one in samples)
     assert best < 0.5

@@ -19,6 +19,7 @@ const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleS
 const sizes = DESCRIPTION.sizes, levels = new Map(rowsOf(T.levels).map((row) => [row.clusters, row]));
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
 const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = grouped(rowsOf(T.cluster_labels), "cluster");
+const topicsOf = grouped(rowsOf(T.document_topics), "document");
 const topicTypical = grouped(rowsOf(T.topic_documents), "topic");
 const values = grouped(rowsOf(T.cluster_values), "cluster"), numbers = grouped(rowsOf(T.cluster_numbers), "cluster");
 const topics = rowsOf(T.topics), byTopic = new Map(topics.map((row) => [row.topic, row])), uses = grouped(rowsOf(T.topic_clusters), "topic");

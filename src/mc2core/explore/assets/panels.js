@@ -230,6 +230,7 @@ const TERMS = [
   ["Name", "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
   ["× average", "How many times a word or value is as common here as in the whole corpus (its lift)."],
   ["Probability of a document's cluster", hasSamples ? "The share of its cluster's other documents that it is together with, over samples." : "As of this one sample of the posterior."],
+  ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all words and topics, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
   ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample has half of its ten likeliest words. Found in less than half of the samples: unsure."]] : []),
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),

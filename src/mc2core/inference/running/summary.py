@@ -58,16 +58,12 @@ def sentence(about: Mapping[str, Any]) -> str:
     names = [name for name in _NAMES if name in about]
     if not names:
         return ""
-    numbers = [f"{about[name]} {name}{_interval(about['intervals'].get(name))}" for name in names]
+    numbers = [f"{about[name]} {name}{_interval(about[name], about['intervals'].get(name))}" for name in names]
     first = "found " + " and ".join(numbers) + _of_at_most([about], names)
     if about["chains"]:
-        return _with_changes(
-            f"{first}; {agreement(about['chains'])}", about, names, "changed", _changes([about], names)
-        ) + _meaning([about])
-    ends = [(about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
-    return _with_changes(
-        first, about, names, "went", [f"from {before} to {after}" for before, after in ends]
-    ) + _meaning([about])
+        first = f"{first}; {agreement(about['chains'])}"
+        return _with_changes(first, about, _changes([about], names)) + _meaning([about])
+    return _with_changes(first, about, _ends(about, names)) + _meaning([about])
 
 
 def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
@@ -78,7 +74,7 @@ def sentence_of_all(about: Sequence[Mapping[str, Any]]) -> str:
     names = [name for name in _NAMES if name in known[0]]
     numbers = [f"{_range([one[name] for one in known])} {name}" for name in names]
     first = f"found {' and '.join(numbers)} in {len(known)} fits{_of_at_most(known, names)}"
-    return _with_changes(first, known[0], names, "changed", _changes(known, names)) + _meaning(known)
+    return _with_changes(first, known[0], _changes(known, names)) + _meaning(known)
 
 
 #: what it means where all documents are in one cluster
@@ -105,19 +101,31 @@ def agreement(chains: Mapping[str, Any]) -> str:
     return said + (f" agree by ARI {chains['ari']:.2f}, VI {chains['vi_bits']:.2f} bits" if "ari" in chains else "")
 
 
-def _interval(bounds: Sequence[int] | None) -> str:
-    """Of 90 % of the samples."""
-    return "" if bounds is None else f" ({bounds[0]} to {bounds[1]} in 90 % of samples)"
+def _interval(number: int, bounds: Sequence[int] | None) -> str:
+    """Of 90 % of the samples; a number outside is said to be that of the sample that is shown."""
+    if bounds is None:
+        return ""
+    within = f"({bounds[0]} to {bounds[1]} in 90 % of samples)"
+    return f" {within}" if bounds[0] <= number <= bounds[1] else f" in the sample shown {within}"
+
+
+def _ends(about: Mapping[str, Any], names: Sequence[str]) -> list[str]:
+    """From what to what each number of the only chain went."""
+    ends = [(name, about["before"][name][0], about["after"][name][0]) for name in names if name in about["before"]]
+    return [
+        f"{name} were {after} at both ends" if before == after else f"{name} went from {before} to {after}"
+        for name, before, after in ends
+    ]
 
 
 def _changes(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
     """By how much each number changed in the chains of some fits."""
-    found = []
+    told = []
     for name in names:
         if all(name in one["before"] for one in known):
             ends = [pair for one in known for pair in zip(one["before"][name], one["after"][name], strict=True)]
-            found.append(f"by {_range([after - before for before, after in ends], '+')}")
-    return found
+            told.append(f"{name} changed by {_range([after - before for before, after in ends], '+')}")
+    return told
 
 
 def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
@@ -129,13 +137,10 @@ def _of_at_most(known: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str
     return f", of at most {most}: the truncation, which {' and '.join(following)} follow (docs/how_to/choosing_k.md)"
 
 
-def _with_changes(first: str, about: Mapping[str, Any], names: Sequence[str], verb: str, changes: Sequence[str]) -> str:
-    """ "..., topics by +27", with the iterations over which it is so; ``first`` alone without changes."""
-    if not changes:
-        return first
-    told = ", ".join(f"{name} {one}" for name, one in zip(names, [f"{verb} {changes[0]}", *changes[1:]], strict=True))
+def _with_changes(first: str, about: Mapping[str, Any], told: Sequence[str]) -> str:
+    """``first``, with what is told of the numbers and the iterations over which it is so; alone without these."""
     over = "iteration" if about["over"] == 1 else f"{about['over']} iterations"
-    return f"{first}; over the last {over} {told}"
+    return f"{first}; over the last {over} {', '.join(told)}" if told else first
 
 
 def _range(values: Sequence[int], sign: str = "") -> str:

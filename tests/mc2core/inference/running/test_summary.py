@@ -17,7 +17,7 @@ def test_a_rise_is_told_with_its_numbers():
     about = found_by(trace(np.linspace(27, 33, 60).round(), np.linspace(600, 680, 60).round()))
     ends = {"before": {"clusters": [31], "topics": [653]}, "after": {"clusters": [33], "topics": [680]}}
     assert about == {"over": 20, "clusters": 33, "topics": 680, "intervals": {}, "chains": {}, **ends}
-    last = "over the last 20 iterations clusters went from 31 to 33, topics from 653 to 680"
+    last = "over the last 20 iterations clusters went from 31 to 33, topics went from 653 to 680"
     assert sentence(about) == f"found 33 clusters and 680 topics; {last}"
 
 
@@ -30,9 +30,11 @@ def test_a_stationary_chain_gets_no_verdict():
             walk.append(0.95 * walk[-1] + step)
         topics = np.round(100 + np.array(walk[1:]))
         told = sentence(found_by(trace([5] * 90, topics)))
+        before, last = int(topics[59]), int(topics[89])
+        change = f"went from {before} to {last}" if before != last else f"were {last} at both ends"
         assert told == (
-            f"found 5 clusters and {topics[89]:.0f} topics; over the last 30 iterations clusters went from 5 to 5, "
-            f"topics from {topics[59]:.0f} to {topics[89]:.0f}"
+            f"found 5 clusters and {last} topics; over the last 30 iterations clusters were 5 at both ends, "
+            f"topics {change}"
         )
 
 
@@ -41,18 +43,18 @@ def test_few_iterations(n, over):
     about = found_by(trace(range(5, 5 + n), [6] * n))
     assert about["over"] == over
     last = "iteration" if over == 1 else f"{over} iterations"
-    change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, topics from 6 to 6"
+    change = f"; over the last {last} clusters went from {n + 4 - over} to {n + 4}, topics were 6 at both ends"
     assert sentence(about) == f"found {n + 4} clusters and 6 topics" + (change if over else "")
 
 
 def test_what_an_engine_does_not_find_is_not_said():
     assert sentence(found_by([{"elbo": 1.0}] * 20)) == sentence(found_by([])) == ""
     assert sentence(found_by([{"clusters": 3.0}] * 20)) == (
-        "found 3 clusters; over the last 6 iterations clusters went from 3 to 3"
+        "found 3 clusters; over the last 6 iterations clusters were 3 at both ends"
     )
     about = found_by(trace(range(100, 190), [20] * 90), names=["topics"])
     assert "clusters" not in about
-    assert sentence(about) == "found 20 topics; over the last 30 iterations topics went from 20 to 20"
+    assert sentence(about) == "found 20 topics; over the last 30 iterations topics were 20 at both ends"
 
 
 def test_numbers_that_follow_a_truncation_are_said_with_it():
@@ -78,10 +80,11 @@ def test_the_fits_of_a_run_are_said_together():
     assert sentence_of_all([{}, {}]) == sentence_of_all([]) == ""
     assert (
         sentence_of_all([level, climbing, level]) == "found 12 to 39 clusters and 20 to 22 topics in 3 fits; "
-        "over the last 10 iterations clusters changed by 0 to +10, topics by -10 to 0"
+        "over the last 10 iterations clusters changed by 0 to +10, topics changed by -10 to 0"
     )
     assert sentence_of_all([climbing, climbing]) == (
-        "found 39 clusters and 22 topics in 2 fits; over the last 10 iterations clusters changed by +10, topics by -10"
+        "found 39 clusters and 22 topics in 2 fits; over the last 10 iterations clusters changed by +10, "
+        "topics changed by -10"
     )
     assert sentence_of_all([found_by(trace([3] * 2, [4] * 2))] * 2) == "found 3 clusters and 4 topics in 2 fits"
     assert not re.search("trend|move|steady|converge", sentence_of_all([level, level]))
@@ -93,6 +96,11 @@ def test_intervals_stand_beside_the_numbers():
     assert sentence(about).startswith(
         "found 12 clusters (11 to 14 in 90 % of samples) and 20 topics (20 to 20 in 90 % of samples); over the last "
     )
+    # the sample shown is chosen by its clusters, and may have fewer topics than most
+    about = found_by(trace([2] * 30, [20] * 30), intervals={"clusters": (2, 2), "topics": (23, 31)})
+    assert sentence(about).startswith(
+        "found 2 clusters (2 to 2 in 90 % of samples) and 20 topics in the sample shown (23 to 31 in 90 % of samples);"
+    )
 
 
 def test_chains_are_said_with_how_far_they_agree():
@@ -102,12 +110,12 @@ def test_chains_are_said_with_how_far_they_agree():
     assert about["before"]["clusters"] == [29, 31, 36]
     assert sentence(about) == (
         "found 39 clusters and 20 topics; 3 chains of 39, 31 and 36 clusters agree by ARI 0.71, VI 0.90 bits; "
-        "over the last 10 iterations clusters changed by 0 to +10, topics by -10 to 0"
+        "over the last 10 iterations clusters changed by 0 to +10, topics changed by -10 to 0"
     )
     other = found_by(*traces[:2], chains=between)
     assert sentence_of_all([other, about]) == (
         "found 39 clusters and 20 topics in 2 fits; over the last 10 iterations clusters changed by 0 to +10, "
-        "topics by -10 to 0"
+        "topics changed by -10 to 0"
     )
     two = trace([9] * 30, [20] * 30), trace([9] * 30, [25] * 30)
     hdp = found_by(*two, names=["topics"], chains={"topics": [20, 25]})
