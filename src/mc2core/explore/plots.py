@@ -7,6 +7,7 @@ clusters and topics are those of its frames. MissingPackage: matplotlib is not i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ def topics_over_time(
     table = found.contexts(name)
     table = table[table["of"] == "topic"]
     chosen = list(found.topics()["topic"].head(_MOST_LINES)) if topics is None else list(topics)
-    ax = _axes(ax, (6.8, 4.0))
+    ax = _axes(ax, (8.6, 4.0))
     for place, topic in enumerate(chosen):
         line = table[table["number"] == topic]
         if line.empty:
@@ -65,7 +66,7 @@ def topics_over_time(
     ax.set(xlabel=name, ylabel="share of the words", title=f"topics over {name}, 90 % intervals")
     ax.set_ylim(bottom=0)
     _per_cent(ax.yaxis)
-    ax.legend(fontsize="small", frameon=False)
+    _legend_beside(ax)
     return ax
 
 
@@ -95,11 +96,13 @@ def clusters_by_context(
         columns = sorted(table["start"].unique())
         shares = table.pivot(index="number", columns="start", values="share")
     drawn = shares.reindex(index=rows["cluster"], columns=columns).to_numpy(float)
-    ax = _axes(ax, (2.6 + 0.32 * max(len(columns), 8), 1.6 + 0.3 * len(rows)))
+    names = [_short(one) for one in rows["name"]]
+    said = [_short(one, 20) if isinstance(one, str) else f"{one:g}" for one in columns]
+    width = 1.5 + 0.08 * max(map(len, names)) + 0.32 * max(len(columns), 6)
+    ax = _axes(ax, (width, 0.9 + 0.06 * max(map(len, said)) + 0.3 * max(len(rows), 6)))
     image = ax.imshow(drawn, cmap="Blues", vmin=0.0, aspect="auto", interpolation="nearest")
     ax.set_facecolor(_NONE)
-    ax.set_yticks(range(len(rows)), [_short(one) for one in rows["name"]])
-    said = [_short(one, 20) if isinstance(one, str) else f"{one:g}" for one in columns]
+    ax.set_yticks(range(len(rows)), names)
     ax.set_xticks(range(len(columns)), said, rotation=45, ha="right", rotation_mode="anchor")
     is_value = "value" in table or bool((table["end"] - table["start"] == 1).all())
     ax.set(xlabel=name if is_value else f"{name} (start of a step)", title=f"clusters by {name}")
@@ -154,7 +157,11 @@ def hierarchy(found: Frames, size: int | None = None, ax: Axes | None = None) ->
                 )  # fmt: skip
     ax.set_xscale("log")
     ax.invert_xaxis()
-    ax.set_xticks(shown, [str(one) for one in shown])
+    ticks: list[int] = []
+    for one in reversed(shown):
+        if not ticks or math.log(ticks[-1] / one) > math.log(begin) / 20:  # else numbers would touch
+            ticks.append(one)
+    ax.set_xticks(ticks, [str(one) for one in ticks])
     ax.minorticks_off()
     ax.set_yticks([])
     ax.margins(y=0.06)
@@ -226,7 +233,7 @@ def words(
     ax.invert_yaxis()
     ax.set(xlabel="probability of the word", title=f"{what} {number}: {_short(found._names[what][number])}")
     _per_cent(ax.xaxis)
-    ax.legend(fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    _legend_beside(ax)
     return ax
 
 
@@ -248,6 +255,7 @@ def trace(fit: Fit, what: str | None = None, ax: Axes | None = None) -> Axes:
         line = fit.trace[fit.trace["chain"] == chain]
         ax.plot(line["iteration"], line[name], color=_colour(place), linewidth=1.2, label=f"chain {chain}")
     ax.set(xlabel="iteration", ylabel=name.replace("_", " "), title=f"{name.replace('_', ' ')} of each iteration")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(integer=bool((fit.trace[name] % 1 == 0).all()), min_n_ticks=1))
     if len(chains) > 1:
         ax.legend(fontsize="small", frameon=False)
@@ -317,6 +325,12 @@ def _short(name: str, longest: int = _LONGEST) -> str:
     return name if len(name) <= longest else name[: longest - 1].rstrip() + "…"
 
 
+def _legend_beside(ax: Axes, *handles_and_labels: Any) -> None:
+    ax.legend(
+        *handles_and_labels, fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1), markerscale=1.6
+    )
+
+
 def _per_cent(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter
 
@@ -354,6 +368,7 @@ def _draw_clusters(ax: Axes, found: Frames, place: np.ndarray, level: int | None
         centre = here[np.argmax(tree.query_ball_point(here, _NEAR, return_length=True))]
         name = _short(documents["cluster_name"][documents["cluster"] == cluster].iloc[0])
         width = _LETTER * len(name)
+        centre = np.clip(centre, [width / 2, _LINE / 2], [1 - width / 2, 1 - _LINE / 2])
         is_free = all(abs(centre[0] - x) > (width + other) / 2 or abs(centre[1] - y) > _LINE for x, y, other in taken)
         if is_free:  # names of larger clusters come first, and none lies on another
             taken.append((centre[0], centre[1], width))
@@ -371,4 +386,4 @@ def _draw_groups(ax: Axes, place: np.ndarray, table: Any, names: Sequence[str]) 
         here = place[table.indices[table.indptr[column] : table.indptr[column + 1]]]
         ax.scatter(here[:, 0], here[:, 1], s=8, color=_colour(rank), linewidths=0, label=_short(names[column]))
     handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles[:0:-1], labels[:0:-1], fontsize="small", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    _legend_beside(ax, handles[:0:-1], labels[:0:-1])

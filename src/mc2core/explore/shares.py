@@ -100,7 +100,8 @@ def effects(description: Description, variables: Sequence[Variable]) -> pd.DataF
     seen = np.flatnonzero(chosen)
     if not len(seen):
         raise ValueError(f"no document has all of {', '.join(one.name for one in variables)}")
-    columns, rows = [np.ones(len(seen))], []
+    columns = [np.ones(len(seen))]
+    rows: list[tuple[str, str | None, str | None, int]] = []
     for one in variables:
         if one.is_number:
             columns.append(one.values[seen] - one.values[seen].mean())

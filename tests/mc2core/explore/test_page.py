@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import fits
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
 
+from mc2core import fit
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
 
@@ -61,6 +63,54 @@ def test_it_draws_light_and_dark_wide_and_narrow(opened, folder, width, scheme):
         assert (background == "rgb(255, 255, 255)") == (scheme == "light")
         page.click("#theme")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") != background
+
+
+def svg_of(page, part):
+    """A picture as it is saved: its texts, each with its place in pixels."""
+    with page.expect_download() as caught:
+        page.click(f"{part} .saves button >> nth=1")
+    text = Path(caught.value.path()).read_text(encoding="utf-8")
+    found = re.findall(r'<text [^>]*transform="translate\(([-\d.]+),([-\d.]+)\)[^>]*>([^<]*)</text>', text)
+    return [(float(x), float(y), said) for x, y, said in found]
+
+
+def test_on_a_phone_lines_take_the_whole_width_and_names_end_with_a_word(opened, folder, description):
+    names = {
+        "cluster": {
+            number: f"government{number}, administration, appropriations"
+            for number in range(1, len(description.nodes) + 1)
+        },
+        "topic": {
+            number: f"{number} is, of, longest, words"
+            for number in range(1, description.posterior.representative.n_topics + 1)
+        },
+    }
+    phone = folder.parent / "phone"
+    describe(description.posterior, description.corpus, phone, names=names)
+    with opened(phone / "index.html", width=390) as page:
+        assert page.locator("#summary").bounding_box()["width"] > 0.85 * 390
+        for part in ("#map-part", "#tree-part", "#heat-part"):
+            shown = [said for _, _, said in svg_of(page, part) if "government" in said]
+            assert shown
+            for said in shown:
+                assert re.fullmatch(r"(\d+ )?government\d+(, administration)?(, appropriations| …)", said)
+        before = page.locator("#heat canvas").bounding_box()["height"]
+        page.select_option("#heat-by", "year")
+        page.wait_for_timeout(100)
+        assert page.locator("#heat canvas").bounding_box()["height"] < before  # labels are shorter: no empty band stays
+
+
+def test_of_many_topics_the_heat_map_shows_those_whose_names_have_room(opened, tmp_path):
+    plain = corpus().with_contexts({})
+    engine = fits.gibbs(start_topics=60)
+    describe(fit(plain, *engine, iterations=1, seed=1, progress=False).posterior, plain, tmp_path / "out")
+    n_topics = len(pd.read_csv(tmp_path / "out/topics.csv"))
+    for width in (390, 1300):
+        with opened(tmp_path / "out/index.html", width=width) as page:
+            n_shown = len({row["column"] for row in csv_of(page, "#heat-part .saves button >> nth=0")})
+            assert f"Not shown: {n_topics - n_shown} less common topics." in page.inner_text("#heat-about")
+            across = page.locator("#heat canvas").bounding_box()["width"] - (130 if width < 700 else 210)
+            assert (n_shown == 30) if width == 1300 else (14 <= across / n_shown < 16)
 
 
 def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, description, tmp_path):

@@ -1,5 +1,6 @@
 """Pictures: what is drawn against the frames' numbers, labels and units, and nothing of pyplot."""
 
+import itertools
 import re
 import subprocess
 import sys
@@ -83,7 +84,7 @@ def test_a_context_is_to_be_named_where_there_are_several(done):
 def test_the_hierarchy_joins_each_cluster_to_the_one_that_has_most_of_it(done):
     ax = plots.hierarchy(done)
     sizes = sorted(done.description.first)
-    assert [text.get_text() for text in ax.get_xticklabels()] == [str(one) for one in sizes]
+    assert [text.get_text() for text in ax.get_xticklabels()] == [str(one) for one in sorted(sizes, reverse=True)]
     assert ax.get_xlim()[0] > ax.get_xlim()[1]  # one cluster on the right
     leaves = {text.get_text() for text in ax.texts}
     assert leaves == set(done.clusters()["name"])
@@ -180,6 +181,49 @@ def test_each_draws_into_the_axes_that_it_is_given_and_returns_them(done):
         ax = Figure().subplots()
         assert getattr(plots, name)(done, *calls.get(name, ()), ax=ax) is ax
         assert ax.get_title()
+
+
+def boxes(ax, texts):
+    ax.figure.draw_without_rendering()
+    return [text.get_window_extent() for text in texts if text.get_text()]
+
+
+def test_nothing_is_cut_off_and_no_words_lie_on_others(done):
+    called = mc2core.Findings(done.posterior, done.corpus)
+    called.rename({"cluster": {one: f"administration, appropriations {one}" for one in done.clusters(2)["cluster"]}})
+    words = mc2core.fit(
+        done.corpus.with_contexts({}), *fits.fastex(n_clusters=40, proposal="exact"), iterations=1, seed=1,
+        progress=False,
+    )  # fmt: skip
+    drawn = [plots.clusters_by_context(called, "author", 2), plots.clusters_by_context(called, "year")]
+    drawn += [plots.map_of_documents(done, one) for one in (None, "year", "author")]
+    drawn += [plots.topics_over_time(done), plots.trace(done), plots.agreement(done), plots.words(done, topic=1)]
+    drawn.append(plots.hierarchy(words))
+    for ax in drawn:
+        ax.figure.draw_without_rendering()
+        whole, width, height = ax.figure.get_tightbbox(), *ax.figure.get_size_inches()
+        assert min(whole.x0, whole.y0) > -0.05, ax.get_title()
+        assert whole.x1 < width + 0.05, ax.get_title()
+        assert whole.y1 < height + 0.05, ax.get_title()
+        across = sorted(boxes(ax, ax.get_xticklabels()), key=lambda box: box.x1)
+        assert all(one.x1 < two.x1 - 2 for one, two in itertools.pairwise(across)), ax.get_title()
+    assert len(drawn[-1].get_xticks()) < len(words.description.first)  # of many levels not all are written
+    ticks = sorted(boxes(drawn[-1], drawn[-1].get_xticklabels()), key=lambda box: box.x0)
+    assert all(one.x1 < two.x0 for one, two in itertools.pairwise(ticks))
+    over_time = drawn[5]
+    assert over_time.get_legend().get_window_extent().x0 >= over_time.get_window_extent().x1  # beside the lines
+    assert (drawn[6].get_xticks() % 1 == 0).all()
+
+
+def test_names_on_the_map_stay_within_it():
+    place = np.array([[0.0, 0.0]] * 3 + [[1.0, 1.0]] * 2)
+    table = pd.DataFrame({"cluster": [1, 1, 1, 2, 2]}).assign(cluster_name="a name of twenty-six letters")
+    ax = code._axes(None, (7.0, 6.0))
+    code._draw_clusters(ax, SimpleNamespace(documents=lambda level: table), place, None)
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    inside = ax.get_window_extent()
+    for box in boxes(ax, ax.texts):
+        assert inside.x0 - 4 < box.x0 < box.x1 < inside.x1 + 4
 
 
 def test_colours_are_those_of_the_page():

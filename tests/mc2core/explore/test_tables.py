@@ -319,6 +319,8 @@ def test_every_number_on_the_page_is_in_a_table(model, tmp_path):
     for name, packed in data["tables"].items():
         shown = pd.DataFrame({key: column(one) for key, one in packed.items()})
         in_file = files[name][list(shown.columns)]
+        if name == "document_topics":  # the commonest of each document
+            in_file = in_file[in_file["share"] >= 0.05].groupby("document").head(3)
         assert len(shown) > 0
         assert sorted(map(str, shown.astype(object).where(shown.notna(), None).to_numpy().tolist())) == sorted(
             map(str, in_file.astype(object).where(in_file.notna(), None).to_numpy().tolist())

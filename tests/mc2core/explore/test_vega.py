@@ -161,7 +161,7 @@ GROUPS = {
     "height": {"step": 11, "for": "offset"},
     "data": {"name": "groups"},
     "encoding": {
-        "y": nominal("value", "place"),
+        "y": nominal("value", "place", labelPadding=9),
         "yOffset": {"field": "name", "type": "nominal", "sort": {"field": "series", "op": "min"}},
         "color": given("colour", "nominal"),
     },

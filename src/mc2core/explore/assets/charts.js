@@ -64,7 +64,7 @@ const given = (data, view) => (typeof data === "function" ? data(view) : data);
 const passOn = (entry) => {
   if (entry.height) entry.view.height(entry.height);
   for (const [name, rows] of Object.entries(entry.data)) entry.view.data(name, given(rows, entry.view));
-  entry.view.run();
+  entry.view.resize().run(); // labels of an axis take more or less room
   const canvas = entry.box.querySelector("canvas");
   if (canvas) Object.entries({ role: "img", "aria-label": entry.label }).forEach(([name, value]) => canvas.setAttribute(name, value));
 };
@@ -125,7 +125,17 @@ const trendCharts = (parent, what, number, whose) => {
 
 // -- names on a picture ----------------------------------------------------------------------------------------
 const pen = document.createElement("canvas").getContext("2d");
-const widthOf = (text, size) => { pen.font = `bold ${size}px sans-serif`; return pen.measureText(text).width; };
+const widthOf = (text, size, weight = "bold") => { pen.font = `${weight} ${size}px sans-serif`; return pen.measureText(text).width; };
+// a name in so many pixels: without its last words where it is longer, at the least cut
+const fitted = (name, most, size, weight = "bold") => {
+  const fits = (text) => widthOf(text, size, weight) <= most;
+  if (fits(name)) return name;
+  const parts = name.split(", ");
+  while (parts.pop() && parts.length) if (fits(`${parts.join(", ")} …`)) return `${parts.join(", ")} …`;
+  let text = name;
+  while (text.length > 1 && !fits(`${text}…`)) text = text.slice(0, -1);
+  return `${text}…`;
+};
 // of wanted {x, y, name} in pixels, the most important first, those that lie within the picture and on no other one
 const withoutOverlap = (wanted, width, height, size, anchor = "middle") => {
   const placed = [];

@@ -53,7 +53,7 @@ const placedNames = (view) => {
   const wanted = order.map((row) => {
     if (!anchors.has(row.cluster)) anchors.set(row.cluster, densest(byGroup.get(row.cluster)));
     const { x, y } = anchors.get(row.cluster);
-    return { x: ((x - x0) / (x1 - x0)) * w, y: h - ((y - y0) / (y1 - y0)) * h, name: cutTo(row.name, narrow() ? 22 : 34), cluster: row.cluster };
+    return { x: ((x - x0) / (x1 - x0)) * w, y: h - ((y - y0) / (y1 - y0)) * h, name: fitted(row.name, Math.min(240, w / 2), 12), cluster: row.cluster };
   });
   return withoutOverlap(wanted, w, h, 12).map((one) => ({ ...one, x: x0 + (one.x / w) * (x1 - x0), y: y0 + ((h - one.y) / h) * (y1 - y0), ink: css("--ink"), halo: css("--paper") }));
 };

@@ -46,27 +46,28 @@ const drawCompare = () => {
 };
 
 // -- the heat map ----------------------------------------------------------------------------------------------
-const MOST_ROWS = 40, MOST_COLUMNS = 30;
+const MOST_ROWS = 40, MOST_COLUMNS = 30, LEAST_WIDTH = 14;
 const heatColour = (t) => between(dark() ? [[29, 33, 39], [20, 84, 120], [40, 150, 170], [170, 225, 190]] : [[246, 247, 249], [158, 202, 225], [49, 130, 189], [8, 48, 107]], t);
 const ratioColour = (ratio) => {
   const t = Math.max(-1, Math.min(1, Math.log2(Math.max(ratio, 1 / 64)) / 3)), grey = dark() ? [29, 33, 39] : [246, 247, 249];
   return between([dark() ? [120, 72, 30] : [226, 178, 126], grey, dark() ? [110, 170, 235] : [33, 102, 172]], (t + 1) / 2);
 };
 const heatCells = () => {
-  const rows = groups.slice(0, MOST_ROWS), by = $("heat-by").value, cells = [], line = (row) => cutTo(`${row.number} ${row.name}`, 44);
+  const rows = groups.slice(0, MOST_ROWS), by = $("heat-by").value, cells = [], limit = config().axis.labelLimit;
+  const line = (row) => fitted(`${row.number} ${row.name}`, limit, 12, "normal"), most = Math.min(MOST_COLUMNS, Math.floor(($("heat").clientWidth - limit) / LEAST_WIDTH));
   if (by === "") {
-    const columns = topics.slice(0, MOST_COLUMNS);
+    const columns = topics.slice(0, most);
     const of = new Map(rows.map((row) => [row.cluster, new Map((usedBy.get(row.cluster) || []).map((one) => [one.topic, one.share_of_cluster]))]));
     for (const [down, row] of rows.entries())
       for (const [across, one] of columns.entries())
-        cells.push({ down, across, row: line(row), column: cutTo(`${one.topic} ${one.name}`, 30), share: of.get(row.cluster).get(one.topic) ?? 0, average: one.share, cluster: row.cluster, topic: one.topic });
+        cells.push({ down, across, row: line(row), column: fitted(`${one.topic} ${one.name}`, Math.min(170, limit), 11, "normal"), share: of.get(row.cluster).get(one.topic) ?? 0, average: one.share, cluster: row.cluster, topic: one.topic });
     return { cells, more: topics.length - columns.length, what: "topics" };
   }
-  const variable = aboutVariable.get(by);
+  const variable = aboutVariable.get(by), known = groups.length ? sharesOf("cluster", rows[0].cluster, by).length : 0, shown = variable.number ? known : Math.min(known, most);
   for (const [down, row] of rows.entries())
-    for (const [across, one] of sharesOf("cluster", row.cluster, by).entries())
+    for (const [across, one] of sharesOf("cluster", row.cluster, by).slice(0, shown).entries())
       cells.push({ down, across, row: line(row), column: variable.number ? step(by, one) : cutTo(one.value, 30), share: one.share, low: one.low, high: one.high, documents: one.documents, average: row.share, cluster: row.cluster });
-  return { cells, more: 0, what: by };
+  return { cells, more: known - shown, what: by };
 };
 const drawHeat = () => {
   const { cells, more, what } = heatCells(), isRatio = $("heat-as").value === "ratio", most = Math.max(...cells.map((one) => one.share), 1e-9);
@@ -77,7 +78,7 @@ const drawHeat = () => {
   }
   const marks = isRatio ? [0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)]) : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
-  const left_out = [groups.length > MOST_ROWS ? `${whole(groups.length - MOST_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common topics` : ""].filter(Boolean);
+  const left_out = [groups.length > MOST_ROWS ? `${whole(groups.length - MOST_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
   $("heat-about").textContent = (what === "topics" ? "The share of each topic in the words of a cluster." : `Of the documents of each ${what}, the share in a cluster.`)
     + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
@@ -115,9 +116,17 @@ const drawTree = () => {
   }
   const labels = (view) => {
     const w = view.signal("width");
+    // how far a name at a joint may go: to the next line that it would lie on
+    const room = (x, y) => Math.min(220, ...stems.map((one) => {
+      const [left, right] = [one.x * w, one.x2 * w], [top, bottom] = [one.y, one.y2].map((at) => (1 - at) * height).sort((a, b) => a - b);
+      return right > x + 4 && bottom > y - 9 && top < y + 9 ? Math.max(left - x, 0) - 14 : Infinity;
+    }));
     const wanted = [...at.values()].filter(({ below }) => below.length !== 1).sort((a, b) => (a.below.length > 0) - (b.below.length > 0) || b.row.documents - a.row.documents)
-      .map(({ row, x, y, below }) => ({ x: x * w + 9, y: (1 - flip(y)) * height, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"),
-        name: below.length ? cutTo(row.name, 30) : cutTo(narrow() ? row.name : `${row.name} (${whole(row.documents)})`, Math.floor((w * (1 - reach) - 14) / 7.2)) }));
+      .map(({ row, x, y, below }) => {
+        const count = below.length || narrow() ? "" : ` (${whole(row.documents)})`, place = { x: x * w, y: (1 - flip(y)) * height };
+        const most = below.length ? room(place.x, place.y) : w * (1 - reach) - 18 - widthOf(count, 11);
+        return { x: place.x + 9, y: place.y, cluster: row.cluster, ink: below.length ? css("--soft") : css("--ink"), halo: css("--panel"), name: most > 60 ? fitted(row.name, most, 11) + count : "" };
+      }).filter((one) => one.name);
     return withoutOverlap(wanted, w, height, 11, "start").map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / height }));
   };
   draw("tree", "tree", { stems, joints, labels }, (d) => (d.cluster ? `${nameOf(d.cluster)}\n${many(nodes.get(d.cluster).documents, "document")}` : ""), `Levels, from ${used[0]} to ${last} clusters`, {
@@ -132,12 +141,14 @@ const drawTopicMap = () => {
   const shown = topics.filter((row) => known(row.x));
   if (!shown.length) return;
   const most = Math.max(...shown.map((row) => row.share)), x = (row) => 0.08 + row.x * 0.84, y = (row) => 0.08 + row.y * 0.84;
-  const colour = (row) => (row.topic === topic ? "#f28e2b" : css("--accent"));
-  const discs = shown.map((row) => ({ topic: row.topic, name: row.name, share: row.share, x: x(row), y: y(row), size: 30 + (row.share / most) * 1600, colour: colour(row) }));
+  const colour = (row) => (row.topic === topic ? "#f28e2b" : css("--accent")), size = (row) => 30 + (row.share / most) * 1600;
+  // a name would hide a small disc
+  const above = (row) => { const radius = Math.sqrt(size(row) / Math.PI); return radius < 9 ? radius + 8 : 0; };
+  const discs = shown.map((row) => ({ topic: row.topic, name: row.name, share: row.share, x: x(row), y: y(row), size: size(row), colour: colour(row) }));
   const labels = (view) => {
     const w = view.signal("width"), h = view.signal("height");
     const wanted = shown.slice().sort((a, b) => (b.topic === topic) - (a.topic === topic) || b.share - a.share)
-      .map((row) => ({ x: x(row) * w, y: (1 - y(row)) * h, topic: row.topic, name: cutTo(row.name, narrow() ? 20 : 32), ink: css("--ink"), halo: css("--paper") }));
+      .map((row) => ({ x: x(row) * w, y: (1 - y(row)) * h - above(row), topic: row.topic, name: fitted(row.name, Math.min(220, 0.42 * w), 11), ink: css("--ink"), halo: css("--paper") }));
     return withoutOverlap(wanted, w, h, 11).map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / h }));
   };
   draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the words` : ""), `Map of ${many(shown.length, "topic")}`, {
