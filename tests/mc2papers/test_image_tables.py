@@ -136,9 +136,9 @@ class TestTable3:
         assert table["nmi_sd"].to_numpy() == pytest.approx([0.02 * np.sqrt(2.0)] * 5)
         assert table["paper_nmi"].tolist() == [0.298, 0.245, 0.236, 0.187, 0.188]  # as printed
         shown = table3.format_table(table)
-        assert shown.loc[1, ["contexts missing", "dataset", "paper, F-score", "F-score", "K"]].tolist() == [
+        assert shown.loc[1, ["contexts missing", "data", "paper, F-score", "F-score", "K"]].tolist() == [
             "25%",
-            "NUS-WIDE-shaped, simulated",
+            "simulated",
             "0.149",
             "0.800 ± 0.028",
             "9.0 ± 0.0",

@@ -510,12 +510,19 @@ class TestWritten:
 
     def test_what_a_paper_prints_is_a_group_on_the_right(self, tmp_path):
         shown = pd.DataFrame({"paper, NMI": ["0.298"], "method": ["MC2"], "NMI": ["0.714 ± 0.030"], "paper, K": ["7"]})
+        shown["(K, M)"] = "(-, 94)"
         tables.write_table(tmp_path / "t", shown, shown, "A table")
         header = (tmp_path / "t.md").read_text().splitlines()[2]
-        assert [one.strip() for one in header.strip("|").split("|")] == ["method", "NMI", "paper, NMI", "paper, K"]
+        assert [one.strip() for one in header.strip("|").split("|")] == [
+            "method",
+            "NMI",
+            "(K, M)",
+            "paper, NMI",
+            "paper, K",
+        ]
         text = (tmp_path / "t.html").read_text()
-        assert '<table><colgroup span="2"></colgroup><colgroup class="paper" span="2"></colgroup>' in text
-        assert "0.714&nbsp;±&nbsp;0.030" in text  # in one line
+        assert '<table><colgroup span="3"></colgroup><colgroup class="paper" span="2"></colgroup>' in text
+        assert "<td>0.714&nbsp;±&nbsp;0.030</td><td>(-,&nbsp;94)</td><td>0.298</td>" in text  # each in one line
         tables.write_table(tmp_path / "own", shown[["method"]], shown[["method"]], "A table")
         assert 'class="paper"' not in (tmp_path / "own.html").read_text()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL
-from mc2papers.report.tables import PAPER, mean_and_sd, number, say_data, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 
 NOTES = (
     "Ours: mean ± sd over seeds of the fits; (K, M) are clusters and topics in use, averaged over samples and seeds.",
@@ -124,7 +124,7 @@ def format_perplexity_table(
         ours, paper = (_against(here, column, reference) for column in ("perplexity", "paper_perplexity"))
         rows += [
             {
-                "dataset": say_data(str(dataset), here["source"].dropna().iloc[0]),
+                "dataset": _say_data(str(dataset), here),
                 "method": row["method"],
                 "features": row["features"],
                 "perplexity": spread(row, "perplexity", 1) + _mark(row["estimator"], estimators),
@@ -148,6 +148,12 @@ def _against(here: pd.DataFrame, column: str, reference: tuple[str, str]) -> lis
     base = here.loc[is_reference, column].mean()
     change = (100 * (here[column] / base - 1)).mask(is_reference)
     return ["" if pd.isna(one) else f"{one:+.1f}%" for one in change]
+
+
+def _say_data(dataset: str, here: pd.DataFrame) -> str:
+    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
+    source = here["source"].dropna().iloc[0]
+    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
 
 
 def _mark(estimator: Any, estimators: Sequence[str]) -> str:

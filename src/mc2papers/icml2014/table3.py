@@ -13,7 +13,7 @@ from mc2papers.datasets.origins import MC2
 from mc2papers.report.agreement import MEASURES, solutions_with_agreement
 from mc2papers.report.captions import ABOUT_DOCUMENT_LEVEL, DOCUMENT_LEVEL, counted, say_chains, say_sources
 from mc2papers.report.claims import FAILS, Claim, difference, judge, not_computed
-from mc2papers.report.tables import PAPER, mean_and_sd, number, say_data, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def format_table(table: pd.DataFrame, label: str = "contexts missing", key: str 
     """The table of :func:`agreement_table` as text for people; its column ``key`` of per cents becomes ``label``."""
     rows = []
     for _, row in table.iterrows():
-        shown = {label: f"{row[key]:.0f}%", "method": row["method"], "dataset": say_data(row["dataset"], row["source"])}
+        shown = {label: f"{row[key]:.0f}%", "method": row["method"], "data": row["source"]}
         shown |= {measure: spread(row, name, 3) for name, measure in MEASURES.items()}
         shown |= {"K": spread(row, "clusters", 1), "seeds": number(row["seeds"] or float("nan"))}
         rows.append(

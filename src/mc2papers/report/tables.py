@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,13 @@ from mc2papers.report.claims import RULE, Claim, claims_table
 
 #: how the names of columns begin that hold what a paper prints
 PAPER = "paper, "
+#: a cell of numbers, which stays in one line: "2,322 ± 4 *", "(19, 61)"
+_NUMBERS = re.compile(r"<td>([-+(]?[\d-][-\d(),.%±* ]*?) *</td>")
 
 
 def number(value: Any, digits: int = 0) -> str:
     """``"2,322"``; "" where there is none."""
     return "" if pd.isna(value) else f"{value:,.{digits}f}"
-
-
-def say_data(dataset: str, source: str) -> str:
-    """ "NIPS-shaped, simulated": what our rows of a dataset are of."""
-    return f"{dataset}-shaped, {source}" if source == "simulated" else f"{dataset}, {source}"
 
 
 def mean_and_sd(values: pd.Series, name: str) -> dict[str, float]:
@@ -81,8 +79,8 @@ def write_table(
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
         groups = f'<colgroup span="{len(shown.columns) - len(printed)}"></colgroup>'
         groups += f'<colgroup class="paper" span="{len(printed)}"></colgroup>' if printed else ""
-        # a number stays in one line with its sd
-        cells = rendered("html").replace("<table>", f"<table>{groups}", 1).replace(" ± ", "&nbsp;±&nbsp;")
+        cells = _NUMBERS.sub(lambda found: f"<td>{found[1].replace(' ', '&nbsp;')}</td>", rendered("html"))
+        cells = cells.replace("<table>", f"<table>{groups}", 1)
         stream.write(_PAGE.format(title=html.escape(title), tables=cells, notes=listed))
 
 

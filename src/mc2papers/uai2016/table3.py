@@ -9,7 +9,7 @@ import pandas as pd
 from mc2papers.datasets.origins import MC2
 from mc2papers.report.captions import counted, say_sources
 from mc2papers.report.claims import Claim, difference, judge, not_computed
-from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, say_data, spread
+from mc2papers.report.tables import PAPER, mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 from mc2papers.uai2016.methods import about_svi
 
@@ -65,7 +65,7 @@ def format_table(table: pd.DataFrame, paper: pd.DataFrame) -> pd.DataFrame:
         printed = paper.loc[paper[KEY] == share, "extended_nmi"]
         row = {
             "contexts": f"{share:.0f}%",
-            "dataset": say_data("PubMed", here["source"].iloc[0]),
+            "data": here["source"].iloc[0],
             "eNMI, mean of the mini-batches": spread(here.iloc[0], "epoch", 3),
         }
         for moment in _MOMENTS:
