@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+import scipy.sparse as sp
 
 from mc2core.compute import streams
 from mc2core.corpus import Corpus
@@ -32,13 +32,12 @@ def warm_kernels(
     corpus, _ = letters.simulate(0, n_documents, n_tokens=10)
     families = context_families(contexts)
     rng = streams.generator(0, "warm kernels")
-    values = {}
-    for name, family in families.items():
-        dimension = 3 if family.name == "dirichlet" else len(family.prior(0))
-        natural = np.tile(family.prior(dimension), (n_documents, 1))
-        values[name] = family.draw_observations(
-            family.draw_parameters(natural, rng), np.ones(n_documents, dtype=np.int64), rng
-        )
+    of_kind = {
+        "counts": sp.csr_matrix(rng.integers(1, 3, (n_documents, 3))),
+        "number": rng.integers(0, 3, n_documents),
+        "vector": rng.normal(size=(n_documents, 2)),
+    }
+    values = {name: of_kind[family.kind] for name, family in families.items()}
     with tempfile.TemporaryDirectory() as folder:
         corpus.with_contexts(values).save(f"{folder}/corpus")
         stored = Corpus.load(f"{folder}/corpus")

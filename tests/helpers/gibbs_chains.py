@@ -8,7 +8,7 @@ from helpers.fits import at_strength, gibbs
 from helpers.gibbs_enumeration import canonical, posterior
 
 from mc2core.corpus import Corpus
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
 
 # words of each document in the order of CSR, which is that of state.topic
 DOCUMENTS = [[0, 0, 1], [1, 2], [0]]
@@ -108,10 +108,12 @@ CONTEXTS = {
     "tag": sp.csr_matrix(np.array([[2, 0], [0, 0], [1, 1]])),
     "year": np.array([0.3, np.nan, -1.0]),
 }
+VECTORS = {"place": np.array([[0.3, 1.0], [np.nan, np.nan], [-1.0, np.nan]])}
 ALL = {"visits": GammaPoisson(1.3, 0.8), "tag": DirichletCategorical(0.6), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
 FAMILIES = {
     "none": ({}, {}),
     "all, some missing": (CONTEXTS, ALL),
+    "vectors, some missing": (VECTORS, {"place": DiagonalNormalGamma(0.0, 0.5, 1.5, 0.7)}),
     "of strength 1/4": (CONTEXTS, at_strength(ALL, 0.25)),
     "of strength 0": (CONTEXTS, at_strength(ALL, 0.0)),
 }

@@ -4,13 +4,17 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core import Corpus
-from mc2core.families import DirichletCategorical, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, NormalGamma
 
 LENGTHS = (4, 3, 0, 2)
 N_WORDS, N_TAGS = 3, 3
 TOPIC_PRIOR = 0.4
 PRIORS = {"group": (3.0, 3.0), "table": (3.0, 2.0), "topic": (2.0, 2.0)}
-FAMILIES = {"year": NormalGamma(0.2, 1.5, 3.0, 2.0), "tag": DirichletCategorical(0.7)}
+FAMILIES = {
+    "year": NormalGamma(0.2, 1.5, 3.0, 2.0),
+    "tag": DirichletCategorical(0.7),
+    "place": DiagonalNormalGamma(-0.3, 1.0, 3.0, 2.0),
+}
 HAS_YEAR = np.array([True, False, True, True])
 TAGS = np.array([2, 1, 1, 0])
 FORWARD, SWEEPS, BATCHES, LIMIT = 6_000, 2_000, 40, 5.5
@@ -70,20 +74,22 @@ def draw_words(topic, rng, topic_prior=TOPIC_PRIOR):
 def draw_data(cluster, topic, rng, topic_prior=TOPIC_PRIOR):
     """(corpus, topic in the corpus's order of tokens): words and contexts given the assignments."""
     content, topic = draw_words(topic, rng, topic_prior)
-    year, tag = FAMILIES["year"], FAMILIES["tag"]
+    year, tag, place = FAMILIES["year"], FAMILIES["tag"], FAMILIES["place"]
     n_clusters = cluster.max() + 1
     t_year = year.draw_parameters(np.tile(year.prior(4), (n_clusters, 1)), rng)[cluster]
     t_tag = tag.draw_parameters(np.tile(tag.prior(N_TAGS), (n_clusters, 1)), rng)[cluster]
+    t_place = place.draw_parameters(np.tile(place.prior(8), (n_clusters, 1)), rng)[cluster]
     contexts = {
         "year": year.draw_observations(t_year, HAS_YEAR.astype(int), rng),
         "tag": tag.draw_observations(t_tag, TAGS, rng),
+        "place": place.draw_observations(t_place, HAS_YEAR[::-1].astype(int), rng),
     }
     return Corpus(sp.csr_matrix(content), contexts=contexts), topic
 
 
 def statistics(concentrations, cluster, topic, corpus):
     alpha, v, eta = concentrations
-    year = np.nan_to_num(corpus.contexts["year"])
+    year, place = np.nan_to_num(corpus.contexts["year"]), np.nan_to_num(corpus.contexts["place"])
     together = cluster[0] == cluster[3]
     return [
         len(np.unique(cluster)),
@@ -95,6 +101,7 @@ def statistics(concentrations, cluster, topic, corpus):
         np.bincount(topic).max(),
         float(together),
         np.tanh(year[0] * year[3]) * together,
+        np.tanh(place[0] @ place[1]) * (cluster[0] == cluster[1]),
         float((corpus.content[0].toarray() @ corpus.content[1].toarray().T)[0, 0] * (cluster[0] == cluster[1])),
     ]
 

@@ -6,10 +6,15 @@ from helpers.fits import svi
 from scipy.special import betaln, digamma, gammaln, log_softmax, logsumexp, softmax
 
 from mc2core import Corpus
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma
+from mc2core.families import DiagonalNormalGamma, DirichletCategorical, GammaPoisson, NormalGamma
 from mc2core.inference.svi import local, tables
 
-FAMILIES = {"tag": DirichletCategorical(0.4), "time": NormalGamma(0.1, 1.2, 1.5, 0.8), "hits": GammaPoisson(1.5, 0.7)}
+FAMILIES = {
+    "tag": DirichletCategorical(0.4),
+    "time": NormalGamma(0.1, 1.2, 1.5, 0.8),
+    "hits": GammaPoisson(1.5, 0.7),
+    "place": DiagonalNormalGamma(-0.1, 0.9, 1.3, 0.6),
+}
 
 
 def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
@@ -21,7 +26,9 @@ def small_corpus(seed=0, n_documents=6, n_words=5, mean_count=0.8):
     tags = rng.poisson(0.7, (n_documents, 3))
     time = np.where(rng.random(n_documents) < 0.3, np.nan, rng.normal(size=n_documents))
     hits = np.where(rng.random(n_documents) < 0.3, np.nan, rng.poisson(2.0, n_documents).astype(float))
-    return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits})
+    place = rng.normal(size=(n_documents, 2))
+    place[rng.random(place.shape) < 0.3] = np.nan
+    return Corpus(content, contexts={"tag": sp.csr_matrix(tags), "time": time, "hits": hits, "place": place})
 
 
 def corpus_of(documents, n_words, **more):

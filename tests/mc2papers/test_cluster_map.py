@@ -64,7 +64,7 @@ def groups():
     rng = np.random.default_rng(0)
     group = np.array([0] * 30 + [1] * 20 + [2] * 10 + [3, 3])
     words = np.zeros((62, 40))
-    tags = np.zeros((62, 9))
+    tags = np.zeros((62, 9), dtype=int)
     for j, g in enumerate(group):
         np.add.at(words[j], 10 * g + rng.integers(0, 10, 15), 1)
         tags[j, 2 * g + rng.integers(0, 3, 2)] += 1

@@ -57,7 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         dest="contexts",
         action="append",
         metavar="[NAME=]COLUMN:KIND",
-        help="a column that is a context, of kind number, date, bag, counts or text; may be given again",
+        help="a column that is a context, of kind number, date, bag, counts or text, or NAME=FILE.npy:vector, a matrix "
+        "with a row for each document; may be given again",
     )
     parser.add_argument("--labels", metavar="COLUMN", help="true group of each document, for scores only")
     parser.add_argument("--id", metavar="COLUMN", help="a name that no two documents share")
@@ -162,7 +163,8 @@ def _import(options: argparse.Namespace) -> None:
         if bad.number:
             bad.write(folder / "bad_rows.tsv")
     for name in missing:
-        said = f"context {name!r} is missing in every document; --context {name}=COLUMN names its column"
+        remedy = "FILE.npy:vector names its file" if name in corpus.vector_lengths else "COLUMN names its column"
+        said = f"context {name!r} is missing in every document; --context {name}={remedy}"
         print(f"mc2: {said}", file=sys.stderr)
     print((options.out / "datasheet.md").read_text(encoding="utf-8"), end="")
 

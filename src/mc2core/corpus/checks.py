@@ -12,7 +12,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Context: TypeAlias = Any
-"""(J,) float64 array, NaN where missing, or (J, A) int32 CSR, an empty row where missing (SciPy is not typed)."""
+"""(J,) float64 array, NaN where missing, (J, A) int32 CSR, an empty row where missing, or (J, D) float64 array, NaN
+where a coordinate is missing, a row of them where the vector is (SciPy is not typed)."""
+Unit: TypeAlias = tuple[Any, Any]
+"""(mean, sd) of a standardised context: two floats, of vectors two tuples of D floats."""
+KINDS = {"number": "numbers", "counts": "names", "vector": "vectors"}
+"""Kinds of contexts of a corpus, and what their values are called."""
+
+
+def kind_of(context: Context) -> str:
+    """One of KINDS, by the type of a matrix and not by its values: a sparse one is counts, and so is a dense one of
+    integers; a dense one of floats is vectors.
+    """
+    if sp.issparse(context):
+        return "counts"
+    if np.ndim(context) != 2:
+        return "number"
+    return "vector" if np.asarray(context).dtype.kind == "f" else "counts"
 
 
 def placeholders(n_words: int) -> list[str]:
@@ -66,26 +82,52 @@ def _check_counts(counts: sp.csr_matrix, name: str) -> None:
 
 
 def check_values(values: Any, name: str, rows: int) -> np.ndarray:
-    """(J,) float64 of a numeric context, NaN where missing; ValueError for another length or an infinite value."""
+    """(J,) or (J, D) float64 of a context of numbers or vectors, NaN where missing; ValueError for another length, a
+    vector of no coordinate or an infinite value.
+    """
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, dtype=np.float64, order="C")
     except (TypeError, ValueError) as error:
         raise ValueError(f"context {name!r} must hold numbers (NaN where missing): {error}") from error
-    if array.shape != (rows,):
+    if array.ndim not in (1, 2) or len(array) != rows:
         raise ValueError(f"context {name!r} has shape {array.shape}, but the corpus has {rows} documents")
+    if array.ndim == 2 and array.shape[1] == 0:
+        raise ValueError(f"context {name!r} has vectors of no coordinate; at least one is needed")
     if np.isinf(array).any():
-        row = int(np.flatnonzero(np.isinf(array))[0])
+        row = int(np.nonzero(np.isinf(array))[0][0])
         raise ValueError(f"context {name!r}: document {row} is infinite; use NaN where a value is missing")
     return array
 
 
 def check_context(name: Any, context: Any, rows: int) -> Context:
-    """A context of either kind, checked: (J,) numbers or (J, A) counts. ValueError for a bad name or value."""
+    """A context of any kind, checked: (J,) numbers, (J, A) counts, sparse or of integers, or (J, D) dense floats, which
+    are vectors. ValueError for a bad name or value.
+    """
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
-    if sp.issparse(context) or np.ndim(context) == 2:
+    if kind_of(context) == "counts":
         return whole_counts(context, f"context {name!r}", rows)
     return check_values(context, name, rows)
+
+
+def check_unit(unit: Any, length: int | None = None) -> Unit:
+    """(mean, sd) as plain floats, of vectors of a ``length`` also two sequences of so many; ValueError unless all are
+    finite and each sd is above 0.
+    """
+    mean, sd = unit
+    both = np.array([mean, sd])
+    is_real = both.dtype.kind in "iuf" and np.isfinite(both).all()
+    if not is_real or not (both[1] > 0).all() or both.shape[1:] not in ((), (length,)):
+        raise ValueError(f"the unit is {str(unit)[:60]}; a mean and a deviation above 0 are needed")
+    mean, sd = both.astype(np.float64).tolist()
+    return (tuple(mean), tuple(sd)) if both.ndim == 2 else (mean, sd)
+
+
+def all_missing(kind: str, rows: int, size: int) -> Context:
+    """A context of one of KINDS that no document has; ``size``: the columns of counts, the length of vectors."""
+    if kind == "counts":
+        return sp.csr_matrix((rows, size), dtype=np.int32)
+    return np.full((rows, size) if kind == "vector" else rows, np.nan)
 
 
 def check_labels(labels: Any, n_documents: int) -> Context | None:

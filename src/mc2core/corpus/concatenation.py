@@ -25,17 +25,21 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
         raise ValueError("there are no corpora to concatenate")
     pattern, units = following.pattern_of(corpora[0]), dict(corpora[0].units)
     for corpus in corpora[1:]:
-        for name, columns in following.pattern_of(corpus).columns.items():
-            if name not in pattern.columns:
-                pattern = replace(pattern, columns={**pattern.columns, name: columns})
-                units |= {name: corpus.units[name]} if name in corpus.units else {}
+        other = following.pattern_of(corpus)
+        new = [name for name in corpus.contexts if name not in pattern.columns and name not in pattern.vectors]
+        units |= {name: corpus.units[name] for name in new if name in corpus.units}
+        pattern = replace(
+            pattern,
+            columns={**pattern.columns, **{name: other.columns[name] for name in new if name in other.columns}},
+            vectors={**pattern.vectors, **{name: other.vectors[name] for name in new if name in other.vectors}},
+        )
         pattern, _ = following.grown(replace(pattern, units=units), corpus, 1)
     parts = [following.conform(make, corpus, pattern)[0] for corpus in corpora]
     labels, label_names = _labels(corpora)
     united: Corpus = make(
         sp.vstack([part.content for part in parts], format="csr"),
         pattern.words,
-        {name: _stacked([part.contexts[name] for part in parts]) for name in pattern.columns},
+        {name: _stacked([part.contexts[name] for part in parts]) for name in parts[0].contexts},
         labels,
         _documents([part.documents for part in parts]),
         context_names=parts[0].context_names,

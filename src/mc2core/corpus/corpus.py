@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import csv
-import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,12 +15,16 @@ import scipy.sparse as sp
 from mc2core.base import npy, storage
 from mc2core.base.pages import facts
 from mc2core.corpus.checks import (
+    KINDS,
     Context,
+    Unit,
     check_context,
     check_documents,
     check_labels,
     check_names,
+    check_unit,
     count_labels,
+    kind_of,
     placeholders,
     whole_counts,
 )
@@ -72,7 +75,8 @@ class Corpus:
         Word counts of the documents (n_jw). A document may be empty.
     vocabulary : V strings, optional
     contexts : mapping, optional
-        ``{name: (J,) float array}`` (NaN: missing) or ``{name: (J, A) sparse counts}`` (empty row: missing).
+        ``{name: (J,) float array}`` (NaN: missing), ``{name: (J, A) counts}``, sparse or of integers (empty row:
+        missing), or ``{name: (J, D) dense float array}``, a vector of each document (NaN: missing coordinate).
     labels : (J,) ints or (J, L) sparse membership, optional
         Ground truth for scores; engines never look at it.
     documents : pandas DataFrame of J rows, optional
@@ -81,7 +85,7 @@ class Corpus:
         What the columns of a count context are called (author names).
     label_names : strings, optional
     units : ``{name: (mean, sd)}``, optional
-        Set by :meth:`standardised`: value in own unit = stored value * sd + mean.
+        Set by :meth:`standardised`: value in own unit = stored value * sd + mean; of vectors two tuples of D floats.
 
     Attributes
     ----------
@@ -105,7 +109,7 @@ class Corpus:
         *,
         context_names: Mapping[str, Sequence[str]] | None = None,
         label_names: Sequence[str] | None = None,
-        units: Mapping[str, tuple[float, float]] | None = None,
+        units: Mapping[str, Unit] | None = None,
     ) -> None:
         self.content = whole_counts(content, "content")
         n_documents, n_words = self.content.shape
@@ -129,10 +133,13 @@ class Corpus:
             n_labels = max(n_labels, len(label_names or ()))  # a subset may lack the last labels
         self.label_names = None if n_labels is None else check_names(label_names, "label_names", n_labels)
         self._documents = None if documents is None else check_documents(documents, n_documents)
-        self.units = {name: (float(mean), float(sd)) for name, (mean, sd) in (units or {}).items()}
-        for name, (mean, sd) in self.units.items():
-            if name not in self.contexts or not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
-                raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus")
+        self.units: dict[str, Unit] = {}
+        lengths = dict.fromkeys(self.contexts) | self.vector_lengths
+        for name, unit in (units or {}).items():
+            try:
+                self.units[name] = check_unit(unit, lengths[name])
+            except (KeyError, TypeError, ValueError) as error:
+                raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus") from error
         self.imported: dict[str, Any] | None = None
         self._folder: Path | None = None
         self._digest: str | None = None
@@ -146,7 +153,8 @@ class Corpus:
         ----------
         texts : J texts
         contexts : mapping, optional
-            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix of counts.
+            ``{name: J values}``: numbers (None or NaN: missing), dates, names, lists of names; or a matrix, dense of
+            floats (vectors) or of counts.
         labels : J names or numbers, or lists of them, optional
         settings : by name
             ``tokenise``, ``stop_words``, ``min_letters``, ``ngrams``: of
@@ -201,8 +209,8 @@ class Corpus:
         Raises
         ------
         ValueError
-            No corpus, words or columns of a context without names, a context of numbers in one corpus and of names in
-            another, or labels in one and none, or of another kind, in another.
+            No corpus, words or columns of a context without names, a context of another kind in another corpus or with
+            vectors of another length, or labels in one and none, or of another kind, in another.
         """
         from mc2core.corpus.concatenation import concatenate
 
@@ -246,8 +254,13 @@ class Corpus:
 
     @property
     def context_kinds(self) -> dict[str, str]:
-        """ "number" or "counts" for each context."""
-        return {name: "counts" if sp.issparse(context) else "number" for name, context in self.contexts.items()}
+        """ "number", "counts" or "vector" for each context."""
+        return {name: kind_of(context) for name, context in self.contexts.items()}
+
+    @property
+    def vector_lengths(self) -> dict[str, int]:
+        """How many numbers a vector of each context of vectors has."""
+        return {name: self.contexts[name].shape[1] for name, kind in self.context_kinds.items() if kind == "vector"}
 
     @property
     def documents(self) -> pd.DataFrame:
@@ -265,9 +278,11 @@ class Corpus:
         return self._documents
 
     def missing(self, name: str) -> np.ndarray:
-        """(J,) bool: the documents whose context ``name`` is missing."""
+        """(J,) bool: the documents whose context ``name`` is missing, of vectors all coordinates."""
         context = self.contexts[name]
-        return np.diff(context.indptr) == 0 if sp.issparse(context) else np.isnan(context)
+        if sp.issparse(context):
+            return np.diff(context.indptr) == 0
+        return np.isnan(context) if context.ndim == 1 else np.isnan(context).all(axis=1)
 
     @property
     def digest(self) -> str:
@@ -291,17 +306,18 @@ class Corpus:
         return self._digest
 
     def __repr__(self) -> str:
-        kinds = {"number": "numbers", "counts": "names"}
-        contexts = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
         return (
-            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, contexts: {contexts})"
+            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, "
+            f"contexts: {self._contexts_in_words()})"
         )
+
+    def _contexts_in_words(self) -> str:
+        return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
 
     def _repr_html_(self) -> str:
         """In a notebook: its sizes, and the first documents."""
-        kinds = {"number": "numbers", "counts": "names"}
         rows = {"documents": f"{self.n_documents:,}", "words": f"{self.n_words:,}", "tokens": f"{self.n_tokens:,}"}
-        rows["contexts"] = ", ".join(f"{name} ({kinds[kind]})" for name, kind in self.context_kinds.items()) or "none"
+        rows["contexts"] = self._contexts_in_words()
         rows["labels"] = "none" if self.labels is None else "one or more of each document"
         known = self.documents.head(_SHOWN_DOCUMENTS)
         return facts("Corpus", rows, known.to_html(max_cols=8, border=0) if known.shape[1] else "")
@@ -350,7 +366,8 @@ class Corpus:
         return changed
 
     def standardised(self, name: str, like: Corpus | None = None) -> Corpus:
-        """Shift and scale a numeric context to mean 0 and sd 1 over its observed values (docs/model.md, section 1).
+        """Shift and scale a context of numbers, or each coordinate of vectors, to mean 0 and sd 1 over the observed
+        values (docs/model.md, section 1).
 
         ``like``: take mean and sd from this already standardised corpus (for test documents).
         """
@@ -360,16 +377,15 @@ class Corpus:
         if name in self.units:
             raise ValueError(f"context {name!r} is standardised already")
         if like is None:
-            observed = values[~np.isnan(values)]
-            mean = float(observed.mean()) if observed.size else 0.0
-            sd = float(observed.std()) if observed.size else 1.0
-            sd = sd if sd > 0 else 1.0
+            mean, sd = _unit_of(values)
         else:
             if name not in like.units:
                 raise ValueError(f"context {name!r} of the corpus to follow is not standardised itself")
             mean, sd = like.units[name]
+            if values.shape[1:] != np.shape(mean):
+                raise ValueError(f"context {name!r} has vectors of another length than in the corpus to follow")
         changed = copy.copy(self)
-        changed.contexts = self.contexts | {name: (values - mean) / sd}
+        changed.contexts = self.contexts | {name: (values - np.asarray(mean)) / np.asarray(sd)}
         changed.units = self.units | {name: (mean, sd)}
         changed._digest = None
         return changed
@@ -415,7 +431,8 @@ class Corpus:
             "n_tokens": self.n_tokens,
             "digest": self.digest,
             "contexts": {
-                name: list(context.shape) if sp.issparse(context) else None for name, context in self.contexts.items()
+                name: list(context.shape) if sp.issparse(context) else self.vector_lengths.get(name)
+                for name, context in self.contexts.items()
             },
             "context_names": sorted(self.context_names),
             "units": {name: list(unit) for name, unit in self.units.items()},
@@ -473,13 +490,29 @@ class Corpus:
         }
         corpus.labels = None if meta["labels"] is None else load_labels(folder, rows, meta["labels"])
         corpus.label_names = read_label_names(folder, corpus.labels)
-        corpus.units = {name: (float(mean), float(sd)) for name, (mean, sd) in meta["units"].items()}
+        corpus.units = {name: check_unit(unit, corpus.vector_lengths.get(name)) for name, unit in meta["units"].items()}
         check_meta(folder, meta, corpus.n_tokens)
         if verify:
             corpus._digest = None
             if corpus.digest != meta["digest"]:
                 raise ValueError(f"{folder} was changed after it was saved: its digest is another")
         return corpus
+
+
+def _unit_of(values: np.ndarray) -> Unit:
+    """Mean and sd of (J,) ``values``, or of each coordinate of (J, D)."""
+    if values.ndim == 1:
+        return _spread(values)
+    mean, sd = zip(*map(_spread, values.T), strict=True)
+    return mean, sd
+
+
+def _spread(values: np.ndarray) -> tuple[float, float]:
+    """Mean and sd of the observed of (J,) ``values``; 0 where there is none, and 1 where they do not differ."""
+    observed = values[~np.isnan(values)]
+    mean = float(observed.mean()) if observed.size else 0.0
+    sd = float(observed.std()) if observed.size else 1.0
+    return mean, sd if sd > 0 else 1.0
 
 
 # -- arrays on disk ----------------------------------------------------------------------------------------------------
@@ -490,17 +523,18 @@ def _save_sparse(folder: Path, name: str, matrix: sp.csr_matrix) -> None:
 
 
 def save_context(folder: Path, name: str, context: Context) -> None:
-    """Write a context's arrays into ``folder``: NAME.npy of numbers, three arrays of counts."""
+    """Write a context's arrays into ``folder``: NAME.npy of numbers or vectors, three arrays of counts."""
     if sp.issparse(context):
         _save_sparse(folder, name, context)
     else:
         storage.write_array(folder / f"{name}.npy", context)
 
 
-def _map_array(path: Path, dtype: Any, length: int) -> np.ndarray:
+def _map_array(path: Path, dtype: Any, *shape: int) -> np.ndarray:
     array = npy.open_mapped(path)
-    if array.ndim != 1 or array.dtype != dtype or len(array) != length:
-        raise ValueError(f"{path} holds {array.shape} {array.dtype}; {length} values of {np.dtype(dtype)} are needed")
+    if array.shape != shape or array.dtype != dtype:
+        needed = " x ".join(map(str, shape))
+        raise ValueError(f"{path} holds {array.shape} {array.dtype}; {needed} values of {np.dtype(dtype)} are needed")
     return array
 
 
@@ -551,14 +585,17 @@ def _row(indptr: np.ndarray, entry: int) -> int:
 
 
 def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
-    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, or None for numbers."""
-    if shape is not None:
+    """Open a context's arrays, memory-mapped and checked; ``shape`` is that of counts, the length of vectors, or None
+    for numbers.
+    """
+    is_vector = isinstance(shape, int) and not isinstance(shape, bool) and 0 < shape <= _LARGEST
+    if shape is not None and not is_vector:
         if not isinstance(shape, list) or len(shape) != 2 or shape[0] != rows or not isinstance(shape[1], int):
             raise ValueError(f"{folder}/corpus.json gives {name} the shape {shape}, but there are {rows} documents")
         return _load_sparse(folder, name, (rows, shape[1]))
-    values = _map_array(folder / f"{name}.npy", np.float64, rows)
+    values = _map_array(folder / f"{name}.npy", np.float64, *((rows, shape) if is_vector else (rows,)))
     if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
+        row = int(np.nonzero(np.isinf(values))[0][0])
         raise ValueError(f"{folder / name}.npy is infinite at document {row}; NaN stands for a missing value")
     return values
 
@@ -649,9 +686,9 @@ def read_meta(folder: Path) -> dict[str, Any]:
         names = [*meta["contexts"], *meta["context_names"]]
         if not all(isinstance(name, str) and name.isidentifier() for name in names):
             raise ValueError(f"names of contexts are {names}")
-        for name, (mean, sd) in meta["units"].items():
-            if name not in meta["contexts"] or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
-                raise ValueError(f"the unit of {name!r} is {mean, sd}")
+        for name, unit in meta["units"].items():
+            shape = meta["contexts"][name]
+            check_unit(unit, shape if isinstance(shape, int) else None)
         texts = {"digest": meta["digest"], **meta["documents"], **meta.get("files", {})}
         for name, text in texts.items():
             if "/" in name or not isinstance(text, str):

@@ -77,6 +77,8 @@ def quantities(corpus: Corpus) -> dict[str, str]:
             if name in corpus.context_names:
                 sheet[f"{name}: most frequent"] = _most_frequent(spread, corpus.context_names[name])
             sheet[f"{name}: distinct values a document"] = f"{counts.mean():.2f}" if len(counts) else "-"
+        elif context.ndim == 2:
+            sheet[f"{name}: numbers a document"] = f"{context.shape[1]:,}"
         else:
             mean, sd = corpus.units.get(name, (0.0, 1.0))
             values = np.asarray(context)[present] * sd + mean

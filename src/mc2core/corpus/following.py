@@ -28,7 +28,8 @@ from mc2core.corpus.building.settings import (
     parse_contexts,
     parse_separator,
 )
-from mc2core.corpus.matching import in_units, named
+from mc2core.corpus.checks import KINDS, Unit, all_missing, kind_of
+from mc2core.corpus.matching import check_length, in_units, named
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -54,23 +55,36 @@ class Pattern:
     what : "the model" or "the corpus", for messages
     words : V names
     columns : ``{context: names of its columns}``, None for a number
-    units : ``{context: (mean, sd)}`` of the numbers that are not in their own unit
+    vectors : ``{context: how many numbers a vector has}``, which no column holds
+    units : ``{context: (mean, sd)}`` of the numbers and vectors that are not in their own unit
     form, settings : of the import that it came from (:mod:`mc2core.corpus.building.settings`); None and {} without one
     """
 
     what: str
     words: list[str]
     columns: dict[str, list[str] | None]
-    units: Mapping[str, tuple[float, float]]
+    vectors: Mapping[str, int]
+    units: Mapping[str, Unit]
     form: str | None
     settings: dict[str, Any]
 
     def columns_of(self, name: str) -> list[str] | None:
-        """Names of the columns of a context, None for a number; ValueError where there is no such context."""
+        """Names of the columns of a context, None for a number; ValueError where there is none, or it is vectors."""
+        if name in self.vectors:
+            raise ValueError(
+                f"context {name!r} of {self.what} is vectors: a file of them ({name}=FILE.npy:vector) is needed, in "
+                "Python a dense matrix of floats"
+            )
         if name not in self.columns:
-            known = ", ".join(sorted(self.columns)) or "none"
+            known = ", ".join(sorted({*self.columns, *self.vectors})) or "none"
             raise ValueError(f"context {name!r} is none of those of {self.what}: {known}")
         return self.columns[name]
+
+    def kind_there(self, name: str) -> str:
+        """ "number", "counts" or "vector"; ValueError where there is no such context."""
+        if name in self.vectors:
+            return "vector"
+        return "number" if self.columns_of(name) is None else "counts"
 
     def kind_of(self, name: str) -> str:
         """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
@@ -94,10 +108,14 @@ class Followed(Protocol):
 
     @property
     def context_kinds(self) -> Mapping[str, str]:
-        """ "number" or "counts" for each context."""
+        """ "number", "counts" or "vector" for each context."""
 
     @property
-    def units(self) -> Mapping[str, tuple[float, float]]:
+    def vector_lengths(self) -> Mapping[str, int]:
+        """How many numbers a vector of each context of vectors has."""
+
+    @property
+    def units(self) -> Mapping[str, Unit]:
         """Mean and sd of standardised numbers."""
 
     @property
@@ -114,13 +132,13 @@ def pattern_of(like: Followed) -> Pattern:
     if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
     what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
-    numbers = {name: kind == "number" for name, kind in like.context_kinds.items()}
+    numbers = {name: kind == "number" for name, kind in like.context_kinds.items() if kind != "vector"}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))
         for name, is_number in numbers.items()
     }
     form, settings = _stored(what, like.imported)
-    return Pattern(what, _distinct(what, "words", words), columns, like.units, form, settings)
+    return Pattern(what, _distinct(what, "words", words), columns, like.vector_lengths, like.units, form, settings)
 
 
 def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
@@ -294,23 +312,26 @@ def conform(make: Make, corpus: Corpus, pattern: Pattern) -> tuple[Corpus, list[
     dropped = [Dropped("words", unknown[0], lost), Dropped("tokens", unknown[1], f"of a word {lost}")]
     if content.nnz == 0 < corpus.content.nnz:
         raise ValueError(f"no word of the new documents is among the {len(pattern.words)} words of {pattern.what}")
-    for name, context in corpus.contexts.items():
-        if sp.issparse(context) != (pattern.columns_of(name) is not None):
-            kinds = ("names", "numbers") if sp.issparse(context) else ("numbers", "names")
-            raise ValueError(f"context {name!r} is read as {kinds[0]}, but {pattern.what} has {kinds[1]} there")
     contexts: dict[str, Any] = {}
-    for name, columns in pattern.columns.items():
-        if name in corpus.contexts and columns is not None:
+    for name, context in corpus.contexts.items():
+        kind, wanted = kind_of(context), pattern.kind_there(name)
+        if kind != wanted:
+            raise ValueError(f"context {name!r} is read as {KINDS[kind]}, but {pattern.what} has {KINDS[wanted]} there")
+    for name in (*pattern.columns, *pattern.vectors):
+        kind, columns = pattern.kind_there(name), pattern.columns.get(name)
+        if name not in corpus.contexts:
+            dropped.append(Dropped("contexts", 1, f"{name}, which was not given: missing in every document"))
+            size = pattern.vectors.get(name, len(columns or ()))
+            contexts[name] = all_missing(kind, corpus.n_documents, size)
+        elif columns is not None:
             names = _distinct("the corpus", f"columns of context {name!r}", corpus.context_names.get(name))
             contexts[name], unknown = _in_columns(corpus.contexts[name], names, columns, POOLED)
             dropped.append(Dropped(f"values of {name}", unknown[0], lost))
             dropped.append(Dropped(f"counts of {name}", unknown[1], f"of a value {lost}"))
-        elif name in corpus.contexts:
-            contexts[name] = corpus.contexts[name]
         else:
-            dropped.append(Dropped("contexts", 1, f"{name}, which was not given: missing in every document"))
-            shape = (corpus.n_documents, len(columns or ()))
-            contexts[name] = np.full(shape[0], np.nan) if columns is None else sp.csr_matrix(shape, dtype=np.int32)
+            contexts[name] = corpus.contexts[name]
+            if kind == "vector":
+                check_length(name, contexts[name].shape[1], pattern.what, pattern.vectors[name])
     followed: Corpus = make(
         content,
         pattern.words,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from mc2core.corpus.checks import placeholders
+from mc2core.corpus.checks import Unit, placeholders
 
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
@@ -81,8 +81,14 @@ def _warn(message: str) -> None:
     logger.warning(message)
 
 
-def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, tuple[float, float]]) -> Corpus:
-    """``corpus`` with the numeric contexts ``names`` in the given units.
+def check_length(name: str, found: int, what: str, known: int) -> None:
+    """ValueError unless the vectors of the context ``name`` are as long as those of ``what``, which are ``known``."""
+    if found != known:
+        raise ValueError(f"context {name!r} has vectors of {found} numbers, but {what} has vectors of {known} there")
+
+
+def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:
+    """``corpus`` with the contexts of numbers and vectors ``names`` in the given units.
 
     ``units`` : {name: (mean, sd)} as those of a corpus; a context without a unit there is in its own.
     """
@@ -91,7 +97,8 @@ def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, tuple[flo
         context = corpus.contexts.get(name)
         (mean, sd), (centre, scale) = corpus.units.get(name, _OWN_UNIT), units.get(name, _OWN_UNIT)
         if context is not None and not sp.issparse(context) and (mean, sd) != (centre, scale):
-            moved[name] = (np.asarray(context) * sd + mean - centre) / scale
+            values = np.asarray(context) * np.asarray(sd) + np.asarray(mean)
+            moved[name] = (values - np.asarray(centre)) / np.asarray(scale)
     if not moved:
         return corpus
     changed = corpus.with_contexts(corpus.contexts | moved)

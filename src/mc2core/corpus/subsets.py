@@ -40,9 +40,9 @@ def half(corpus: Corpus, which: str) -> Corpus:
 def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
     """The corpus with every context missing in round(share * J) of its documents (ICML14, table 3).
 
-    Documents are drawn with ``seed`` and nested: those of a smaller share are among those of a larger one. Numeric
-    contexts become NaN there, rows of counts become empty; nothing else changes. Share 0 changes nothing. With share 1
-    no document has a context: the contexts are there, but an engine learns nothing from them.
+    Documents are drawn with ``seed`` and nested: those of a smaller share are among those of a larger one. Numbers
+    and vectors become NaN there, rows of counts become empty; nothing else changes. Share 0 changes nothing. With share
+    1 no document has a context: the contexts are there, but an engine learns nothing from them.
 
     ValueError for a share outside 0..1 or a negative seed.
     """
@@ -54,7 +54,7 @@ def without_contexts(corpus: Corpus, share: float, seed: int) -> Corpus:
         return corpus
     return corpus.with_contexts(
         {
-            name: _emptied(context, kept) if sp.issparse(context) else np.where(kept, context, np.nan)
+            name: _emptied(context, kept) if sp.issparse(context) else np.where(kept, context.T, np.nan).T
             for name, context in corpus.contexts.items()
         }
     )

@@ -37,7 +37,7 @@ def document_tables(description: Description, seed: int = 0, with_map: bool = Tr
     table["probability"] = probability[np.arange(n), description.cluster]
     if with_map:
         table[["x", "y"]] = layout(description, seed)
-    for name in sorted(corpus.contexts):
+    for name in sorted(name for name, kind in corpus.context_kinds.items() if kind != "vector"):
         table[f"context_{name}"] = _context(description, name)
     known = corpus.documents.add_prefix("document_")
     row, column = np.nonzero(probability >= LEAST_PROBABILITY)

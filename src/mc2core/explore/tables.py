@@ -67,6 +67,8 @@ def _summary(description: Description) -> pd.DataFrame:
         )
         or "none",
     }
+    if vectors := [name for name, kind in sorted(corpus.context_kinds.items()) if kind == "vector"]:
+        rows["contexts of vectors, which have no table"] = ", ".join(vectors)
     rows |= {part: provenance[part]["name"] for part in ("model", "engine") if part in provenance}
     rows |= {name: provenance[name] for name in ("seed", "iterations") if name in provenance}
     if chains := posterior.between_chains():

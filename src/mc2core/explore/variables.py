@@ -46,7 +46,7 @@ class Variable:
 
 
 def variables_of(description: Description) -> list[Variable]:
-    """Contexts by name, then kept columns that are groups or numbers, then labels.
+    """Contexts by name, then kept columns that are groups or numbers, then labels; vectors are left out.
 
     Of kept columns, groups are texts of at most ``LONGEST`` characters of which there are at most ``MOST_KINDS``, and
     half as many as documents; numbers have more than one value, and not one of its own for each document, as an id has.
@@ -54,6 +54,8 @@ def variables_of(description: Description) -> list[Variable]:
     corpus, found = description.corpus, []
     for name, context in sorted(corpus.contexts.items()):
         role = MODELLED if name in description.posterior.families else CONTEXT
+        if corpus.context_kinds[name] == "vector":
+            continue
         if sp.issparse(context):
             found.append(Variable(name, role, sp.csr_matrix(context), context_names(corpus, name)))
         else:

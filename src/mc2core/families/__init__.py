@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import scipy.sparse as sp
-
 from mc2core.base.checks import nearest
 from mc2core.base.kinds import FAMILY_OF_KIND
+from mc2core.corpus.checks import kind_of
 from mc2core.families.base import Family
 from mc2core.families.dirichlet import DirichletCategorical
-from mc2core.families.gaussian import NormalGamma
+from mc2core.families.gaussian import DiagonalNormalGamma, NormalGamma
 from mc2core.families.poisson import GammaPoisson
 
 __all__ = [
     "FAMILIES",
+    "DiagonalNormalGamma",
     "DirichletCategorical",
     "Family",
     "GammaPoisson",
@@ -25,15 +25,20 @@ __all__ = [
 ]
 
 FAMILIES: dict[str, type[Family]] = {
-    family.name: family for family in (DirichletCategorical, NormalGamma, GammaPoisson)
+    family.name: family for family in (DirichletCategorical, NormalGamma, DiagonalNormalGamma, GammaPoisson)
+}
+_OF_KIND = {
+    "counts": FAMILY_OF_KIND["bag"],
+    "number": FAMILY_OF_KIND["number"],
+    "vector": DiagonalNormalGamma.name,
 }
 
 
 def family_for(context: Any) -> Family:
     """The family of a context by its kind where none is named: NormalGamma of (J,) numbers, DirichletCategorical of
-    (J, A) counts.
+    (J, A) counts, DiagonalNormalGamma of (J, D) vectors.
     """
-    return FAMILIES[FAMILY_OF_KIND["bag" if sp.issparse(context) else "number"]]()
+    return FAMILIES[_OF_KIND[kind_of(context)]]()
 
 
 def family_from_settings(settings: Mapping[str, Any]) -> Family:

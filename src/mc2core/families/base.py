@@ -47,8 +47,8 @@ class Family(ABC):
     code: ClassVar[int]
     #: name in configuration files
     name: ClassVar[str]
-    #: natural parameters of a distribution are above 0 from this column on; those before it may be any number
-    first_positive: ClassVar[int] = 0
+    #: kind of the contexts that it is of (``Corpus.context_kinds``): "counts", "number" or "vector"
+    kind: ClassVar[str]
 
     def __init__(self, strength: float = 1.0) -> None:
         self.strength = share(f"{type(self).__name__} strength", strength)
@@ -100,7 +100,11 @@ class Family(ABC):
 
     @abstractmethod
     def mean(self, natural: np.ndarray) -> np.ndarray:
-        """Posterior mean of the observation's distribution: (K, D) probabilities, or (K,) values."""
+        """Posterior mean of the observation's distribution: (K, A) probabilities, (K,) values or (K, D) vectors."""
+
+    def positive(self, dimension: int) -> np.ndarray:
+        """(D,) bool: the natural parameters that are above 0 in every distribution; others may be any number."""
+        return np.ones(dimension, dtype=bool)
 
     # -- what follows --------------------------------------------------------------------------------------
     def log_marginal(self, natural: np.ndarray) -> np.ndarray:
@@ -125,6 +129,7 @@ class Family(ABC):
 class ScalarFamily(Family):
     """A family of one number for each document; D is fixed and NaN means missing."""
 
+    kind: ClassVar[str] = "number"
     #: whether values are whole numbers
     is_discrete: ClassVar[bool] = False
     _dimension: ClassVar[int]
@@ -147,7 +152,7 @@ class ScalarFamily(Family):
 
     def _values(self, context: Any) -> np.ndarray:
         if sp.issparse(context) or np.ndim(context) != 1:
-            raise ValueError(f"{type(self).__name__} needs one number for each document, not a matrix of counts")
+            raise ValueError(f"{type(self).__name__} needs one number for each document, not a matrix")
         return np.asarray(context, dtype=np.float64)
 
     def statistics(self, context: Any) -> sp.csr_matrix:

@@ -10,6 +10,7 @@ from scipy.special import digamma, gammaln
 
 from mc2core.base.checks import prior_count
 from mc2core.compute import variates
+from mc2core.corpus.checks import kind_of
 from mc2core.families.base import Family
 from mc2core.families.kernels import DIRICHLET
 
@@ -23,6 +24,7 @@ class DirichletCategorical(Family):
 
     code = DIRICHLET
     name: ClassVar[str] = "dirichlet"
+    kind: ClassVar[str] = "counts"
 
     def __init__(self, concentration: float = 1.0, *, strength: float = 1.0) -> None:
         super().__init__(strength)
@@ -32,10 +34,11 @@ class DirichletCategorical(Family):
         return {"concentration": self.concentration, "strength": self.strength}
 
     def dimension(self, context: Any) -> int:
-        if np.ndim(context) != 2 and not sp.issparse(context):
+        if kind_of(context) != "counts":
             raise ValueError(
-                "DirichletCategorical needs a matrix of counts, not one number for each document: "
-                "numbers take NormalGamma (normal_gamma)"
+                f"DirichletCategorical needs a matrix of counts, sparse or of integers, not one {kind_of(context)} for "
+                "each document: numbers take NormalGamma (normal_gamma), vectors, which a dense matrix of floats is, "
+                "DiagonalNormalGamma (diagonal_normal_gamma)"
             )
         if context.shape[1] == 0:
             raise ValueError("DirichletCategorical needs a matrix of at least one column")

@@ -97,7 +97,7 @@ class StackedContexts:
     def narrowed(self) -> tuple[np.ndarray, StackedContexts]:
         """(D',) int64 columns in which a document has a statistic, ascending, and the same contexts in these alone.
 
-        A document has all of a number's columns or none.
+        A document has all four columns of a number, or of a coordinate of a vector, or none of them.
         """
         statistics = self.statistics
         number = np.zeros(self.dimension, statistics.indices.dtype)
@@ -142,7 +142,7 @@ class StackedContexts:
     ) -> np.ndarray:
         """(..., D): E[t(phi)] of every context.
 
-        ``natural`` may be of some ``columns`` only, all of a number's or none, with the sums (..., C) over all
+        ``natural`` may be of some ``columns`` only, all of a coordinate's or none, with the sums (..., C) over all
         columns of each context as ``totals``.
         """
         expected = np.zeros_like(natural)

@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.families.gaussian import STATISTICS
+
 if TYPE_CHECKING:
     import pandas as pd
 
+    from mc2core.corpus.checks import Unit
+    from mc2core.families import DiagonalNormalGamma
     from mc2core.families.base import ScalarFamily
 
 # shares of clusters below this are left out
@@ -125,6 +129,46 @@ class PredictedNumbers:
 
         low, high = self.interval(share).T
         return pd.DataFrame({"document": np.arange(len(low)) + 1, "mean": self.mean, "low": low, "high": high})
+
+
+@dataclass(frozen=True)
+class PredictedVectors:
+    """Vectors (embeddings) of a context that documents do not show, in the unit of the corpus' file.
+
+    Attributes
+    ----------
+    shares : (J, C) float64 CSR, rows sum to 1: of each document, over the clusters of all samples
+    natural : (C, 4 D) float64: natural parameters of each of these clusters
+    family : what the context was fitted with
+    unit : (mean, sd) by which the values of the fit were standardised, of each coordinate
+    """
+
+    shares: sp.csr_matrix
+    natural: np.ndarray
+    family: DiagonalNormalGamma
+    unit: Unit
+
+    @property
+    def mean(self) -> np.ndarray:
+        """(J, D) float64: the expected vector, of the means of the clusters."""
+        return self.shares @ self.family.mean(self.natural) * np.asarray(self.unit[1]) + np.asarray(self.unit[0])
+
+    def coordinate(self, number: int) -> PredictedNumbers:
+        """The coordinate ``number``, 0 to D - 1, by itself, with its density and intervals."""
+        n = self.natural.shape[1] // STATISTICS
+        if not 0 <= number < n:
+            raise ValueError(f"coordinate {number} was asked for; it must be 0 to {n - 1}")
+        mean, sd = (float(np.broadcast_to(part, n)[number]) for part in self.unit)
+        natural = self.natural[:, STATISTICS * number : STATISTICS * (number + 1)]
+        return PredictedNumbers(self.shares, natural, self.family.of_coordinate, (mean, sd))
+
+    def table(self) -> pd.DataFrame:
+        """A row for each document: document (from 1), and the mean of each coordinate, 0 to D - 1."""
+        import pandas as pd
+
+        table = pd.DataFrame(self.mean).rename(columns=str)
+        table.insert(0, "document", np.arange(len(table)) + 1)
+        return table
 
 
 def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -19,12 +18,13 @@ from mc2core.base import storage
 from mc2core.base.pages import facts
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
-from mc2core.corpus.checks import placeholders
-from mc2core.families import Family, family_from_settings, family_settings
+from mc2core.corpus.checks import Unit, check_unit, placeholders
+from mc2core.families import DiagonalNormalGamma, Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
+from mc2core.families.gaussian import STATISTICS
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, document_level, mixture, perplexity
-from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, mixed
+from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
 from mc2core.posterior.levels import Levels, find_levels, pack_levels, unpack_levels
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
@@ -62,7 +62,7 @@ class Posterior:
     dimensions: dict[str, int]
     vocabulary: list[str]
     context_names: dict[str, list[str]] = field(default_factory=dict)
-    units: dict[str, tuple[float, float]] = field(default_factory=dict)
+    units: dict[str, Unit] = field(default_factory=dict)
     provenance: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, Any] | None = None
     levels: Levels | None = None
@@ -185,9 +185,14 @@ class Posterior:
 
     @property
     def context_kinds(self) -> dict[str, str]:
-        """ "number" or "counts" for each context it was fitted with."""
+        """ "number", "counts" or "vector" for each context it was fitted with."""
+        return {name: family.kind for name, family in self.families.items()}
+
+    @property
+    def vector_lengths(self) -> dict[str, int]:
+        """How many numbers a vector of each context of vectors has."""
         return {
-            name: "number" if isinstance(family, ScalarFamily) else "counts" for name, family in self.families.items()
+            name: self.dimensions[name] // STATISTICS for name, kind in self.context_kinds.items() if kind == "vector"
         }
 
     def context_parameters(self, name: str) -> np.ndarray:
@@ -206,11 +211,15 @@ class Posterior:
         )
 
     def context_mean(self, name: str) -> np.ndarray:
-        """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values in their own unit."""
+        """Posterior mean of a context in each cluster: (K, A) probabilities, or (K,) values or (K, D) vectors in their
+        own unit.
+        """
         parameters = self.context_parameters(name)
         mean = self.families[name].mean(parameters)
-        centre, sd = self.units.get(name, (0.0, 1.0))
-        return mean * sd + centre if mean.ndim == 1 else mean
+        if self.context_kinds[name] == "counts":
+            return mean
+        centre, sd = map(np.asarray, self.units.get(name, (0.0, 1.0)))
+        return mean * sd + centre
 
     def top_words(self, n: int = 10) -> list[list[str]]:
         """The n likeliest words of each topic of the representative, likeliest first; fewer where it has met fewer."""
@@ -249,9 +258,12 @@ class Posterior:
         compared and a warning logged.
         """
         families = self.families if families is None else families
+        for name, known in self.vector_lengths.items():
+            if name in families:
+                matching.check_length(name, corpus.vector_lengths.get(name, known), "the model", known)
         stacked = StackedContexts(matching.in_units(corpus, families, self.units), families)
         for name, family in zip(stacked.names, stacked.families, strict=True):
-            if not isinstance(family, ScalarFamily):
+            if family.kind == "counts":
                 matching.check_columns(
                     f"context {name!r}",
                     "columns",
@@ -351,7 +363,7 @@ class Posterior:
 
     def predict_context(
         self, corpus: Corpus, name: str, use_context: bool = True, threads: int = 1, progress: bool | None = None
-    ) -> PredictedNames | PredictedNumbers:
+    ) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """What the words of the documents of ``corpus``, and their other contexts, say of the context ``name``.
 
         Over all samples (:mod:`mc2core.posterior.contexts`). What ``corpus`` holds of the context itself is not looked
@@ -367,6 +379,8 @@ class Posterior:
         family, natural = self.families[name], np.concatenate(parameters)
         if isinstance(family, ScalarFamily):
             return PredictedNumbers(shares, natural, family, self.units.get(name, (0.0, 1.0)))
+        if isinstance(family, DiagonalNormalGamma):
+            return PredictedVectors(shares, natural, family, self.units.get(name, (0.0, 1.0)))
         names = self.context_names.get(name) or placeholders(self.dimensions[name])
         return PredictedNames(names, shares, family.mean(natural))
 
@@ -441,6 +455,7 @@ class Posterior:
             if meta["format"] != FORMAT:
                 raise ValueError(f"its format is {meta['format']!r}, not {FORMAT!r}")
             _check_meta(meta)
+            dimensions = meta["dimensions"]
             sizes = {"V": len(meta["vocabulary"]), "D": sum(meta["dimensions"].values())}
             samples = []
             for i in range(meta["n_samples"]):
@@ -449,13 +464,14 @@ class Posterior:
             families = {name: family_from_settings(one) for name, one in meta["families"].items()}
             for i, sample in enumerate(samples):
                 _check_natural(sample, families, meta["dimensions"], f"sample {i}")
+            units = {name: check_unit(unit, dimensions[name] // STATISTICS) for name, unit in meta["units"].items()}
             return cls(
                 samples=samples,
                 families=families,
                 dimensions=meta["dimensions"],
                 vocabulary=meta["vocabulary"],
                 context_names=meta["context_names"],
-                units={name: (mean, sd) for name, (mean, sd) in meta["units"].items()},
+                units=units,
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
                 levels=unpack_levels(arrays, sizes.get("J", 0)),
@@ -477,9 +493,9 @@ def _check_meta(meta: Mapping[str, Any]) -> None:
             raise ValueError(f"the names of {name} are no list of texts")
         if name != "vocabulary" and len(names) != dimensions.get(name):
             raise ValueError(f"{len(names)} names are given for the {dimensions.get(name, 0)} columns of {name!r}")
-    for name, (mean, sd) in meta["units"].items():
-        if name not in dimensions or not (math.isfinite(mean) and math.isfinite(sd) and sd > 0):
-            raise ValueError(f"the unit of {name!r} is {mean, sd}; a mean and a deviation above 0 are needed")
+    for name, unit in meta["units"].items():
+        if name not in dimensions:
+            raise ValueError(f"the unit of {name!r} is {unit}, but there is no such context")
 
 
 def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: Mapping[str, int], where: str) -> None:
@@ -488,7 +504,7 @@ def _check_natural(sample: Sample, families: Mapping[str, Family], dimensions: M
     for name in sorted(families):
         last = first + dimensions[name]
         positive = np.zeros(rows.shape[1], dtype=bool)
-        positive[first + families[name].first_positive : last] = True
+        positive[first:last] = families[name].positive(last - first)
         above = rows.above.data[positive[rows.above.indices]]
         if (rows.least[positive] <= 0.0).any() or (above <= 0.0).any():
             raise ValueError(f"{where}: the parameters of context {name!r} are those of no distribution")

@@ -67,6 +67,24 @@ def test_numbers_are_in_one_unit_and_what_is_not_there_is_missing():
     assert set(Corpus.concatenate([corpus(["ash"], [[1]]), one]).units) == {"year"}
 
 
+def test_vectors_are_in_one_unit_and_of_one_length():
+    place = np.array([[1.0, 2.0], [3.0, np.nan]])
+    one = corpus(["ash"], [[1], [2]], contexts={"place": place, "year": np.array([1990.0, 2000.0])})
+    one, other = one.standardised("place"), corpus(["ash"], [[3]], contexts={"place": np.array([[5.0, 7.0]])})
+    both, back = Corpus.concatenate([one, other]), Corpus.concatenate([other, one])
+    assert both.units == one.units
+    np.testing.assert_allclose(both.contexts["place"], [[-1, 0], [1, np.nan], [3, 5]])
+    np.testing.assert_allclose(back.contexts["place"], [[5, 7], *place])
+    assert Corpus.concatenate([one]).digest == one.digest
+    without = Corpus.concatenate([corpus(["ash"], [[1]]), one])
+    assert without.units == one.units
+    assert without.missing("place").tolist() == [True, False, False]
+    with pytest.raises(ValueError, match="'place' has vectors of 3 numbers, but the corpus has vectors of 2 there"):
+        Corpus.concatenate([one, corpus(["ash"], [[1]], contexts={"place": np.ones((1, 3))})])
+    with pytest.raises(ValueError, match="'place' is read as numbers, but the corpus has vectors there"):
+        Corpus.concatenate([one, corpus(["ash"], [[1]], contexts={"place": np.ones(1)})])
+
+
 def test_labels_and_documents_are_united():
     tables = [pd.DataFrame({"title": ["a", "b"], "n": [1, 2]}), pd.DataFrame({"n": [3.5]})]
     one = corpus(["ash"], [[1], [2]], labels=[1, 0], label_names=["wood", "tree"], documents=tables[0])

@@ -10,7 +10,14 @@ from scipy import integrate, special, stats
 from scipy.special import logsumexp
 
 from mc2core import Corpus, fit
-from mc2core.families import DirichletCategorical, GammaPoisson, NormalGamma, family_from_settings, family_settings
+from mc2core.families import (
+    DiagonalNormalGamma,
+    DirichletCategorical,
+    GammaPoisson,
+    NormalGamma,
+    family_from_settings,
+    family_settings,
+)
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
 from mc2papers.datasets.simulated import shapes
@@ -18,9 +25,11 @@ from mc2papers.datasets.simulated import shapes
 BAGS = sp.csr_matrix(np.array([[2, 0, 1], [0, 0, 0], [1, 1, 0], [0, 30, 5], [1, 0, 0]]))
 REALS = np.array([0.3, np.nan, -1.2, 2.5, 0.0])
 COUNTS = np.array([0.0, 3.0, np.nan, 41.0, 1.0])
+VECTORS = np.array([[0.3, -1.0], [np.nan, np.nan], [-1.2, 0.4], [2.5, np.nan], [0.0, 1.7]])
 CASES = [
     pytest.param(DirichletCategorical(0.3), BAGS, id="dirichlet"),
     pytest.param(NormalGamma(0.4, 2.0, 1.5, 0.7), REALS, id="normal_gamma"),
+    pytest.param(DiagonalNormalGamma(0.4, 2.0, 1.5, 0.7), VECTORS, id="diagonal_normal_gamma"),
     pytest.param(GammaPoisson(1.7, 0.6), COUNTS, id="gamma_poisson"),
 ]
 
@@ -46,6 +55,9 @@ def scipy_predictive(family, context, given, j):
                 total += np.log(counts[category] / counts.sum())
                 counts[category] += 1
         return total
+    if isinstance(family, DiagonalNormalGamma):
+        one = NormalGamma(family.mu0, family.kappa0, family.a0, family.b0)
+        return sum(scipy_predictive(one, column, given, j) for column in context.T)
     x, seen = context[j], context[given][~np.isnan(context[given])]
     if np.isnan(x):
         return 0.0
@@ -76,7 +88,7 @@ class TestEveryFamily:
             assert chain == pytest.approx(joint, abs=1e-9)
 
     def test_missing_adds_nothing(self, family, context):
-        missing = {"dirichlet": 1, "normal_gamma": 1, "gamma_poisson": 2}[family.name]
+        missing = {"dirichlet": 1, "normal_gamma": 1, "diagonal_normal_gamma": 1, "gamma_poisson": 2}[family.name]
         assert family.statistics(context)[[missing]].nnz == 0
         assert family.log_base(context)[missing] == 0.0
         assert log_predictive(family, context, [0, 3], missing) == 0.0
@@ -130,9 +142,10 @@ class TestEveryFamily:
         expected = {
             "dirichlet": lambda: np.exp(phi[0]),
             "normal_gamma": lambda: phi[0, 0] / -phi[0, 3],
+            "diagonal_normal_gamma": lambda: phi[0, [0, 4]] / -phi[0, [3, 7]],
             "gamma_poisson": lambda: np.exp(phi[0, 0]),
         }[family.name]()
-        spread = 1.0 if family.name == "dirichlet" else np.std(drawn)
+        spread = 1.0 if family.name == "dirichlet" else np.std(drawn, axis=0)
         assert np.all(np.abs(fitted - expected) < 5 * spread / np.sqrt(n) + 1e-3)
 
 
@@ -149,6 +162,9 @@ def averages_over_parameters(family, observations):
         return integrate.quad(
             lambda rate: np.exp(power * log_all(observations, rate).sum()) * prior.pdf(rate), 0, 60, limit=200
         )[0]
+    if isinstance(family, DiagonalNormalGamma):  # coordinates are independent
+        one = NormalGamma(family.mu0, family.kappa0, family.a0, family.b0, strength=power)
+        return np.prod([averages_over_parameters(one, column) for column in np.transpose(observations)])
     # lambda = node / b0 by generalised Laguerre, the mean given it by Hermite
     node, weight = special.roots_genlaguerre(120, family.a0 - 1)
     t, w = special.roots_hermitenorm(120)
@@ -167,14 +183,16 @@ class TestStrength:
         [
             pytest.param(DirichletCategorical(1.3), np.array([[2, 1], [0, 5], [1, 0]]), id="dirichlet"),
             pytest.param(NormalGamma(0.4, 2.0, 2.5, 0.7), np.array([0.3, -0.5, 1.1]), id="normal_gamma"),
+            pytest.param(
+                DiagonalNormalGamma(0.4, 2.0, 2.5, 0.7), np.array([[0.3, -1.0], [-0.5, 0.2], [1.1, 0.9]]), id="vectors"
+            ),
             pytest.param(GammaPoisson(1.7, 0.6), np.array([0.0, 3.0, 7.0]), id="gamma_poisson"),
         ],
     )
     def test_predictive_is_a_ratio_of_averages_over_parameters(self, family, context, strength):
         """Of a third document given two, and the marginal of all three, as engines and scores take them."""
         [family] = at_strength({"x": family}, strength).values()
-        bags = sp.csr_matrix(context) if context.ndim == 2 else context
-        stacked = StackedContexts(Corpus(np.ones((3, 1), int), contexts={"x": bags}), {"x": family})
+        stacked = StackedContexts(Corpus(np.ones((3, 1), int), contexts={"x": context}), {"x": family})
         of_two, of_all = (averages_over_parameters(family, context[:n]) for n in (2, 3))
         natural = stacked.natural(np.array([0, 0, -1]), 1)
         assert stacked.log_predictive(natural)[2, 0] == pytest.approx(np.log(of_all / of_two), abs=1e-6)
@@ -257,8 +275,14 @@ def test_tiny_concentration_draws_stay_finite():
 
 class TestStackedContexts:
     def make(self):
-        corpus = Corpus(np.ones((5, 2), dtype=int), contexts={"year": REALS, "author": BAGS, "visits": COUNTS})
-        families = {"year": NormalGamma(), "author": DirichletCategorical(0.2), "visits": GammaPoisson()}
+        contexts = {"year": REALS, "author": BAGS, "visits": COUNTS, "place": VECTORS}
+        corpus = Corpus(np.ones((5, 2), dtype=int), contexts=contexts)
+        families = {
+            "year": NormalGamma(),
+            "author": DirichletCategorical(0.2),
+            "visits": GammaPoisson(),
+            "place": DiagonalNormalGamma(),
+        }
         return corpus, families, StackedContexts(corpus, families)
 
     def test_a_family_without_a_compiled_predictive_is_refused(self):
@@ -331,7 +355,13 @@ class TestStackedContexts:
         (lambda: GammaPoisson().statistics(np.array([1.0, 0.5])), "document 1 holds 0.5; counts are whole numbers"),
         (lambda: GammaPoisson().statistics(np.array([-1.0])), "document 0 holds -1.0; counts are whole numbers"),
         (lambda: NormalGamma().statistics(BAGS), "needs one number for each document, not a matrix"),
-        (lambda: DirichletCategorical().statistics(REALS), "needs a matrix of counts"),
+        (lambda: NormalGamma().statistics(VECTORS), "needs one number for each document, not a matrix"),
+        (lambda: DirichletCategorical().statistics(REALS), "needs a matrix of counts, .* not one number"),
+        (lambda: DirichletCategorical().statistics(VECTORS), "needs a matrix of counts, .* not one vector"),
+        (lambda: DiagonalNormalGamma().statistics(BAGS), "needs a vector for each document, .* not a matrix of counts"),
+        (lambda: DiagonalNormalGamma().statistics(REALS), "needs a vector for each document, .* not one number"),
+        (lambda: DiagonalNormalGamma().statistics(VECTORS * 1e9), "DiagonalNormalGamma: document 0 holds 3e.08; with"),
+        (lambda: DiagonalNormalGamma(a0=0), "DiagonalNormalGamma a0 is 0; it must be a finite number above 0"),
         (lambda: family_from_settings({"family": "dirichlett"}), "'dirichlett' is not known; did you mean 'dirichlet'"),
         (
             lambda: family_from_settings({"family": "dirichlet", "a": 1}),

@@ -34,6 +34,7 @@ from mc2core.corpus.building.settings import (
     tokeniser_of,
 )
 from mc2core.corpus.building.tokens import Tokenise
+from mc2core.corpus.checks import kind_of
 
 logger = logging.getLogger(__name__)
 
@@ -181,13 +182,13 @@ def _with_counts(
     documents: pd.DataFrame | None,
     pattern: following.Pattern | None,
 ) -> Any:
-    """The corpus with contexts that are counts already, in their place, and the table of documents.
+    """The corpus with contexts that are matrices already, in their place, and the table of documents.
 
     Beside a pattern the columns of counts are taken to be its own; ValueError where there are more or fewer.
     """
     names = dict(corpus.context_names)
     for name, matrix in counts.items():
-        if pattern is not None:
+        if pattern is not None and kind_of(matrix) == "counts":
             names[name] = columns = pattern.columns_of(name) or []
             if matrix.shape[1] != len(columns):
                 found, known = matrix.shape[1], len(columns)

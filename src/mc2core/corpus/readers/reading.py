@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ _SETTINGS = {
     "UCI bag-of-words": ("vocabulary",),
     "AnnData": ("contexts", "labels", "layer", "date_format"),
 }
+#: kind of a context that is a file of vectors, and no column
+VECTOR = "vector"
 #: all of them
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
 
@@ -42,7 +44,8 @@ def read_own(
 
     Parameters
     ----------
-    settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each.
+    settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each, or
+        "NAME=FILE.npy:vector", a matrix of numbers with a row for each document, which goes with every form.
         ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
         ``skip_bad``: so many bad rows of a table are left out.
@@ -74,7 +77,9 @@ def read_own(
 
     name = "" if path.is_dir() else path.name.lower()
     form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
-    given = {setting: value for setting, value in settings.items() if value not in (None, "", [])}
+    contexts, files = _vectors_apart(settings.get("contexts") or ())
+    given = dict(settings) | {"contexts": contexts}
+    given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
     for setting in given:
         if setting not in _SETTINGS[form]:
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
@@ -89,6 +94,7 @@ def read_own(
     bad = BadRows() if bad is None else bad
     bad.allowed, bad.can_allow = whole("skip_bad", given.get("skip_bad", 0), least=0), True
     corpus, dropped = _read(path, form, used, optional, bad)
+    corpus = _with_vectors(corpus, files)
     corpus.imported = stored(form, used)
     if pattern is None:
         return corpus, dropped
@@ -97,6 +103,40 @@ def read_own(
         pattern, _ = following.grown(pattern, corpus, new_columns)
     corpus, unknown = following.conform(Corpus, corpus, pattern)
     return corpus, [*dropped, *unknown, *gone]
+
+
+def _vectors_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
+    """Contexts that are columns, and the files of those that are vectors; ValueError for a wrong form of these."""
+    files: dict[str, Path] = {}
+    columns = []
+    for text in contexts:
+        given, _, kind = text.rpartition(":")
+        if kind != VECTOR:
+            columns.append(text)
+            continue
+        name, _, path = given.partition("=")
+        if not path.endswith(".npy"):
+            raise ValueError(f"context {text!r} is a vector: it must have the form NAME=FILE.npy:vector")
+        if name in files:
+            raise ValueError(f"context {name!r} is given twice")
+        files[name] = Path(path)
+    return columns, files
+
+
+def _with_vectors(corpus: Corpus, files: Mapping[str, Path]) -> Corpus:
+    """The corpus with the matrices of ``files`` as contexts; ValueError for one that is no matrix of its documents."""
+    from mc2core.base import npy
+
+    vectors = {}
+    for name, path in files.items():
+        if name in corpus.contexts:
+            raise ValueError(f"context {name!r} is given twice")
+        matrix = npy.open_mapped(path)
+        if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or len(matrix) != corpus.n_documents:
+            rows = f"a matrix of numbers with {corpus.n_documents} rows, one for each document, is needed"
+            raise ValueError(f"context {name!r}: {path} holds {matrix.shape} {matrix.dtype}; {rows}")
+        vectors[name] = matrix.astype("float64")
+    return corpus.with_contexts(corpus.contexts | vectors) if vectors else corpus
 
 
 def _read(

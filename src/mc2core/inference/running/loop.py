@@ -25,7 +25,7 @@ from mc2core.compute import streams
 from mc2core.compute.kernels import compile_seconds
 from mc2core.compute.threads import in_blocks, thread_budget
 from mc2core.corpus import Corpus
-from mc2core.families import Family, NormalGamma
+from mc2core.families import DiagonalNormalGamma, Family, NormalGamma
 from mc2core.inference.base import Engine, State, n_samples, posterior_of, run_length
 from mc2core.inference.registry import DEFAULT_MODEL, engine_class, engine_for, model_class
 from mc2core.inference.running import checkpoint as checkpoints
@@ -534,14 +534,17 @@ def tell_unused(corpus: Corpus, used: Collection[str]) -> None:
 
 
 def tell_far(corpus: Corpus, families: Mapping[str, Family]) -> None:
-    """Log a warning for each numeric context in its own unit that is far from what its prior expects."""
+    """Log a warning for each context of numbers or vectors in its own unit, of which a coordinate is far from what its
+    prior expects.
+    """
     for name, family in families.items():
-        if not isinstance(family, NormalGamma) or name in corpus.units or name not in corpus.contexts:
+        if not isinstance(family, NormalGamma | DiagonalNormalGamma) or name in corpus.units:
             continue
-        values = np.asarray(corpus.contexts[name])
-        if values.ndim != 1 or corpus.missing(name).all():
+        if corpus.context_kinds.get(name) != family.kind or corpus.missing(name).all():
             continue
-        mean, sd = float(np.nanmean(values)), family.mean_sd
+        values = np.asarray(corpus.contexts[name]).reshape(corpus.n_documents, -1)
+        means = [float(np.nanmean(column)) for column in values.T if not np.isnan(column).all()]
+        mean, sd = max(means, key=lambda one: abs(one - family.mu0)), family.mean_sd
         if abs(mean - family.mu0) > _FAR * sd:
             logger.warning(
                 "context %r has the mean %.4g, far from what its prior expects, %.4g with standard deviation %.4g: "

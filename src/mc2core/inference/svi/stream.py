@@ -22,6 +22,7 @@ from mc2core.base import storage
 from mc2core.base.checks import whole
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
+from mc2core.corpus.checks import all_missing
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
@@ -213,10 +214,8 @@ def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
 
 def _one_document(posterior: Posterior) -> Corpus:
     """A corpus of one word, with the words, names and units of those that are fitted."""
-    contexts = {
-        name: np.full(1, np.nan) if kind == "number" else sp.csr_matrix((1, posterior.dimensions[name]), dtype=np.int32)
-        for name, kind in posterior.context_kinds.items()
-    }
+    sizes = posterior.dimensions | posterior.vector_lengths
+    contexts = {name: all_missing(kind, 1, sizes[name]) for name, kind in posterior.context_kinds.items()}
     word = sp.csr_matrix(([1], ([0], [0])), shape=(1, posterior.n_words))
     corpus = Corpus(word, posterior.vocabulary, contexts, context_names=posterior.context_names, units=posterior.units)
     corpus.imported = posterior.imported

@@ -274,9 +274,10 @@ def test_priors_at_the_ends_of_their_range(family, more):
 def test_warming_up_compiles_its_kernels_with_one_of_a_plans_contexts(monkeypatch):
     used = []
     monkeypatch.setattr(warm_kernels, "specify", lambda *given: used.append(given[3]) or specify(*given))
-    contexts = {"tag": {"family": "dirichlet"}, "year": {"family": "normal_gamma"}}
+    contexts = {"tag": "dirichlet", "year": "normal_gamma", "place": "diagonal_normal_gamma", "hits": "gamma_poisson"}
+    contexts = {name: {"family": family} for name, family in contexts.items()}
     warm_kernels.warm_kernels("gibbs", [NPTOT, {"model": "mc2"}], contexts, ["left_to_right"])
-    assert [list(one) for one in used] == [["year"], ["tag", "year"]]
+    assert [list(one) for one in used] == [["year"], list(contexts)]
 
 
 # -- what is refused -----------------------------------------------------------------------------------------------

@@ -235,7 +235,8 @@ class TestBits:
 class TestCorpora:
     def test_missing_contexts_are_absent_contexts(self):
         content = small_corpus(10, n_documents=15).content
-        missing = {"tag": sp.csr_matrix((15, 3), dtype=int), "time": np.full(15, np.nan), "hits": np.full(15, np.nan)}
+        numbers = {"time": np.full(15, np.nan), "hits": np.full(15, np.nan), "place": np.full((15, 2), np.nan)}
+        missing = {"tag": sp.csr_matrix((15, 3), dtype=int)} | numbers
         without = fit(Corpus(content), *engine_of(contexts={}), iterations=5, seed=3, progress=False)
         empty = fit(Corpus(content, contexts=missing), *engine_of(), iterations=5, seed=3, progress=False)
         np.testing.assert_allclose(empty.trace.elbo, without.trace.elbo, rtol=1e-12)
