@@ -1,8 +1,8 @@
 """Tiny fits of every engine and kernel give the bits they gave when ``same_bits.json`` was written.
 
 A change of code that is not meant to change results must leave this file alone. One that is meant to rewrites it
-(``python tests/mc2core/inference/test_same_bits.py``) in a commit that says why. Bits are promised for one kind of
-machine and one set of libraries: elsewhere the assignments must be the same and numbers agree to six digits.
+(``PYTHONPATH=tests python tests/mc2core/inference/test_same_bits.py``) in a commit that says why. Bits are promised for
+one kind of machine and one set of libraries: elsewhere assignments must be the same and numbers agree to six digits.
 """
 
 import dataclasses

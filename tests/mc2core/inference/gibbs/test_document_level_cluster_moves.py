@@ -133,25 +133,26 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
     assert abs(scores[seen]).max() < 6, np.round(np.column_stack([exact, shares.mean(axis=0), scores])[seen], 3)
 
 
-@pytest.mark.parametrize("n_clusters", [math.inf, 4])
-def test_what_a_side_weighs_equals_its_plain_twin(n_clusters):
+@pytest.mark.parametrize(("n_clusters", "times"), [(math.inf, 1), (4, 1), (math.inf, 5)])
+def test_what_a_side_weighs_equals_its_plain_twin(n_clusters, times):
     """ln R_k = alpha G(n_k + b) / G(1 + b) f_k Dir(tau; v eps) / q(tau) prod of documents, q a scaled Dirichlet of
     these g and e.
     """
     contexts, start, n_jm = corpus_and_state(FAMILIES)
     counts = count_topics(assignments_at((0, 0, 0, 0), start))
+    counts, n_jm = counts._replace(n=counts.n * np.int32(times)), n_jm * times
+    assert (n_jm.max() > cluster_moves.FEW) == (times > 1)
     v, omega, alpha = 2.0, 2.5, 1.3
     topics = v * np.append(EPS, 1.0 - EPS.sum())
     constants, stacked = (
         ClusterConstants(PartitionLaw.of(alpha, n_clusters), v, omega, topics, 30.0),
         contexts_of(contexts),
     )
-    work = SplitWork(
-        np.arange(4), np.array([1, 0, 1, 1], np.int8), *np.zeros((4, 3, 4)), np.zeros(4),
-        np.zeros((2, len(stacked.natural))), np.zeros((2, 3)), np.zeros(4),
-    )  # fmt: skip
-    fixed, hint = cluster_moves.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work, 2)
-    mine, g, e = n_jm[work.side == 1], work.g[2], work.shape[2]
+    work = SplitWork.of(4, 4, stacked, 4)
+    work.members[:], work.side[:] = np.arange(4), [1, 0, 1, 1]
+    cluster_moves.tally(work.members, 4, work.side, 0, 1, counts, work)
+    fixed, hint = cluster_moves.evaluate(work.members, 4, work.side, 1, counts, constants, stacked, work)
+    mine, g, e = n_jm[work.side == 1], work.g[1], work.shape[1]
     u = sum(omega * g[m] / (omega * g[m] + i) for m in range(3) for n in mine[:, m] for i in range(n))
     assert u == pytest.approx(work.u.sum(), rel=0.05)
     variance = [sum(omega * g[m] * i / (omega * g[m] + i) ** 2 for n in mine[:, m] for i in range(n)) for m in range(3)]
@@ -171,11 +172,45 @@ def test_what_a_side_weighs_equals_its_plain_twin(n_clusters):
         return log_p + float(contexts.log_marginal(contexts.prior + statistics)) - log_q
 
     for tau in np.random.default_rng(1).dirichlet(np.ones(4), 3):
-        found = fixed + cluster_moves.log_at(
-            work.members, 4, work.side, 1, counts, constants, work.g[2], work.shape[2], tau, work.base[2]
-        )
+        found = fixed + cluster_moves.log_at(work.members, 4, work.side, 1, counts, constants, work, tau)
         assert found == pytest.approx(log_weight(tau), abs=1e-9)
     assert hint == pytest.approx(log_weight(g), abs=1e-9)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_probability_of_a_split_equals_its_plain_twin(times):
+    """That of the sides of documents 2 and 3 given those of all: of 0 and 3 the second, of 1 and 2 the first."""
+    contexts, start, n_jm = corpus_and_state({})
+    counts = count_topics(assignments_at((0, 0, 0, 0), start))
+    counts, n_jm = counts._replace(n=counts.n * np.int32(times)), n_jm * times
+    v, omega, alpha = 2.0, 2.5, 1.3
+    topics, stacked = v * np.append(EPS, 1.0 - EPS.sum()), contexts_of(contexts)
+    constants = ClusterConstants(PartitionLaw.of(alpha, 4), v, omega, topics, 30.0)
+    work = SplitWork.of(4, 4, stacked, 4)
+    work.members[:], given, proposed = np.arange(4), np.array([1, 0, 0, 1], np.int8), np.array([0, 1, 0, 1], np.int8)
+    work.given[:], work.side[:] = given, proposed
+    stream = np.zeros(2, np.uint64)
+    moving = stream, work.members, 4, 4, work.side
+    found = cluster_moves._scan(*moving, False, True, counts, constants, stacked, work)
+    expected = 0.0
+    for j in (2, 3):
+        log_p = np.zeros(2)
+        for which in range(2):
+            a = omega * work.g[which][:3]
+            log_p[which] = math.log(2.0 + alpha / 4) + (gammaln(a + n_jm[j]) - gammaln(a)).sum()
+        expected += (log_p - np.logaddexp(*log_p))[proposed[j]]
+    assert found == pytest.approx(expected, abs=1e-9)
+    assert abs(work.g[0] - work.g[1]).max() > 0.01
+    for which in range(2):  # g is the mean of tau given tables expected at the estimate before it, of two passes
+        g = topics / v
+        for _ in range(2):
+            a = omega * g[:3]
+            u = sum(
+                np.where(n > 0, 1 + a * np.log((a + np.maximum(n, 1) - 0.5) / (a + 0.5)), 0)
+                for n in n_jm[given == which]
+            )
+            g = (topics + np.append(u, 0.0)) / (v + u.sum())
+        np.testing.assert_allclose(work.g[which], g, rtol=1e-12)
 
 
 # -- omega ---------------------------------------------------------------------------------------------------------

@@ -37,13 +37,14 @@ from mc2core.compute.special import exp, log, log_gamma
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import contexts_of
-from mc2core.inference.gibbs.document_level.sweep import LEAST, TopicCounts
+from mc2core.inference.gibbs.collapsed import Contexts, contexts_of
+from mc2core.inference.gibbs.document_level.sweep import LEAST, TopicCounts, log_rising_factorial
 from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 # -- one side of a split or merge: an estimate of its tau, a proposal around it, and what it weighs -----------
 ROUGH, FINE = 2, 6  # passes of an estimate of tau: for proposals, and for ratios
+FEW = 8  # tokens of a document in a topic: documents with 1, ..., FEW are tallied, those with more gone through
 
 
 class ClusterConstants(NamedTuple):
@@ -60,15 +61,33 @@ class SplitWork(NamedTuple):
     """Two sides of a split, and the union."""
 
     members: np.ndarray  # (J,) int64
-    side: np.ndarray  # (J,) int8, of each member
+    side: np.ndarray  # (J,) int8, of each member: 0 or 1, or 2 of the union
+    given: np.ndarray  # (J,) int8: sides that others are drawn given
     g: np.ndarray  # (3, M + 1) float64
     shape: np.ndarray  # (3, M + 1) float64: e
     tau: np.ndarray  # (3, M + 1) float64
-    base: np.ndarray  # (3, M + 1) float64: ln G(omega tau)
+    sizes: np.ndarray  # (3,) int64, documents of each ...
+    tallies: np.ndarray  # (3, M + 1, FEW + 1) int64: ... and of each topic, see :func:`tally`
+    terms: np.ndarray  # (M + 1, FEW + 1) float64: of :func:`_term`
+    odds: np.ndarray  # (J,) float64: ln of those of side 1, of each member ...
+    inverse: np.ndarray  # (J,) float64: ... and one over its probability
     u: np.ndarray  # (M + 1,) float64: expected tables
     natural: np.ndarray  # (2, D) float64
     totals: np.ndarray  # (2, C) float64
     weights: np.ndarray  # (slots,) float64, of the clusters to merge with
+
+    @classmethod
+    def of(cls, n_documents: int, n_columns: int, contexts: Contexts, n_slots: int) -> SplitWork:
+        """Not set to anything."""
+        side, given = np.empty((2, n_documents), np.int8)
+        g, shape, tau = np.empty((3, 3, n_columns))
+        odds, inverse = np.empty((2, n_documents))
+        return cls(
+            np.empty(n_documents, np.int64), side, given, g, shape, tau, np.empty(3, np.int64),
+            np.empty((3, n_columns, FEW + 1), np.int64), np.empty((n_columns, FEW + 1)), odds, inverse,
+            np.empty(n_columns), np.empty((2, len(contexts.natural))), np.empty((2, len(contexts.codes))),
+            np.empty(n_slots),
+        )  # fmt: skip
 
 
 @numba.njit(inline="always")
@@ -79,31 +98,62 @@ def copy(source, target):
         target[i] = source[i]
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
-def log_gammas(x, scale, out):
-    """out = ln G(scale x); arguments below LEAST count as that."""
-    for m in range(out.size):
-        out[m] = log_gamma(max(scale * x[m], LEAST))
+@kernel(error_model="numpy")
+def tally(members, n, side, first, last, counts, work):
+    """Count the members on sides ``first``..``last`` (all are on one of these), and of each those with 1, ..., FEW
+    tokens in a topic, in columns 1 to FEW, and, in 0, with more.
+    """
+    start, topic, count = counts
+    tallies, sizes = work.tallies, work.sizes
+    for which in range(first, last + 1):
+        sizes[which] = 0
+        for m in range(tallies.shape[1]):
+            for t in range(tallies.shape[2]):
+                tallies[which, m, t] = 0
+    for i in range(n):
+        which = side[i]
+        sizes[which] += 1
+        for c in range(start[members[i]], start[members[i] + 1]):
+            tallies[which, topic[c], count[c] if count[c] <= FEW else 0] += 1
+
+
+@numba.njit(inline="always")
+def _has_many(tallies):
+    """Whether a document has more than FEW tokens in a topic."""
+    result = False
+    for m in range(tallies.shape[0]):
+        result |= tallies[m, 0] > 0
+    return result
+
+
+@numba.njit(inline="always")
+def _expected(a, n):
+    """Tables expected of n tokens at parameter a, beyond the first (an integral in place of the sum)."""
+    return a * log((a + n - 0.5) / (a + 0.5))
 
 
 @kernel(error_model="numpy")
-def estimate(members, n, side, which, counts, constants, n_passes, g, u):
-    """Estimate tau of one side from epsilon on, in place: g = (v eps + u) / (v + u.), u tables expected at omega g."""
+def estimate(members, n, side, which, counts, constants, n_passes, work):
+    """Estimate tau of one tallied side from epsilon on: g = (v eps + u) / (v + u.), u tables expected at omega g."""
     start, topic, count = counts
     v, omega, topics = constants.v, constants.omega, constants.topics
+    tallies, g, u = work.tallies[which], work.g[which], work.u
+    has_many = _has_many(tallies)
     for m in range(g.size):
         g[m] = max(topics[m] / v, LEAST)
     for _ in range(n_passes):
-        u[:] = 0.0
-        for i in range(n):
-            if side[i] != which:
-                continue
-            for c in range(start[members[i]], start[members[i] + 1]):
-                m, n_jm = topic[c], count[c]
-                u[m] += 1.0
-                if n_jm > 1:
-                    a = omega * g[m]
-                    u[m] += a * log((a + n_jm - 0.5) / (a + 0.5))
+        for m in range(g.size):
+            a, tables = omega * g[m], np.float64(tallies[m, 0] + tallies[m, 1])
+            for t in range(2, FEW + 1):
+                if tallies[m, t] > 0:
+                    tables += tallies[m, t] * (1.0 + _expected(a, t))
+            u[m] = tables
+        if has_many:
+            for i in range(n):
+                if side[i] == which:
+                    for c in range(start[members[i]], start[members[i] + 1]):
+                        if count[c] > FEW:
+                            u[topic[c]] += _expected(omega * g[topic[c]], count[c])
         total = v
         for m in range(g.size):
             total += u[m]
@@ -112,68 +162,74 @@ def estimate(members, n, side, which, counts, constants, n_passes, g, u):
 
 
 @numba.njit(inline="always")
-def log_document(j, counts, omega, g, base):
-    """sum over topics of ln G(omega g_m + n_jm) / G(omega g_m), the last from ``base``."""
-    start, topic, count = counts
-    result = 0.0
-    for c in range(start[j], start[j + 1]):
-        m = topic[c]
-        a = max(omega * g[m], LEAST)
-        result += log(a) if count[c] == 1 else log_gamma(a + count[c]) - base[m]
-    return result
+def _shape(a, n):
+    """Tables expected of n tokens at parameter a, less their variance, beyond the first."""
+    return a * a * (1.0 / (a + 0.5) - 1.0 / (a + n - 0.5))
 
 
 @kernel(error_model="numpy")
-def _find_shapes(members, n, side, which, counts, constants, g, shape):
-    """e of one side, in place: v eps_m + sum over its documents of (expected - variance of tables)."""
+def _find_shapes(members, n, side, which, counts, constants, work):
+    """e of one tallied side: v eps_m + sum over its documents of (expected - variance of tables)."""
     start, topic, count = counts
-    copy(constants.topics, shape)
-    for i in range(n):
-        if side[i] == which:
-            for c in range(start[members[i]], start[members[i] + 1]):
-                m, n_jm = topic[c], count[c]
-                shape[m] += 1.0
-                if n_jm > 1:
-                    a = constants.omega * g[m]
-                    shape[m] += a * a * (1.0 / (a + 0.5) - 1.0 / (a + n_jm - 0.5))
+    tallies, g, shape = work.tallies[which], work.g[which], work.shape[which]
+    for m in range(g.size):
+        a, tables = constants.omega * g[m], np.float64(tallies[m, 0] + tallies[m, 1])
+        for t in range(2, FEW + 1):
+            if tallies[m, t] > 0:
+                tables += tallies[m, t] * (1.0 + _shape(a, t))
+        shape[m] = constants.topics[m] + tables
+    if _has_many(tallies):
+        for i in range(n):
+            if side[i] == which:
+                for c in range(start[members[i]], start[members[i] + 1]):
+                    if count[c] > FEW:
+                        shape[topic[c]] += _shape(constants.omega * g[topic[c]], count[c])
 
 
 @kernel(error_model="numpy")
-def log_at(members, n, side, which, counts, constants, g, shape, tau, base):
-    """What of ln R_k depends on tau: prior over proposal density, and the documents of one side."""
-    topics, total, scaled, result = constants.topics, 0.0, 0.0, 0.0
+def log_at(members, n, side, which, counts, constants, work, tau):
+    """What of ln R_k depends on tau: prior over proposal density, and the documents of one tallied side."""
+    start, topic, count = counts
+    tallies, g, shape = work.tallies[which], work.g[which], work.shape[which]
+    topics, omega, total, scaled, result = constants.topics, constants.omega, 0.0, 0.0, 0.0
     for m in range(tau.size):
         total += shape[m]
         scaled += shape[m] / g[m] * tau[m]
         if shape[m] != topics[m]:
             result += (topics[m] - shape[m]) * log(tau[m])
+        a = max(omega * tau[m], LEAST)
+        for t in range(1, FEW + 1):
+            if tallies[m, t] > 0:
+                result += tallies[m, t] * log_rising_factorial(a, t)
+        if tallies[m, 0] > 0:
+            result -= tallies[m, 0] * log_gamma(a)
     result += total * log(scaled)
-    log_gammas(tau, constants.omega, base)
-    for i in range(n):
-        if side[i] == which:
-            result += log_document(members[i], counts, constants.omega, tau, base)
+    if _has_many(tallies):
+        for i in range(n):
+            if side[i] == which:
+                for c in range(start[members[i]], start[members[i] + 1]):
+                    if count[c] > FEW:
+                        result += log_gamma(max(omega * tau[topic[c]], LEAST) + count[c])
     return result
 
 
 @kernel(error_model="numpy")
-def evaluate(members, n, side, which, counts, constants, contexts, work, row):
-    """(what of ln R_k does not depend on tau, ln R_k at g) of one side; leaves g and e in ``row`` of the work."""
+def evaluate(members, n, side, which, counts, constants, contexts, work):
+    """(what of ln R_k does not depend on tau, ln R_k at g) of one tallied side; leaves its g and e."""
     indptr, indices, values, offsets, codes, prior, prior_totals = contexts
-    g, shape, topics = work.g[row], work.shape[row], constants.topics
-    estimate(members, n, side, which, counts, constants, FINE, g, work.u)
-    _find_shapes(members, n, side, which, counts, constants, g, shape)
+    estimate(members, n, side, which, counts, constants, FINE, work)
+    _find_shapes(members, n, side, which, counts, constants, work)
+    g, shape, topics = work.g[which], work.shape[which], constants.topics
     natural, totals = work.natural[0], work.totals[0]
     copy(prior, natural)
     copy(prior_totals, totals)
     law = constants.law
-    size, result = 0, log(law.alpha) - law.log_gamma_one
-    for i in range(n):
-        if side[i] == which:
-            size += 1
-            if codes.size > 0:
+    result = log(law.alpha) - law.log_gamma_one + log_gamma(work.sizes[which] + law.each) + log_gamma(constants.v)
+    if codes.size > 0:
+        for i in range(n):
+            if side[i] == which:
                 result += log_predictive(indptr, indices, values, members[i], natural, totals, offsets, codes)
                 add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
-    result += log_gamma(size + law.each) + log_gamma(constants.v)
     total = 0.0
     for m in range(g.size):
         total += shape[m]
@@ -181,7 +237,7 @@ def evaluate(members, n, side, which, counts, constants, contexts, work, row):
         if shape[m] != topics[m]:
             result += log_gamma(shape[m]) - log_gamma(topics[m])
     result -= log_gamma(total)
-    return result, result + log_at(members, n, side, which, counts, constants, g, shape, g, work.base[row])
+    return result, result + log_at(members, n, side, which, counts, constants, work, g)
 
 
 @kernel(error_model="numpy")
@@ -200,6 +256,7 @@ def draw_tau(stream, g, shape, tau):
 
 # -- the moves ------------------------------------------------------------------------------------------------
 _SCANS = 3
+_MOST_ODDS = 700.0  # ln of odds: exp of it is a number
 _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g, which errs by a few
 
 
@@ -214,50 +271,93 @@ class ClusterSlots(NamedTuple):
 
 
 @kernel(error_model="numpy")
-def _scan(stream, members, n, given, side, is_drawn, counts, constants, contexts, work):
-    """Draw ``side`` of all but the first two members given the sides ``given``; returns the probability's logarithm.
+def _invert(n, odds, inverse):
+    """1 / p = 1 + exp(-x) of log odds x, which are bounded: a loop of its own, which compiles to vector code."""
+    for i in range(n):
+        odds[i] = min(max(odds[i], -_MOST_ODDS), _MOST_ODDS)
+        inverse[i] = 1.0 + exp(-odds[i])
 
-    ``is_drawn`` False: take the sides as they are.
+
+@kernel(error_model="numpy")
+def _term(m, n, omega, g):
+    """ln G(a_1 + n) G(a_0) / (G(a_1) G(a_0 + n)), a_i = omega g_im, at least LEAST; n = 0: ln G(a_0) / G(a_1)."""
+    a_0, a_1 = max(omega * g[0, m], LEAST), max(omega * g[1, m], LEAST)
+    if n == 0:
+        return log_gamma(a_0) - log_gamma(a_1)
+    return log_rising_factorial(a_1, n) - log_rising_factorial(a_0, n)
+
+
+@kernel(error_model="numpy")
+def _find_odds(members, n, counts, omega, g, terms, odds):
+    """Add ln prod_m G(a_1m + n_jm) G(a_0m) / (G(a_1m) G(a_0m + n_jm)) of each member j, a_im = omega g_im."""
+    start, topic, count = counts  # here, not for each member: arrays taken out of a tuple are counted as references
+    for m in range(terms.shape[0]):
+        for t in range(terms.shape[1]):
+            terms[m, t] = np.nan  # not known yet
+    for i in range(n):
+        result = 0.0
+        for c in range(start[members[i]], start[members[i] + 1]):
+            m, n_jm = topic[c], count[c]
+            column = n_jm if n_jm <= FEW else 0
+            term = terms[m, column]
+            if term != term:
+                term = _term(m, column, omega, g)
+                terms[m, column] = term
+            result += term
+            if n_jm > FEW:
+                result += log_gamma(max(omega * g[1, m], LEAST) + n_jm)
+                result -= log_gamma(max(omega * g[0, m], LEAST) + n_jm)
+        odds[i] += result
+
+
+@kernel(error_model="numpy")
+def _scan(stream, members, n, n_given, side, is_drawn, is_last, counts, constants, contexts, work):
+    """Draw ``side`` of all but the first two members given the sides ``work.given`` of the first ``n_given``.
+
+    ``is_drawn`` False: take the sides as they are. ``is_last``: returns the logarithm of their probability, else 0.
     """
     indptr, indices, values, offsets, codes, prior, prior_totals = contexts
-    sizes = np.zeros(2, np.int64)
+    given, odds, inverse, sizes = work.given, work.odds, work.inverse, work.sizes
+    tally(members, n_given, given, 0, 1, counts, work)
     for which in range(2):
-        g, base = work.g[which], work.base[which]
-        estimate(members, n, given, which, counts, constants, ROUGH, g, work.u)
-        log_gammas(g, constants.omega, base)
+        estimate(members, n_given, given, which, counts, constants, ROUGH, work)
         copy(prior, work.natural[which])
         copy(prior_totals, work.totals[which])
-        for i in range(n):
-            if given[i] == which:
-                sizes[which] += 1
-                if codes.size > 0:
-                    add_statistics(
-                        indptr, indices, values, members[i], 1.0, work.natural[which], work.totals[which], offsets
-                    )  # fmt: skip
-    odds, result = log((sizes[1] + constants.law.each) / (sizes[0] + constants.law.each)), 0.0
+    if codes.size > 0:
+        for i in range(n_given):
+            natural, totals = work.natural[given[i]], work.totals[given[i]]
+            add_statistics(indptr, indices, values, members[i], 1.0, natural, totals, offsets)
+    odds[:n] = log((sizes[1] + constants.law.each) / (sizes[0] + constants.law.each))
+    if codes.size > 0:
+        for i in range(2, n):
+            odds[i] += log_predictive(
+                indptr, indices, values, members[i], work.natural[1], work.totals[1], offsets, codes
+            )
+            odds[i] -= log_predictive(
+                indptr, indices, values, members[i], work.natural[0], work.totals[0], offsets, codes
+            )
+    _find_odds(members, n, counts, constants.omega, work.g, work.terms, odds)
+    _invert(n, odds, inverse)
+    result = 0.0
     for i in range(2, n):
-        j = members[i]
-        x = odds + log_document(j, counts, constants.omega, work.g[1], work.base[1])
-        x -= log_document(j, counts, constants.omega, work.g[0], work.base[0])
-        if codes.size > 0:
-            x += log_predictive(indptr, indices, values, j, work.natural[1], work.totals[1], offsets, codes)
-            x -= log_predictive(indptr, indices, values, j, work.natural[0], work.totals[0], offsets, codes)
-        # probability of side 1: 1 / (1 + exp(-x))
         if is_drawn:
-            side[i] = 1 if streams.uniform(stream) * (1.0 + exp(-x)) < 1.0 else 0
-        y = -x if side[i] == 1 else x
-        result -= max(y, 0.0) + math.log1p(exp(-abs(y)))
+            side[i] = np.int8(streams.uniform(stream) * inverse[i] < 1.0)
+        if is_last:
+            result -= log(inverse[i])
+            if side[i] == 0:
+                result -= odds[i]
     return result
 
 
 @kernel(error_model="numpy")
 def _launch(stream, members, n, side, counts, constants, contexts, work):
     """Sides from which a split is proposed: of the first two members alone, then of scans."""
-    side[:n] = -1
+    given, n_given = work.given, 2
     side[0], side[1] = 0, 1
-    given = side.copy()
+    given[0], given[1] = 0, 1
     for _ in range(_SCANS):
-        _scan(stream, members, n, given, side, True, counts, constants, contexts, work)
+        _scan(stream, members, n, n_given, side, True, False, counts, constants, contexts, work)
+        n_given = n
         for i in range(n):  # one array assigned to another brings code that words an error of shapes
             given[i] = side[i]
 
@@ -337,21 +437,17 @@ def _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work):
         if cluster[j] == k:
             work.members[n], work.side[n] = j, 0
             n += 1
-    fixed, clusters.hint[k] = evaluate(work.members, n, work.side, 0, counts, constants, contexts, work, 0)
-    clusters.now[k] = fixed + log_at(
-        work.members, n, work.side, 0, counts, constants, work.g[0], work.shape[0], clusters.tau[k], work.base[0]
-    )
+    tally(work.members, n, work.side, 0, 0, counts, work)
+    fixed, clusters.hint[k] = evaluate(work.members, n, work.side, 0, counts, constants, contexts, work)
+    clusters.now[k] = fixed + log_at(work.members, n, work.side, 0, counts, constants, work, clusters.tau[k])
     clusters.is_known[k] = True
 
 
 @kernel(error_model="numpy")
-def _renew(stream, n, which, counts, constants, work, row):
-    """Draw tau of one side into ``row`` of the work; returns what of ln R_k depends on it."""
-    draw_tau(stream, work.g[row], work.shape[row], work.tau[row])
-    return log_at(
-        work.members, n, work.side, which, counts, constants, work.g[row], work.shape[row], work.tau[row],
-        work.base[row],
-    )  # fmt: skip
+def _renew(stream, n, which, counts, constants, work):
+    """Draw tau of one side; returns what of ln R_k depends on it."""
+    draw_tau(stream, work.g[which], work.shape[which], work.tau[which])
+    return log_at(work.members, n, work.side, which, counts, constants, work, work.tau[which])
 
 
 @kernel(error_model="numpy")
@@ -378,17 +474,16 @@ def _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constan
     members, side = work.members, work.side
     k = cluster[members[0]]
     _launch(stream, members, n, side, counts, constants, contexts, work)
-    given = side[:n].copy()
-    log_q = _scan(stream, members, n, given, side, True, counts, constants, contexts, work)
-    now, hints, sizes = np.empty(2), np.empty(2), np.zeros(2, np.int64)
+    log_q = _scan(stream, members, n, n, side, True, True, counts, constants, contexts, work)
+    tally(members, n, side, 0, 1, counts, work)
+    now, hints, sizes = np.empty(2), np.empty(2), work.sizes
     for which in range(2):
-        sizes[which] = (side[:n] == which).sum()
-        now[which], hints[which] = evaluate(members, n, side, which, counts, constants, contexts, work, which)
+        now[which], hints[which] = evaluate(members, n, side, which, counts, constants, contexts, work)
     hint = hints[0] + hints[1] - clusters.hint[k] - log_q
     if math.log(streams.uniform(stream)) >= constants.slack + hint:
         return False
     for which in range(2):
-        now[which] += _renew(stream, n, which, counts, constants, work, which)
+        now[which] += _renew(stream, n, which, counts, constants, work)
     # the pair: one of n - 1 for the split, one of sizes[1] in the partner drawn for the merge
     log_sum = _weigh_partners(members[0], k, n_clusters, clusters, counts, constants.omega, work.weights)
     log_weight = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
@@ -411,21 +506,21 @@ def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constant
     members, side = work.members, work.side
     a, b = cluster[members[0]], cluster[members[1]]
     side[:n] = 2
-    now, merged_hint = evaluate(members, n, side, 2, counts, constants, contexts, work, 2)
+    tally(members, n, side, 2, 2, counts, work)
+    now, merged_hint = evaluate(members, n, side, 2, counts, constants, contexts, work)
     hint = merged_hint - clusters.hint[a] - clusters.hint[b]
     log_u = math.log(streams.uniform(stream))
     if log_u >= constants.slack + hint:
         return False  # the probability of the split can only make it less
     _launch(stream, members, n, side, counts, constants, contexts, work)
-    given = side[:n].copy()
     for i in range(n):
         side[i] = 0 if cluster[members[i]] == a else 1
-    log_q = _scan(stream, members, n, given, side, False, counts, constants, contexts, work)
+    log_q = _scan(stream, members, n, n, side, False, True, counts, constants, contexts, work)
     hint += log_q
     if log_u >= constants.slack + hint:
         return False
     side[:n] = 2
-    now += _renew(stream, n, 2, counts, constants, work, 2)
+    now += _renew(stream, n, 2, counts, constants, work)
     pair = math.log(clusters.n_k[b] / (n - 1.0)) - log_share - _log_opening(n_used - 1, constants.law)
     if not _accepts(stream, now - clusters.now[a] - clusters.now[b] + log_q + pair, hint, constants.slack):
         return False
@@ -509,11 +604,7 @@ def split_and_merge_clusters(
     all_tau[:n_clusters], n_k[:n_clusters] = np.maximum(tau, LEAST), assignments.n_k
     clusters = ClusterSlots(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))
     stacked = contexts_of(contexts)
-    g, shape, sides_tau, base = np.empty((4, 3, columns))
-    work = SplitWork(
-        np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, sides_tau, base,
-        np.empty(columns), np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(slots),
-    )  # fmt: skip
+    work = SplitWork.of(n_documents, columns, stacked, slots)
     n_slots, made = _move(
         key, 0, n_proposals, n_clusters, assignments.cluster, clusters, counts, constants, stacked, work
     )

@@ -24,7 +24,7 @@ from mc2core.compute.threads import Helpers, in_blocks
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
-from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, evaluate
+from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, evaluate, tally
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.partition import log_openings
@@ -130,7 +130,8 @@ def _evaluate_all(cluster, n_clusters, counts, constants, contexts, work):
             if cluster[j] == k:
                 work.members[n], work.side[n] = j, 0
                 n += 1
-        result += evaluate(work.members, n, work.side, 0, counts, constants, contexts, work, 0)[1]
+        tally(work.members, n, work.side, 0, 0, counts, work)
+        result += evaluate(work.members, n, work.side, 0, counts, constants, contexts, work)[1]
     return result
 
 
@@ -151,11 +152,7 @@ def log_clustering(
     alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
     topics = v * np.append(assignments.topic_weights, assignments.rest)
     constants, stacked = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
-    g, shape, tau, base = np.empty((4, 3, len(topics)))
-    work = SplitWork(
-        np.empty(n_documents, np.int64), np.empty(n_documents, np.int8), g, shape, tau, base, np.empty(len(topics)),
-        np.empty((2, len(stacked.natural))), np.empty((2, len(stacked.codes))), np.empty(1),
-    )  # fmt: skip
+    work = SplitWork.of(n_documents, len(topics), stacked, 1)
     result = _evaluate_all(assignments.cluster, assignments.n_clusters, counts, constants, stacked, work)
     result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()

@@ -77,7 +77,7 @@ def count_topics(assignments: Assignments) -> TopicCounts:
 
 
 # -- omega ----------------------------------------------------------------------------------------------------
-_FEW_TOKENS = 16  # tokens up to which a ratio of gamma functions is a product: exact for any omega
+_FEW_TOKENS = 16  # tokens up to which a ratio of gamma functions is a product: a float for any omega
 _SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
 _MOST_STEPS = 200
 
@@ -87,10 +87,10 @@ def log_rising_factorial(a, n):
     """ln of a (a + 1) ... (a + n - 1)."""
     if n > _FEW_TOKENS:
         return log_gamma(a + n) - log_gamma(a)
-    result = 0.0
+    product = 1.0
     for i in range(n):
-        result += log(a + i)
-    return result
+        product *= a + i
+    return log(product)
 
 
 @kernel(error_model="numpy")
