@@ -108,6 +108,15 @@ def test_effects_have_names_and_are_of_the_fit_or_a_level(done):
         done.effects(["yer"])
 
 
+def test_contexts_that_the_model_does_not_use_are_told_of_as_well(corpus):
+    engine = fits.gibbs(contexts={"year": NormalGamma()}, start_topics=5, start_clusters=4)
+    several = mc2core.fit(corpus, *engine, iterations=2, seed=1, progress=False)
+    assert set(several.posterior.families) == {"year"}
+    assert set(several.contexts()["context"]) == {"author", "year", "label"}
+    assert set(several.contexts("author")["value"]) == set(corpus.context_names["author"])
+    assert several.corpus is corpus
+
+
 def test_names_that_are_given_are_everywhere_and_others_stay(done):
     found = Findings(done.posterior, done.corpus)
     before = found.topics().set_index("topic")["name"]

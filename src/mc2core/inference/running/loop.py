@@ -63,7 +63,7 @@ class Fit:
         intervals, their course in each chain, and how far chains agree
         (:func:`mc2core.inference.running.summary.found`).
     corpus : Corpus
-        The one that was fitted.
+        The one that was fitted, with the contexts that the model does not use.
     snapshots : Posterior, or None where none were asked for
         A sample of the first chain for each snapshot; ``snapshots.provenance["snapshot_times"]`` says for each the
         iteration (with its fraction) and the seconds.
@@ -334,6 +334,7 @@ def fit(
     model = model.for_corpus(corpus)
     tell_unused(corpus, model.contexts)
     # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts there cannot be
+    given = corpus
     if corpus.n_tokens and set(corpus.contexts) > set(model.contexts):
         corpus = corpus.with_contexts({name: corpus.contexts[name] for name in model.contexts})
     is_named = burn_in is not None
@@ -365,7 +366,7 @@ def fit(
             runs, seconds, cpu_seconds = _timed(begin, chains, pool)
             new = [run for run, one in zip(runs, stored, strict=True) if one is None]
             _share(new, seconds, cpu_seconds)
-        return _iterate(runs, pool, engine, iterations, compiled, callback, checkpoint_every, trace, on_stop)
+        return _iterate(runs, pool, engine, given, iterations, compiled, callback, checkpoint_every, trace, on_stop)
 
 
 def _share(chains: Sequence[_Chain], seconds: float, cpu_seconds: float) -> None:
@@ -392,6 +393,7 @@ def _iterate(
     chains: list[_Chain],
     pool: Executor | None,
     engine: Engine,
+    given: Corpus,
     iterations: int,
     compiled: float,
     callback: Callback | None,
@@ -399,7 +401,9 @@ def _iterate(
     trace: str | os.PathLike[str] | None,
     on_stop: Callable[[Fit], None] | None,
 ) -> Fit:
-    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`."""
+    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`, which was
+    ``given`` its corpus.
+    """
     least = min(chain.done.iteration for chain in chains)
     all_done = sum(chain.done.iteration for chain in chains)
     with (
@@ -429,11 +433,11 @@ def _iterate(
                     chain.save()
             if is_asked_to_stop and least < iterations:
                 if on_stop is not None:
-                    on_stop(_result(chains, engine, iterations, compiled))
+                    on_stop(_result(chains, engine, given, iterations, compiled))
                 now = min(chain.now for chain in chains)
                 logger.warning("stopped by signal %d after iteration %.4g of %d", stop[0], now, iterations)
                 stopping.stop(stop[0])
-        return _result(chains, engine, iterations, compiled)
+        return _result(chains, engine, given, iterations, compiled)
 
 
 def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, float]]:
@@ -443,7 +447,7 @@ def _rows(chains: Sequence[_Chain], first: int, last: int) -> list[dict[str, flo
     ]
 
 
-def _result(chains: Sequence[_Chain], engine: Engine, iterations: int, compiled: float) -> Fit:
+def _result(chains: Sequence[_Chain], engine: Engine, given: Corpus, iterations: int, compiled: float) -> Fit:
     """What a run leaves that has done ``iterations``, or has stopped before: without samples, the state is one."""
     first = chains[0]
     model, corpus, done = first.model, first.corpus, first.done
@@ -467,7 +471,7 @@ def _result(chains: Sequence[_Chain], engine: Engine, iterations: int, compiled:
     if is_one_cluster(numbers):
         logger.info(ONE_CLUSTER)
     about = posterior.provenance | timing | {"found": numbers} | environment()
-    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, corpus, shown)
+    return Fit(posterior, first.state, pd.DataFrame(_rows(chains, 0, least)), about, given, shown)
 
 
 def _warm(model: Model, engine: Engine, corpus: Corpus) -> float:
