@@ -401,8 +401,9 @@ def _iterate(
     trace: str | os.PathLike[str] | None,
     on_stop: Callable[[Fit], None] | None,
 ) -> Fit:
-    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`, which was
-    ``given`` its corpus.
+    """Do what is left of so many iterations, those chains next that have done fewest; arguments as of :func:`fit`.
+
+    ``given`` is its corpus, of which chains have what the model looks at.
     """
     least = min(chain.done.iteration for chain in chains)
     all_done = sum(chain.done.iteration for chain in chains)
