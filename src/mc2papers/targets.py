@@ -149,14 +149,14 @@ def registry() -> dict[str, Target]:
 
 
 def _with_departures(target: Target) -> Target:
-    """What departs from the paper is said under a table and in a figure's caption."""
+    """What departs from the paper is said under a table and in a paragraph of a figure's caption."""
     said = departures(target.name)
     if not said:
         return target
     if target.is_table:
         return replace(target, notes=(*target.notes, said))
     caption = target.caption
-    return replace(target, caption=lambda options: f"{caption(options)} {said}")
+    return replace(target, caption=lambda options: f"{caption(options)}\n\n{said}")
 
 
 def make(

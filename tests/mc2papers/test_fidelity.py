@@ -64,7 +64,7 @@ def test_captions_of_figures_and_notes_of_tables_say_what_departs():
     assert "histogram of Google Scholar's hits is left out" in fidelity.departures("icml2014_figure4")
     figure = targets.registry()["icml2014_figure4"]
     caption = figure.caption({"figure4": {"word": None}, "corpus": {"source": "simulated"}})
-    assert caption.endswith(fidelity.departures("icml2014_figure4"))
+    assert caption.endswith("\n\n" + fidelity.departures("icml2014_figure4"))  # a paragraph of its own
     assert fidelity.departures("labelled_table1") == ""
 
 

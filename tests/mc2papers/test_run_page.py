@@ -158,6 +158,9 @@ def test_in_a_browser_a_press_leaves_the_claims_of_one_verdict(opened, written):
         assert page.locator("#claims tbody tr:visible").count() == 2
         page.click("button[data-verdict='does not hold']")
         assert page.locator("#claims tbody tr:visible").count() == 6
+        # on a phone all of a claim is in sight, not to the right of it
+        boxes = [cell.bounding_box() for cell in page.locator("#claims tbody tr").first.locator("td").all()]
+        assert all(box["x"] + box["width"] <= 390 for box in boxes)
 
 
 @pytest.mark.needs("browser")
