@@ -215,7 +215,7 @@ $("heat-as").onchange = drawHeat;
 fill($("save-clusters"), [saver("CSV", "clusters", () => saveText("clusters.csv", toCsv(groups), "text/csv"))]);
 fill($("save-topics"), [saver("CSV", "topics", () => saveText("topics.csv", toCsv(topics), "text/csv"))]);
 $("report-text").value = DESCRIPTION.markdown;
-$("report").onclick = () => { $("report-box").showModal(); $("report-text").select(); };
+$("report").onclick = () => { $("report-box").showModal(); $("report-text").select(); $("report-text").scrollTop = 0; };
 $("report-copy").onclick = async () => {
   $("report-text").select();
   const done = await navigator.clipboard?.writeText(DESCRIPTION.markdown).then(() => true, () => false);
