@@ -57,7 +57,7 @@ def write_table(
     paper prints is of other data or another machine. Claims come with a note on how they are judged.
     """
     stem = Path(stem)
-    printed = [name for name in shown if name.startswith(PAPER)]
+    printed = [name for name in shown if str(name).startswith(PAPER)]
     shown = shown[[name for name in shown if name not in printed] + printed]
     tables = [shown, claims_table(claims)] if claims else [shown]
     notes = [*notes, RULE] if claims else notes
