@@ -3,6 +3,7 @@
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
 mc2 import new.jsonl --like fits/own/posterior.npz --out data/new
 mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
+mc2 update fits/own today.jsonl
 mc2 evaluate fits/own/posterior.npz data/new
 mc2 topics fits/own/posterior.npz
 mc2 clusters fits/own/posterior.npz data/own
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     import argparse
 
-    from mc2core.app import fit_command, import_command
+    from mc2core.app import fit_command, import_command, update_command
 
     parser = argparse.ArgumentParser(
         prog="mc2", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -51,6 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     fit_command.add_options(add_command(commands, "fit", fit_command.run, text))
 
+    update_command.add_options(add_command(commands, "update", update_command.run, "go on with a fit by new documents"))
     _add_readers(commands)
     _add_predictions(commands)
     return parser

@@ -178,7 +178,7 @@ def _is_there(options: argparse.Namespace) -> bool:
         storage.remove_leftovers(options.out)  # of a killed import, which may have just moved the corpus away
     if not (options.out / "corpus.json").is_file():
         raise ValueError(f"--append: there is no corpus in {options.out} yet; import the first documents without it")
-    digest = _digest(options.input)
+    digest = storage.digest_path(options.input)
     for one in (Corpus.load(options.out).imported or {}).get("appended", ()):
         if one["digest"] == digest:
             print(f"{options.input} was appended to {options.out} as {one['file']}: nothing is left to do")
@@ -188,6 +188,7 @@ def _is_there(options: argparse.Namespace) -> bool:
 
 def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
     """Both as one corpus, which knows what was appended, and where it came from. ValueError: an id of both."""
+    from mc2core.base import storage
     from mc2core.corpus import Corpus
 
     imported: dict[str, Any] = before.imported or {"form": "", "settings": {}}
@@ -196,20 +197,10 @@ def _appended(before: Corpus, new: Corpus, path: Path) -> tuple[Corpus, str]:
     if twice := sorted(known[0] & known[1]):
         raise ValueError(f"{path}: {column!r} {twice[0]!r} is the name of a document that is there already")
     corpus = Corpus.concatenate([before, new])
-    one = {"file": path.name, "digest": _digest(path), "documents": new.n_documents}
+    one = {"file": path.name, "digest": storage.digest_path(path), "documents": new.n_documents}
     parts = [*imported.get("appended", ()), one]
     corpus.imported = imported | {"appended": parts}
     return corpus, f"imported, then appended: {', '.join(part['file'] for part in parts)}"
-
-
-def _digest(path: Path) -> str:
-    """SHA-256 of a file, or of the names and files of a folder."""
-    from mc2core.base import storage
-
-    if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.is_file())
-        return storage.digest_value({str(file.relative_to(path)): storage.digest_file(file) for file in files})
-    return storage.digest_file(path)
 
 
 def _size(folder: Path) -> str:

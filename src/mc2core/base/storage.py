@@ -304,6 +304,14 @@ def digest_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def digest_path(path: Path) -> str:
+    """SHA-256 (hex) of a file, or of the names and files of a folder."""
+    if not path.is_dir():
+        return digest_file(path)
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    return digest_value({file.relative_to(path).as_posix(): digest_file(file) for file in files})
+
+
 def digest_value(value: Any) -> str:
     """SHA-256 (hex) of a JSON-able value, independent of the order of keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from mc2core.base.checks import whole
 from mc2core.base.kinds import NUMBERS
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
-from mc2core.corpus.building.counts import Dropped
+from mc2core.corpus.building.counts import Dropped, counted
 from mc2core.corpus.building.settings import (
     CHOSEN,
     TABLE,
@@ -250,12 +250,9 @@ class New:
     def told(self) -> list[str]:
         """Numbers and names, for a datasheet."""
         lists = {"words": self.words, **{f"values of {name}": names for name, names in self.values.items()}}
+        more = {what: ", ..." if len(names) > _MOST_NAMED else "" for what, names in lists.items()}
         return [
-            str(
-                Dropped(
-                    what, len(names), ", ".join(map(repr, names[:_MOST_NAMED])) + ", ..." * (len(names) > _MOST_NAMED)
-                )
-            )
+            f"{counted(len(names), what)}: {', '.join(map(repr, names[:_MOST_NAMED]))}{more[what]}"
             for what, names in lists.items()
             if names
         ]

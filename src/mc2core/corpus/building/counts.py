@@ -18,6 +18,12 @@ MAX_COUNT = 2**31 - 1
 Name = TypeVar("Name", str, bytes)
 
 
+def counted(number: int, what: str) -> str:
+    """ "1 document", "2 documents without a word"."""
+    first, *rest = what.split(" ", 1)
+    return f"{number:,} {' '.join([first.removesuffix('s') if number == 1 else first, *rest])}"
+
+
 @dataclass(frozen=True)
 class Dropped:
     """``number`` of ``what`` ("documents", "tokens") that a reader left out, and ``why``."""
@@ -27,9 +33,7 @@ class Dropped:
     why: str
 
     def __str__(self) -> str:
-        first, *rest = self.what.split(" ", 1)
-        what = " ".join([first.removesuffix("s") if self.number == 1 else first, *rest])
-        return f"{self.number:,} {what}: {self.why}"
+        return f"{counted(self.number, self.what)}: {self.why}"
 
 
 class CountsBuilder(Generic[Name]):

@@ -15,6 +15,7 @@ from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
+from mc2core.inference.gibbs.continued import continued
 from mc2core.inference.gibbs.document_level.start import settle, topics_by_rule
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS
@@ -119,6 +120,16 @@ class Gibbs(Engine):
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)
         return state.sample()
+
+    def extend(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray], seed: int) -> GibbsState:
+        """The state of a chain that goes on with documents added (:mod:`mc2core.inference.gibbs.continued`).
+
+        ``arrays`` are of the state on the first documents of ``corpus``, whose columns may be more, but the new ones
+        last. ValueError where they do not fit it.
+        """
+        kind = DocumentLevelState if model.document_level else SharedState
+        with thread_budget(self.threads) as pool:
+            return continued(kind, model, corpus, arrays, seed, pool)
 
     def restore(self, model: TopicModel, corpus: Corpus, arrays: Mapping[str, np.ndarray]) -> GibbsState:
         kind = DocumentLevelState if model.document_level else SharedState

@@ -155,10 +155,10 @@ class _Chain:
         self.saved = time.perf_counter()
 
 
-def _asked_for(
+def asked_for(
     model: Model, engine: Engine, corpus: Corpus, seed: int, burn_in: int, thin: int, snapshots: Sequence[float]
 ) -> dict[str, Any]:
-    """What must be the same for a run to go on."""
+    """What must be the same for a run to go on: of a chain with its own seed and the contexts that it looks at."""
     parts: dict[str, Model | Engine] = {"model": model, "engine": engine}
     asked: dict[str, Any] = {part: {"name": one.name} | one.settings() for part, one in parts.items()}
     asked |= {"seed": seed, "corpus": corpus.digest}
@@ -221,7 +221,7 @@ def _begin(
     return chain
 
 
-def _seeds(seed: int, chains: int) -> list[int]:
+def seeds_of(seed: int, chains: int) -> list[int]:
     """A seed for each chain: that of the fit for the first, which is so the fit of one chain."""
     return [seed, *(int(streams.key(seed, "chain", number) >> np.uint64(33)) for number in range(1, chains))]
 
@@ -346,8 +346,8 @@ def fit(
         raise ValueError(f"snapshots run from {ahead[0]:g} to {ahead[-1]:g}; they must lie within 0..{iterations}")
     paths = [None] * chains if checkpoint is None else checkpoints_of(checkpoint, chains)
     asked, stored = [], []
-    for number, (path, own_seed) in enumerate(zip(paths, _seeds(seed, chains), strict=True)):
-        asked.append(_asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
+    for number, (path, own_seed) in enumerate(zip(paths, seeds_of(seed, chains), strict=True)):
+        asked.append(asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
         stored.append(_stored(path, engine, asked[-1], corpus, iterations))
         if (one := stored[-1]) is not None:
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"

@@ -267,18 +267,23 @@ class SVI(Engine):
         size = kind.usual_batch(corpus.n_documents) if isinstance(self.batch_size, str) else self.batch_size
         return RunSettings(n_clusters, self.n_tables, n_topics, size, self.global_step == "joint")
 
-    def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> None:
-        """The next mini-batch of an epoch, the documents ``rows``: a step at its rate, in place."""
+    def visit(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
+        """The next mini-batch of an epoch, the documents ``rows``: a step at its rate, in place.
+
+        Returns the sum of their ln Z_j under the globals before it, nats.
+        """
         rate = self.rate(state.model, state.n_updates)
-        state.evidence += self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+        evidence = self.batch_step(corpus, state, rows, rate, pool).documents.log_evidence
+        state.evidence += evidence
         state.n_visited += len(rows)
+        return evidence
 
     def end_epoch(self, state: Globals, pool: Executor | None) -> None:
         """All documents of an epoch were visited: put the state in order and take its ELBO, in place."""
         state.fold()
         state.tidy(pool, is_full=False)
         state.elbo = state.evidence - divergence(state, state.concentrations(), pool)
-        state.n_visited, state.evidence = 0, 0.0
+        state.last_evidence, state.n_visited, state.evidence = state.evidence, 0, 0.0
 
     def batch_step(
         self, corpus: Corpus, state: Globals, rows: np.ndarray, rate: float, pool: Executor | None

@@ -157,6 +157,8 @@ class Globals(State):
         Documents visited so far in the epoch that is under way; 0 between epochs.
     evidence : float
         sum_j ln Z_j of these documents, nats.
+    last_evidence : float
+        The same of all documents of the last epoch of mini-batches, nats; NaN before its end.
     elbo : float
         Nats; NaN before the first step.
     buffers : Buffers
@@ -177,6 +179,7 @@ class Globals(State):
         "n_updates": Stored("i", "", least=0),
         "n_visited": Stored("i", "", least=0, below="J"),
         "evidence": Stored("f", ""),
+        "last_evidence": Stored("f", "", is_finite=False),
         "elbo": Stored("f", "", is_finite=False),
     }
 
@@ -197,6 +200,7 @@ class Globals(State):
     n_updates: int = 0
     n_visited: int = 0
     evidence: float = 0.0
+    last_evidence: float = float("nan")
     elbo: float = float("nan")
     buffers: Buffers = field(default_factory=Buffers, repr=False, compare=False)
 
@@ -273,6 +277,17 @@ class Globals(State):
     def follow(self, cluster: np.ndarray) -> None:
         """Know the clusters (n,) of other documents, and nothing else of them, in place."""
         self.cluster = cluster
+
+    def widen(self, contexts: StackedContexts, n_words: int) -> None:
+        """Have ``n_words`` words and the columns of ``contexts``, those that are new last and not met yet, in place."""
+        more = np.zeros((n_words - len(self.topic_words), len(self.n_m)))
+        self.topic_words = np.concatenate([self.topic_words, more])
+        counts = np.zeros((contexts.dimension, self.n_clusters))
+        for name in contexts.names:
+            known = self.context_counts[self.contexts.segment(name)]
+            first = contexts.segment(name).start
+            counts[first : first + len(known)] = known
+        self.context_counts, self.contexts = counts, contexts
 
     def expected_weights(self) -> np.ndarray:
         """(n,) float64, at least K: E beta, those of clusters not in use last; sums to 1."""

@@ -10,19 +10,24 @@ does not. With the population of a fit, one pass over its documents is an epoch.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import digamma
 
 from mc2core.base import storage
 from mc2core.base.checks import whole
 from mc2core.compute.threads import thread_budget
-from mc2core.corpus import Corpus
+from mc2core.corpus import Corpus, following
+from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import all_missing
+from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
@@ -32,10 +37,47 @@ from mc2core.models import MC2
 from mc2core.posterior import Posterior
 
 if TYPE_CHECKING:
-    from mc2core.inference.running.loop import Fit
+    import pandas as pd
+
+    from mc2core.inference.base import State
 
 # arrays of the state in the file of a stream, beside those of its posterior
 _STATE = "stream."
+# share of the latest documents below which a cluster is small
+_SMALL = 0.01
+
+
+class Fitted(Protocol):
+    """A :class:`mc2core.Fit`, or what there is of one on disk."""
+
+    @property
+    def posterior(self) -> Posterior:
+        """With model and engine in its provenance."""
+
+    @property
+    def state(self) -> State:
+        """After the last iteration, of the first chain."""
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """With a column ``tokens``."""
+
+
+class Visit(NamedTuple):
+    """A mini-batch of a stream, as it was before it was learnt from.
+
+    documents, tokens : int
+    log_evidence : float
+        sum_j ln Z_j, the bound on ln p of words and contexts, nats. Of names that nothing was known of it is the mean
+        of their probability that counts, prior count over total, not that of its logarithm, which is -100 at 0.01.
+    in_small : int
+        Documents whose likeliest cluster held less than a hundredth of the latest ones, or none.
+    """
+
+    documents: int
+    tokens: int
+    log_evidence: float
+    in_small: int
 
 
 class Stream:
@@ -44,7 +86,8 @@ class Stream:
     Its posterior is the population posterior (McInerney, Ranganath and Blei 2015), that of as many documents as
     ``population`` says. Documents are taken in the order in which they come, in mini-batches of the fit's size, at the
     rates that follow those of the fit. Clusters and topics can fall out of use, but none are born; with a document
-    level none are joined, since that takes all documents at once. The fit itself is not changed.
+    level none are joined, since that takes all documents at once. Words and values of contexts that the fit has not
+    get columns by :meth:`grow`. The fit itself is not changed.
 
     Parameters
     ----------
@@ -64,6 +107,11 @@ class Stream:
     engine : SVI
     n_documents : int
         Documents taken so far, not those of the fit.
+    fitted : dict
+        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), digest of the
+        ``corpus``, ``words`` and ``dimensions`` of contexts of the fit.
+    updates : list of dicts
+        What ``mc2 update`` took.
 
     Raises
     ------
@@ -71,16 +119,25 @@ class Stream:
         A fit that cannot go on, in one sentence.
     """
 
-    def __init__(self, fit: Fit, *, population: int | None = None, threads: int = 1) -> None:
-        state = fit.state
+    def __init__(self, fit: Fitted, *, population: int | None = None, threads: int = 1) -> None:
+        self.model, self.engine = _pair(fit.posterior.provenance, threads)
+        state = cast(Globals, fit.state)
         fitted = len(state.cluster)
         population = fitted if population is None else whole("population", population)
-        self.model, self.engine = _pair(fit.provenance, threads)
         self._columns = _one_document(fit.posterior)
         about = fit.posterior.provenance
         self._about = {name: about[name] for name in about if name not in ("corpus", "chains", "stopped_at")}
-        self.n_documents = 0
-        settings = cast(Globals, state).settings._replace(population=population)
+        self.n_documents, self.updates = 0, list[dict[str, Any]]()
+        tokens = int(fit.trace["tokens"].iloc[-1])
+        evidence = None if math.isnan(state.last_evidence) else state.last_evidence
+        self.fitted: dict[str, Any] = {
+            "documents": fitted,
+            "tokens": tokens,
+            "log_evidence": evidence,
+            "corpus": about.get("corpus"),
+        }
+        self.fitted["words"], self.fitted["dimensions"] = self._columns.n_words, dict(fit.posterior.dimensions)
+        settings = state.settings._replace(population=population)
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
         if population != fitted:
@@ -110,10 +167,64 @@ class Stream:
         ``provenance["stream"]`` says how many documents the stream has taken and which settings it follows.
         """
         if self._posterior is None:
-            stream = {"documents": self.n_documents, **self._state.settings._asdict()}
+            stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
+            stream |= self._state.settings._asdict()
             sample = self.engine.sample(self._columns, self._state)
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
         return self._posterior
+
+    def grow(self, corpus: Corpus, new_columns: int = 2) -> Corpus:
+        """Give columns to names that are new, and put documents in the columns of the stream.
+
+        A new column has met nothing: topics and clusters have its prior count, ``topic_prior`` or the family's
+        concentration, and no more, so that what they say of a name they knew falls as all their prior counts rise. The
+        probability of a word in a topic of n expected tokens is (n + s V) / (n + s V') of what it was, V' being the new
+        number of words.
+
+        Parameters
+        ----------
+        corpus : Corpus
+            Words and values are named; contexts that the stream has not are left out, those that it has and ``corpus``
+            has not are missing in its documents.
+        new_columns : int in [1, inf), default 2
+            A word, or a value of a context, gets a column where so many documents of ``corpus`` have it; others are
+            left out.
+
+        Returns
+        -------
+        Corpus
+            For :meth:`partial_fit`.
+
+        Raises
+        ------
+        ValueError
+            Names are missing, a context is of another kind, or no word has a column: nothing is changed.
+        """
+        return self.place(corpus, new_columns)[0]
+
+    def was_fitted_on(self, corpus: Corpus) -> bool:
+        """Whether ``corpus``, its columns in any order, has the documents of the fit."""
+        pattern = following.pattern_of(self.posterior)
+        sizes = self.fitted["dimensions"]
+        known = {name: None if names is None else names[: sizes[name]] for name, names in pattern.columns.items()}
+        pattern = replace(pattern, words=pattern.words[: self.fitted["words"]], columns=known)
+        if corpus.n_documents != self.fitted["documents"] or not set(corpus.vocabulary) & set(pattern.words):
+            return False
+        corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in known})
+        return following.conform(Corpus, corpus, pattern)[0].digest == self.fitted["corpus"]
+
+    def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, following.New, list[Dropped]]:
+        """:meth:`grow`, with the names that got columns and what was left out."""
+        known = {name: one for name, one in corpus.contexts.items() if name in self._columns.contexts}
+        corpus = corpus.with_contexts(known)
+        pattern, new = following.grown(following.pattern_of(self.posterior), corpus, new_columns)
+        placed, dropped = following.conform(Corpus, corpus, pattern)
+        if new.words or new.values:
+            names = {name: one for name, one in pattern.columns.items() if one is not None}
+            self._columns = _stand_in(pattern.words, self.posterior, names)
+            self._state.widen(StackedContexts(self._columns, self.model.contexts), len(pattern.words))
+            self._posterior = None
+        return placed, new, dropped
 
     def partial_fit(self, corpus: Corpus) -> Stream:
         """Go on with new documents, in their order.
@@ -139,30 +250,47 @@ class Stream:
             Other words or contexts than those of the fit: nothing is changed. Or a document that no cluster can hold:
             those of the mini-batches before it were taken, and ``n_documents`` counts them.
         """
+        for _ in self.visits(corpus):
+            pass
+        return self
+
+    def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
+        """:meth:`partial_fit` from document ``first`` on, mini-batch by mini-batch."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
         state, size = self._state, cast(int, self._state.settings.batch_size)
-        known, state.contexts, self._posterior = state.contexts, contexts, None
+        known, state.contexts = state.contexts, contexts
         try:
             with thread_budget(self.engine.threads) as pool:
-                for first in range(0, corpus.n_documents, size):
-                    self._visit(corpus, np.arange(first, min(first + size, corpus.n_documents)), pool)
+                for start in range(first, corpus.n_documents, size):
+                    rows = np.arange(start, min(start + size, corpus.n_documents))
+                    yield self._visit(corpus, rows, pool)
         finally:
             state.contexts = known
-        return self
 
-    def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> None:
+    def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
         """One mini-batch; its documents become the latest ones."""
-        state = self._state
+        state, self._posterior = self._state, None
         latest, state.cluster = state.cluster, np.full(corpus.n_documents, -1, np.int32)
+        small = np.bincount(latest[latest >= 0], minlength=state.n_clusters) < _SMALL * len(latest)
+        first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
+        words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
+        unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_prior)
+        for family, columns in state.contexts.segments():
+            if isinstance(family, DirichletCategorical):
+                part = state.contexts.statistics[rows, columns]
+                known = state.context_counts[columns]
+                unmet += _unmet(known, part.indices, part.data) * _geometric(family.concentration)
         try:
-            self.engine.visit(corpus, state, rows, pool)
-            latest = np.append(latest, state.cluster[rows])[-self.population :]
+            evidence = self.engine.visit(corpus, state, rows, pool) + unmet
+            own = state.cluster[rows]
+            latest = np.append(latest, own)[-self.population :]
         finally:
             state.follow(latest)
         self.n_documents += len(rows)
         if state.n_visited >= self.population:
             self.engine.end_epoch(state, pool)
+        return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()))
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -187,6 +315,7 @@ class Stream:
             stream._about = {name: one for name, one in posterior.provenance.items() if name != "stream"}
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
+            stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
             own = {name.removeprefix(_STATE): one for name, one in arrays.items() if name.startswith(_STATE)}
             for name in ("population", "batch_size"):
                 whole(name, settings[name])
@@ -195,6 +324,17 @@ class Stream:
             raise ValueError(f"{path} is not a saved stream: {error}") from error
         stream._posterior = posterior
         return stream
+
+
+def _unmet(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
+    """The sum of the ``counts`` in ``columns`` of which ``table`` (columns, n) holds nothing."""
+    used, place = np.unique(columns, return_inverse=True)
+    return float(counts[~table[used].any(axis=1)[place]].sum())
+
+
+def _geometric(prior: float) -> float:
+    """ln of the mean less the mean of ln, up to the total, of a probability with this prior count alone."""
+    return math.log(prior) - float(digamma(prior))
 
 
 def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
@@ -212,11 +352,30 @@ def _pair(provenance: Mapping[str, Any], threads: int) -> tuple[MC2, SVI]:
     return cast(MC2, model), cast(SVI, engine)
 
 
-def _one_document(posterior: Posterior) -> Corpus:
+def state_of(posterior: Posterior, arrays: Mapping[str, np.ndarray], n_tokens: int) -> Globals:
+    """The state of a fit from the arrays of its checkpoint; ValueError where it cannot go on, or they do not fit.
+
+    ``n_tokens`` : of the documents that were fitted.
+    """
+    model, engine = _pair(posterior.provenance, 1)
+    n_documents = max(np.size(arrays.get("cluster", ())), 1)
+    return engine.restore(model, _one_document(posterior, n_documents, n_tokens), arrays)
+
+
+def _one_document(posterior: Posterior, n_documents: int = 1, n_tokens: int = 1) -> Corpus:
     """A corpus of one word, with the words, names and units of those that are fitted."""
-    sizes = posterior.dimensions | posterior.vector_lengths
-    contexts = {name: all_missing(kind, 1, sizes[name]) for name, kind in posterior.context_kinds.items()}
-    word = sp.csr_matrix(([1], ([0], [0])), shape=(1, posterior.n_words))
-    corpus = Corpus(word, posterior.vocabulary, contexts, context_names=posterior.context_names, units=posterior.units)
-    corpus.imported = posterior.imported
+    return _stand_in(posterior.vocabulary, posterior, posterior.context_names, n_documents, n_tokens)
+
+
+def _stand_in(
+    vocabulary: list[str], like: Posterior, names: Mapping[str, list[str]], n_documents: int = 1, n_tokens: int = 1
+) -> Corpus:
+    """Documents of the first word alone, without contexts, in columns with these names and the units of a posterior."""
+    sizes = like.dimensions | like.vector_lengths | {name: len(one) for name, one in names.items()}
+    contexts = {name: all_missing(kind, n_documents, sizes[name]) for name, kind in like.context_kinds.items()}
+    lengths = np.full((n_documents, 1), n_tokens // n_documents)
+    lengths[: n_tokens % n_documents] += 1
+    content = sp.hstack([sp.csr_matrix(lengths), sp.csr_matrix((n_documents, len(vocabulary) - 1))], format="csr")
+    corpus = Corpus(content, vocabulary, contexts, context_names=names, units=like.units)
+    corpus.imported = like.imported
     return corpus

@@ -1,0 +1,85 @@
+"""``mc2 update``: a fit that goes on with new documents."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+_ABOUT = """\
+A fit by svi takes each new document once, in the order of NEW, and nothing of the old ones is needed. A fit by gibbs
+goes on over all documents: NEW is the corpus of the fit with documents that 'mc2 import --append' has added, and the
+result goes to --out. A killed update goes on where it was when the same command is given again."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _ABOUT
+    parser.add_argument("fit", type=Path, help="folder written by 'mc2 fit' or 'mc2 update'")
+    parser.add_argument(
+        "new", type=Path, help="folder of a corpus, or a file like the one that the documents of the fit were read from"
+    )
+    parser.add_argument(
+        "--population",
+        type=int,
+        help="svi: documents that the posterior is of, said at the first update (default: as many as were fitted)",
+    )
+    parser.add_argument(
+        "--new-columns",
+        metavar="N",
+        type=int,
+        default=2,
+        help="words and values of contexts that the fit has not get columns where N of the documents have them; others "
+        "are left out (default 2)",
+    )
+    parser.add_argument("--iterations", type=int, help="gibbs: sweeps over all documents (default: those of the fit)")
+    parser.add_argument("--threads", type=int, default=1, help="the result does not depend on it (default 1)")
+    parser.add_argument(
+        "--out", metavar="FOLDER", type=Path, help="for posterior and provenance (default: that of the fit, replaced)"
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    """Update, and say what came and how well the model fits it."""
+    from mc2core.base.progress import work
+
+    with work("reading the fit"):
+        from mc2core.inference.running.update import update_fit
+    out = options.out or options.fit
+    try:
+        about = update_fit(
+            options.fit,
+            options.new,
+            out=out,
+            population=options.population,
+            new_columns=options.new_columns,
+            iterations=options.iterations,
+            threads=options.threads,
+        )
+    except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
+        print("mc2: stopped; the same command goes on from there", file=sys.stderr)
+        raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
+    print(f"{out / 'posterior.npz'}: {_said(about)}")
+    for warning in about.get("drift", {}).get("warnings", ()):
+        print(f"mc2: the model may no longer fit: {warning}", file=sys.stderr)
+    print(f"next: mc2 clusters {out / 'posterior.npz'} {options.new}")
+
+
+def _said(about: dict[str, Any]) -> str:
+    """What was taken, in a few words."""
+    from mc2core.corpus.building.counts import counted
+    from mc2core.inference.running.summary import sentence
+
+    if "drift" not in about:
+        return f"{about['iterations']} sweeps over all documents; {sentence(about['found'])}"
+    now, drift = about["stream"]["updates"][-1], about["drift"]
+    new = {"words": now["new_words"]} | {f"values of {name}": n for name, n in now["new_values"].items()}
+    columns = ", ".join(counted(n, what) for what, n in new.items() if n)
+    lines = [counted(now["documents"], "documents taken") + (f"; new columns: {columns}" if columns else "")]
+    whose = "those of earlier updates" if len(about["stream"]["updates"]) > 1 else "those of the fit"
+    before = "" if drift["before"] is None else f" ({whose}: {drift['before']:.3f})"
+    lines.append(f"log likelihood a word, before they were learnt from: {drift['log_likelihood']:.3f} nats{before}")
+    lines.append(f"in clusters that were small or empty: {drift['in_small']:.1%} of the documents")
+    return "\n".join(lines)

@@ -1,0 +1,87 @@
+"""A chain that goes on with documents added: where the new ones begin, given the old.
+
+A new document's cluster is drawn given its words and contexts, and its tokens' topics given that, by what the state of
+the chain says of documents it has not seen. What is not of single documents is drawn once given all. From there the
+chain is one over the enlarged corpus, whose posterior it leaves invariant as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+
+import numpy as np
+
+from mc2core.compute import streams
+from mc2core.corpus import Corpus
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs.chain import GibbsState, SharedState
+from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.inference.gibbs.state import Assignments, document_start
+from mc2core.models.base import TopicModel
+from mc2core.posterior import Sample
+
+
+def continued(
+    kind: type[GibbsState],
+    model: TopicModel,
+    corpus: Corpus,
+    arrays: Mapping[str, np.ndarray],
+    seed: int,
+    pool: Executor | None,
+) -> GibbsState:
+    """The state of a chain on ``corpus``, whose first documents are those of the chain with these ``arrays``.
+
+    The columns of the chain come first in ``corpus``, in their order. ValueError where the arrays do not fit it.
+    """
+    n_before = min(np.size(arrays.get("cluster", ())), corpus.n_documents)
+    before, new = (corpus.subset(np.arange(*some)) for some in ((0, n_before), (n_before, corpus.n_documents)))
+    old = kind.restore(model, before, arrays)
+    if new.n_tokens and not old.assignments.n_topics:
+        raise ValueError("the documents of the fit have no words, so that there are no topics for those of new ones")
+    sample, rng = old.sample(), streams.generator(seed, "added")
+    if model.has_clusters:
+        shares = posterior_of(model, before, [sample], {}).predict(new, progress=False)
+        cluster = _draw(shares, rng)
+        proportions = np.asarray(sample.topic_given_cluster)
+    else:
+        cluster = np.arange(n_before, corpus.n_documents)
+        proportions = np.tile(sample.topic_weights / sample.topic_weights.sum(), (corpus.n_documents, 1))
+    assignments = Assignments(
+        np.append(old.assignments.cluster, cluster).astype(np.int32),
+        np.append(old.assignments.topic, _topics(new, proportions[cluster], sample, rng)).astype(np.int32),
+        document_start(corpus),
+        old.assignments.topic_weights,
+        old.assignments.rest,
+    )
+    assignments.count()
+    state = kind.of(model, corpus, StackedContexts(corpus, model.cluster_contexts), assignments)
+    state.concentrations, state.topic_prior = old.concentrations, old.topic_prior
+    if isinstance(state, DocumentLevelState):
+        known = np.column_stack(
+            [(1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, sample.new_topic_weight]
+        )
+        state.level.omega, state.level.proportions[: len(known)] = old.omega, known
+        state.move_all_but_tokens(seed, 0, pool)
+    elif isinstance(state, SharedState):
+        state.draw_weights(seed, 0)
+    state.log_joint = state.compute_log_joint()
+    return state
+
+
+def _draw(weights: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A column of each row of (n, K) weights, drawn in proportion to them."""
+    total = np.cumsum(weights, axis=1)
+    return (total <= rng.random(len(total))[:, None] * total[:, -1:]).sum(axis=1)
+
+
+def _topics(corpus: Corpus, proportions: np.ndarray, sample: Sample, rng: np.random.Generator) -> np.ndarray:
+    """(n_tokens,) topics, tokens in CSR order, given (J, M) proportions of documents and the words of topics."""
+    content, words = corpus.content, np.ascontiguousarray(sample.word_given_topic.T)
+    parts = [np.zeros(0, np.int64)]
+    for j in range(corpus.n_documents):
+        cells = slice(content.indptr[j], content.indptr[j + 1])
+        weights = proportions[j] * words[content.indices[cells]]
+        parts.append(_draw(np.repeat(weights, content.data[cells], axis=0), rng))
+    return np.concatenate(parts)

@@ -1,0 +1,339 @@
+"""Fits as files that go on with new documents: ``mc2 update``.
+
+A fit by SVI goes on as a stream (:mod:`mc2core.inference.svi.stream`), and what it took is told beside what it knows:
+how likely documents were before they were learnt from. A Gibbs chain goes on over all documents, old and new.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from mc2core.base import locks, stopping, storage
+from mc2core.base.progress import showing, work
+from mc2core.base.provenance import environment
+from mc2core.compute import streams
+from mc2core.corpus import Corpus, following
+from mc2core.corpus.building.counts import Dropped
+from mc2core.inference.registry import specify
+from mc2core.inference.running import checkpoint as checkpoints
+from mc2core.inference.running.files import fit_corpus
+from mc2core.inference.running.loop import asked_for, checkpoints_of, seeds_of, tell_unused
+from mc2core.posterior import Posterior
+
+if TYPE_CHECKING:
+    from mc2core.inference.svi.state import Globals
+    from mc2core.inference.svi.stream import Stream
+
+logger = logging.getLogger(__name__)
+# no more work than of so many seconds is lost when an update is killed
+_CHECKPOINT_SECONDS = 60.0
+#: nats a word by which documents are less likely than those before, from which on the model no longer fits: 1.28 times
+#: the perplexity
+LEAST_DRIFT = 0.25
+#: share of documents in clusters that were small or empty, from which on the model no longer fits
+MOST_IN_SMALL = 0.2
+#: share of tokens without a column, from which on the model no longer fits
+MOST_LEFT_OUT = 0.2
+
+
+class _Saved(NamedTuple):
+    """A fit, as far as a stream goes on from it."""
+
+    posterior: Posterior
+    state: Globals
+    trace: pd.DataFrame
+
+
+def update_fit(
+    fit: str | os.PathLike[str],
+    new: str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    population: int | None = None,
+    new_columns: int = 2,
+    iterations: int | None = None,
+    threads: int = 1,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """Go on with a fit by new documents; returns the provenance of what is written.
+
+    By SVI: with the documents ``new`` in mini-batches, in their order; ``posterior.npz`` and ``provenance.json`` of
+    ``out`` are replaced when it is done. By Gibbs: sweeps over all documents, which ``new`` has to hold, those of the
+    fit first; ``out`` is another folder, in which all is as ``mc2 fit`` leaves it.
+
+    A killed update goes on where it was when it is called again, and one that is done does nothing: the bits are those
+    of one that nothing stopped.
+
+    Parameters
+    ----------
+    fit : folder of ``mc2 fit``, or of an update
+    new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
+    out : folder; that of the fit, if not given
+    population : of :class:`mc2core.inference.Stream`, at the first update by SVI
+    new_columns : words and values that the fit has not get columns where so many of the documents have them
+    iterations : by Gibbs: sweeps; as many as the fit had, if not given
+    threads : change no bit
+
+    Raises
+    ------
+    ValueError
+        A fit that cannot go on, documents that were fitted or taken before, or files of another update.
+    """
+    fit, new = Path(fit), Path(new)
+    out = fit if out is None else Path(out)
+    posterior = Posterior.load(fit / "posterior.npz")
+    engine = posterior.provenance.get("engine", {}).get("name")
+    if engine == "gibbs":
+        if population is not None:
+            raise ValueError(f"population is {population}; a fit by gibbs is of the documents that it has")
+        return _continue_chains(fit, new, out, posterior, new_columns, iterations, threads, progress)
+    if engine != "svi":
+        raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
+    if iterations is not None:
+        raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
+    with stopping.watching(), locks.only_one(out / "posterior.npz", "another fit"), showing(progress):
+        return _go_on(fit, new, out, posterior, population, new_columns, threads)
+
+
+# -- by SVI --------------------------------------------------------------------------------------------------------
+def _go_on(
+    fit: Path, new: Path, out: Path, posterior: Posterior, population: int | None, new_columns: int, threads: int
+) -> dict[str, Any]:
+    """The update of a stream, from the start or from where it was stopped."""
+    from mc2core.inference.svi.stream import Stream
+
+    path, part = out / "posterior.npz", out / "update.npz"
+    source = {"from": storage.digest_file(fit / "posterior.npz"), "documents_of": _identity(new)}
+    for known in [path] if path.is_file() else []:
+        stream = _stream_at(known, threads)
+        if stream is not None and stream.updates and _is_of(stream.updates[-1], source, out == fit):
+            logger.info("%s has these documents already: nothing is left to do", known)
+            return _leave(out, stream)
+    stream = open_stream(fit, population, threads) if not part.is_file() else Stream.load(part, threads=threads)
+    if part.is_file():
+        if not (stream.updates and _is_of(stream.updates[-1], source, False)) or population not in (
+            None,
+            stream.population,
+        ):
+            raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
+        logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
+    elif any(one["documents_of"] == source["documents_of"] for one in stream.updates):
+        raise ValueError(f"the documents of {new} were taken before: each is taken once")
+    corpus, dropped = _read(new, posterior, new_columns)
+    if stream.was_fitted_on(corpus):
+        raise ValueError(f"the documents of {new} are those of the fit: each is taken once")
+    placed, names, left_out = stream.place(corpus, new_columns)
+    tell_unused(corpus, placed.contexts)
+    for one in (dropped := [*dropped, *left_out]):
+        logger.warning("left out: %s", one)
+    if not part.is_file():
+        stream.updates = [{name: one[name] for name in one if name != "batches"} for one in stream.updates]
+        lost = sum(one.number for one in dropped if one.what == "tokens")
+        stream.updates.append(
+            source
+            | {"file": new.name, "documents": 0, "tokens": 0, "log_evidence": 0.0, "in_small": 0}
+            | {"left_out_tokens": lost, "new_words": len(names.words), "batches": []}
+            | {"new_values": {name: len(values) for name, values in names.values.items()}}
+        )
+    _take(stream, placed, part)
+    return _leave(out, stream)
+
+
+def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
+    """The documents that the last of the updates has not had yet; ``part`` is written on the way."""
+    now, saved = stream.updates[-1], time.perf_counter()
+    with (
+        stopping.keeping() as stop,
+        work("svi, new documents", corpus.n_documents, "documents", now["documents"]) as bar,
+    ):
+        for visit in stream.visits(corpus, now["documents"]):
+            now["batches"].append(visit.log_evidence / max(visit.tokens, 1))
+            for name in ("documents", "tokens", "log_evidence", "in_small"):
+                now[name] += getattr(visit, name)
+            bar.advance(visit.documents, {"log likelihood a word": now["batches"][-1]})
+            is_asked_to_stop = bool(stop)
+            if is_asked_to_stop or time.perf_counter() - saved > _CHECKPOINT_SECONDS:
+                stream.save(part)
+                saved = time.perf_counter()
+            if is_asked_to_stop and now["documents"] < corpus.n_documents:
+                logger.warning("stopped by signal %d after %d documents", stop[0], now["documents"])
+                stopping.stop(stop[0])
+
+
+def _leave(out: Path, stream: Stream) -> dict[str, Any]:
+    """Write what an update leaves, or what a killed one has not come to."""
+    with work("writing the posterior"):
+        stream.save(out / "posterior.npz")
+    about = stream.posterior.provenance | {"drift": drift(stream)} | environment()
+    storage.write_json(out / "provenance.json", about)
+    # that of the fit would go on without the new documents, and what it writes would replace them
+    for name in ("update.npz", "checkpoint.npz"):
+        (out / name).unlink(missing_ok=True)
+    return about
+
+
+def open_stream(folder: Path, population: int | None = None, threads: int = 1) -> Stream:
+    """The stream in a folder of a fit or an update; ValueError where it cannot go on."""
+    from mc2core.inference.svi.stream import Stream, state_of
+
+    path, checkpoint = folder / "posterior.npz", folder / "checkpoint.npz"
+    if (stream := _stream_at(path, threads)) is not None:
+        if population not in (None, stream.population):
+            raise ValueError(f"population is {population}, but that of {path} is {stream.population}; it stays")
+        return stream
+    posterior, stored = Posterior.load(path), _checkpoint(checkpoint, Posterior.load(path).provenance)
+    trace = pd.DataFrame(stored.trace)
+    if trace.empty:
+        raise ValueError(f"{checkpoint} has not ended an epoch; mc2 fit goes on with it")
+    state = state_of(posterior, stored.state, int(trace["tokens"].iloc[-1]))
+    return Stream(_Saved(posterior, state, trace), population=population, threads=threads)
+
+
+def _stream_at(path: Path, threads: int) -> Stream | None:
+    """None where the file is of a fit and of no stream."""
+    from mc2core.inference.svi.stream import Stream
+
+    return Stream.load(path, threads=threads) if "stream" in Posterior.load(path).provenance else None
+
+
+def _checkpoint(path: Path, about: Mapping[str, Any], seed: int | None = None) -> checkpoints.Checkpoint:
+    """The checkpoint of the fit that ``about`` is the provenance of."""
+    names = ("model", "engine", "seed", "corpus", "burn_in", "thin", "snapshots")
+    run = {name: about[name] for name in names if name in about} | ({} if seed is None else {"seed": seed})
+    stored = checkpoints.read(path, run)
+    if stored is None:
+        raise ValueError(f"{path} is missing, which mc2 fit leaves and without which a fit cannot go on")
+    return stored
+
+
+def _is_of(one: Mapping[str, Any], source: Mapping[str, Any], is_in_place: bool) -> bool:
+    """Whether an update took the documents of ``source``, from its posterior; in place that is another one by now."""
+    return all(one[name] == source[name] for name in source if not (is_in_place and name == "from"))
+
+
+# -- documents -----------------------------------------------------------------------------------------------------
+def _identity(path: Path) -> str:
+    """What the documents of a file or of the folder of a corpus are told by: their counts, contexts and names."""
+    if not (path / "corpus.json").is_file():
+        return storage.digest_path(path)
+    corpus = Corpus.load(path)
+    return storage.digest_value([corpus.digest, corpus.vocabulary, corpus.context_names])
+
+
+def _read(path: Path, posterior: Posterior, new_columns: int) -> tuple[Corpus, list[Dropped]]:
+    """The documents of a corpus, or of a file that is read as those of the fit were."""
+    from mc2core.corpus.readers.reading import read_own
+
+    with work(f"reading {path}"):
+        if (path / "corpus.json").is_file() or posterior.imported is None:
+            return Corpus.load(path), []
+        return read_own(path, {}, posterior, None, new_columns)
+
+
+# -- drift ---------------------------------------------------------------------------------------------------------
+def drift(stream: Stream) -> dict[str, Any]:
+    """How the documents of the last update came to the model, before it learnt from them, and whether it still fits.
+
+    ``log_likelihood`` : nats a word, the bound on that of words and contexts. ``before`` : that of the documents of
+    the updates before, likewise before they were learnt from; of those of the fit, which it had learnt from, where this
+    is the first (None: it had not ended an epoch). ``in_small`` and ``left_out`` : shares of documents in clusters
+    that were small or empty, and of tokens without a column. ``warnings`` : sentences, one where the log likelihood is
+    lower than before by LEAST_DRIFT, one for each share above its bound.
+    """
+    *earlier, now = stream.updates
+    known = earlier or [stream.fitted]
+    tokens = sum(one["tokens"] for one in known)
+    evidences = [one["log_evidence"] for one in known]
+    before = None if None in evidences or not tokens else math.fsum(evidences) / tokens
+    likelihood = now["log_evidence"] / max(now["tokens"], 1)
+    in_small = now["in_small"] / max(now["documents"], 1)
+    left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
+    warnings = []
+    if before is not None and likelihood < before - LEAST_DRIFT:
+        whose = "those of earlier updates" if earlier else "those of the fit"
+        warnings.append(
+            f"the new documents are less likely than {whose}, {likelihood:.3f} in place of {before:.3f} nats a word"
+        )
+    if in_small > MOST_IN_SMALL:
+        warnings.append(f"{in_small:.0%} of the new documents are in clusters that held less than 1 % before, or none")
+    if left_out > MOST_LEFT_OUT:
+        warnings.append(f"{left_out:.0%} of the words of the new documents have no column")
+    return {
+        "log_likelihood": likelihood, "before": before, "in_small": in_small, "left_out": left_out,
+        "warnings": warnings,
+    }  # fmt: skip
+
+
+# -- by Gibbs ------------------------------------------------------------------------------------------------------
+def _continue_chains(
+    fit: Path, new: Path, out: Path, posterior: Posterior, new_columns: int, iterations: int | None, threads: int,
+    progress: bool | None,
+) -> dict[str, Any]:  # fmt: skip
+    """Sweeps over all documents by the chains of a fit, each from where it was."""
+    about = posterior.provenance
+    if out.resolve() == fit.resolve():
+        raise ValueError("a fit by gibbs goes on in a folder of its own: --out names it")
+    of_model, of_engine = dict(about["model"]), dict(about["engine"])
+    names = of_model.pop("name"), of_engine.pop("name")
+    contexts = of_model.pop("contexts", None)
+    model, engine = specify(*names, of_model | of_engine, contexts, threads)
+    if model.has_token_context:  # type: ignore[attr-defined]
+        raise ValueError(f"the fit is of {model.name}, whose tokens have contexts: it cannot go on")
+    corpus = _with_old_first(Corpus.load(new), posterior, new_columns)
+    iterations = about["iterations"] if iterations is None else iterations
+    chains = len(about.get("chains", [1]))
+    # another one: what the chains drew so far has brought them where they are
+    seed = int(streams.key(about["seed"], "continued", corpus.n_documents) >> np.uint64(33))
+    checkpoint = out / "checkpoint.npz"
+    paths = zip(
+        checkpoints_of(fit / "checkpoint.npz", chains), seeds_of(about["seed"], chains),
+        checkpoints_of(checkpoint, chains), seeds_of(seed, chains), strict=True,
+    )  # fmt: skip
+    thin = about.get("thin", 1)
+    for old, old_seed, path, own in paths:
+        if not path.is_file():
+            stored = _checkpoint(old, about, old_seed)
+            with work(f"{engine.name}, drawing new documents"):
+                state = engine.extend(model, corpus, stored.state, own)  # type: ignore[attr-defined]
+            run = asked_for(model, engine, corpus, own, iterations // 2, thin, [])
+            checkpoints.write(path, checkpoints.Checkpoint(run, 0, 0.0, state.arrays()))
+    written = fit_corpus(
+        corpus, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
+        posterior=out / "posterior.npz", trace=out / "trace.tsv", provenance=out / "provenance.json",
+        checkpoint=checkpoint, iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
+        keep_all=True,
+    )  # fmt: skip
+    written |= {"from": {"posterior": storage.digest_file(fit / "posterior.npz"), "documents": len(posterior.cluster)}}
+    storage.write_json(out / "provenance.json", written)
+    return written
+
+
+def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> Corpus:
+    """The documents of the fit, then those that were added, in its columns and new ones behind.
+
+    ValueError where ``corpus`` does not begin with the documents of the fit, or has no others.
+    """
+    n_before = len(posterior.samples[0].cluster)
+    corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
+    pattern = following.pattern_of(posterior)
+    help_ = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
+    if corpus.n_documents <= n_before:
+        raise ValueError(f"the corpus has {corpus.n_documents} documents and the fit {n_before}; {help_}")
+    before, _ = following.conform(Corpus, corpus.subset(np.arange(n_before)), pattern)
+    if not posterior.was_fitted_on(before):
+        raise ValueError(f"the corpus does not begin with the documents of the fit; {help_}")
+    new = corpus.subset(np.arange(n_before, corpus.n_documents))
+    pattern, _ = following.grown(pattern, new, new_columns)
+    placed, dropped = following.conform(Corpus, corpus, pattern)
+    for one in dropped:
+        logger.warning("left out: %s", one)
+    return placed

@@ -1,0 +1,321 @@
+"""``mc2 update``: fits in files that go on with new documents, killed or not, by names, and what is said of drift."""
+
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+from mc2core import Corpus, Posterior
+from mc2core.app.cli import main
+from mc2core.base import storage
+from mc2core.inference import Stream
+from mc2core.inference.running import update
+from mc2core.inference.running.update import open_stream, update_fit
+
+SEA, BREAD = ["ferry", "harbour", "sail", "tide", "wave"], ["bread", "crust", "flour", "oven", "yeast"]
+
+
+def rows(n, seed, subjects=(SEA, BREAD), authors=("ann", "bob"), words=8):
+    rng = np.random.default_rng(seed)
+    made = []
+    for number in range(n):
+        which = int(rng.integers(len(subjects)))
+        text = " ".join(rng.choice(subjects[which], words))
+        made.append(
+            {"id": f"{seed}-{number}", "text": text, "by": [authors[which % len(authors)]], "year": 1990 + which}
+        )
+    return made
+
+
+def written(path, some):
+    path.write_text("".join(json.dumps(row) + "\n" for row in some))
+    return str(path)
+
+
+COLUMNS = ["--text", "text", "--context", "author=by:bag", "--context", "year:number", "--id", "id"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A corpus, a fit of it by SVI and one by Gibbs."""
+    made = tmp_path_factory.mktemp("update")
+    old = written(made / "old.jsonl", rows(60, 0))
+    assert main(["import", old, *COLUMNS, "--out", str(made / "data")]) == 0
+    command = ["fit", str(made / "data"), "--context", "year", "--context", "author"]
+    settings = ["max_clusters=4", "n_topics=6", "batch_size=10"]
+    svi = [part for one in settings for part in ("--set", one)]
+    assert main([*command, "--engine", "svi", *svi, "--iterations", "4", "--out", str(made / "svi")]) == 0
+    gibbs = ["--set", "start_topics=4", "--set", "start_clusters=3", "--iterations", "4", "--chains", "2"]
+    assert main([*command, *gibbs, "--out", str(made / "gibbs")]) == 0
+    return made
+
+
+@pytest.fixture
+def fits(folder, tmp_path):
+    """Copies to change."""
+    for name in ("svi", "gibbs", "data"):
+        shutil.copytree(folder / name, tmp_path / name)
+    return tmp_path
+
+
+def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys):
+    new = written(fits / "new.jsonl", rows(35, 1))
+    assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0
+    assert (
+        main(["update", str(fits / "svi"), str(fits / "new"), "--population", "500", "--out", str(fits / "one")]) == 0
+    )
+    said = capsys.readouterr().out
+    assert "35 documents taken\n" in said
+    assert "(those of the fit: -" in said
+    assert (
+        main(["update", str(fits / "svi"), new, "--population", "500", "--threads", "2", "--out", str(fits / "two")])
+        == 0
+    )
+    stream = open_stream(fits / "svi", population=500).partial_fit(Corpus.load(fits / "new"))
+    for name in ("one", "two"):
+        found = Stream.load(fits / name / "posterior.npz")
+        assert (found.population, found.n_documents) == (500, 35)
+        ours, theirs = stream._state.arrays(), found._state.arrays()
+        assert all(np.array_equal(ours[array], theirs[array], equal_nan=True) for array in ours)
+    about = json.loads((fits / "one/provenance.json").read_text())
+    assert about["seed"] == 0
+    taken = about["stream"]["updates"][0]
+    assert (taken["file"], taken["documents"], taken["tokens"]) == ("new", 35, 280)
+    assert taken["from"] == storage.digest_file(fits / "svi/posterior.npz")
+    assert len(taken["batches"]) == 4
+    assert main(["clusters", str(fits / "two/posterior.npz"), str(fits / "new")]) == 0
+
+
+def test_days_follow_each_other_in_place_and_each_is_taken_once(fits, capsys):
+    days = [written(fits / f"day{day}.jsonl", rows(20, day)) for day in (1, 2)]
+    for day in days:
+        assert main(["update", str(fits / "svi"), day]) == 0
+    before = {path.name: path.read_bytes() for path in (fits / "svi").iterdir()}
+    assert set(before) == {"posterior.npz", "provenance.json", "trace.tsv"}
+    assert Stream.load(fits / "svi/posterior.npz").n_documents == 40
+    assert main(["update", str(fits / "svi"), days[1]]) == 0  # the last one again: it may have been killed at its end
+    assert {path.name: path.read_bytes() for path in (fits / "svi").iterdir()} == before
+    capsys.readouterr()
+    assert main(["update", str(fits / "svi"), days[0]]) == 2
+    assert "were taken before: each is taken once" in capsys.readouterr().err
+    assert main(["update", str(fits / "svi"), str(fits / "data")]) == 2
+    assert "are those of the fit: each is taken once" in capsys.readouterr().err
+    updates = json.loads((fits / "svi/provenance.json").read_text())["stream"]["updates"]
+    assert [(one["file"], "batches" in one) for one in updates] == [("day1.jsonl", False), ("day2.jsonl", True)]
+
+
+def test_names_decide_and_new_ones_get_columns(fits, capsys):
+    """A file whose words come in another order, with a word and an author that are new in several documents."""
+    known = Posterior.load(fits / "svi/posterior.npz")
+    some = rows(30, 3)
+    for row in some[:4]:
+        row["text"] += " snow snow snow"
+        row["by"] = ["zoe"]
+    some[0]["text"] += " hail"
+    new = written(fits / "new.jsonl", some)
+    assert main(["update", str(fits / "svi"), new, "--new-columns", "4", "--out", str(fits / "one")]) == 0
+    assert "30 documents taken; new columns: 1 word, 1 value of author" in capsys.readouterr().out
+    found = Posterior.load(fits / "one/posterior.npz")
+    assert found.vocabulary == [*known.vocabulary, "snow"]
+    assert found.context_names["author"] == ["ann", "bob", "zoe"]
+    assert main(["import", new, *COLUMNS, "--out", str(fits / "new")]) == 0
+    corpus = Corpus.load(fits / "new")
+    order, people = np.random.default_rng(0).permutation(corpus.n_words), [2, 0, 1]
+    turned = Corpus(
+        corpus.content[:, order], [corpus.vocabulary[word] for word in order],
+        {"author": corpus.contexts["author"][:, people], "year": corpus.contexts["year"]},
+        context_names={"author": [corpus.context_names["author"][a] for a in people]},
+    )  # fmt: skip
+    turned.save(fits / "turned")
+    assert (
+        main(["update", str(fits / "svi"), str(fits / "turned"), "--new-columns", "4", "--out", str(fits / "two")]) == 0
+    )
+    other = Posterior.load(fits / "two/posterior.npz")
+    assert other.vocabulary == found.vocabulary
+    np.testing.assert_array_equal(other.representative.natural, found.representative.natural)
+    np.testing.assert_array_equal(other.word_given_topic, found.word_given_topic)
+    share = found.word_given_topic[:, found.vocabulary.index("snow")] @ found.representative.topic_weights
+    assert share > 0.005
+
+
+def test_a_new_column_has_the_mass_of_the_prior_and_no_more(fits):
+    stream, before = open_stream(fits / "svi"), open_stream(fits / "svi").posterior
+    some = rows(5, 4)
+    for row in some:
+        row["text"] += " snow hail"
+        row["by"] = ["zoe"]
+    new = written(fits / "new.jsonl", some)
+    assert main(["import", new, *COLUMNS, "--out", str(fits / "new")]) == 0
+    placed = stream.grow(Corpus.load(fits / "new"), 5)
+    assert placed.vocabulary == stream.posterior.vocabulary == [*before.vocabulary, "hail", "snow"]
+    s, tokens, n_words = (
+        before.representative.topic_prior,
+        before.representative.topic_words.sum(axis=1),
+        before.n_words,
+    )
+    factor = (tokens + s * n_words) / (tokens + s * (n_words + 2))
+    after = stream.posterior.word_given_topic
+    np.testing.assert_allclose(after[:, :n_words], factor[:, None] * before.word_given_topic, rtol=1e-12)
+    np.testing.assert_allclose(after[:, n_words:], np.repeat(s / (tokens + s * (n_words + 2)), 2).reshape(-1, 2))
+    own = stream.posterior.families["author"].concentration
+    assert np.array_equal(
+        stream.posterior.context_parameters("author")[:, 2], np.full(len(after_clusters(stream)), own)
+    )
+    assert np.array_equal(stream.posterior.context_parameters("author")[:, :2], before.context_parameters("author"))
+    assert np.array_equal(stream.posterior.context_parameters("year"), before.context_parameters("year"))
+
+
+def after_clusters(stream):
+    return stream.posterior.cluster_weights
+
+
+def test_documents_without_new_names_are_learnt_from_as_ever(fits):
+    new = written(fits / "new.jsonl", rows(30, 5))
+    assert main(["import", new, "--like", str(fits / "data"), "--out", str(fits / "new")]) == 0
+    corpus = Corpus.load(fits / "new")
+    plain = open_stream(fits / "svi").partial_fit(corpus).posterior
+    stream = open_stream(fits / "svi")
+    assert stream.grow(corpus, 1).vocabulary == corpus.vocabulary
+    np.testing.assert_array_equal(stream.partial_fit(corpus).posterior.word_given_topic, plain.word_given_topic)
+
+
+def killed_at(left, command, name):
+    """Run a command in a process that is killed at its call ``left`` of a function of ``os``; its exit code."""
+
+    def run():
+        real, state = getattr(os, name), {"left": left}
+
+        def call(*arguments, **more):
+            if state["left"] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            state["left"] -= 1
+            return real(*arguments, **more)
+
+        setattr(os, name, call)
+        os._exit(main(command))
+
+    child = multiprocessing.get_context("fork").Process(target=run)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+@pytest.mark.parametrize("is_in_place", [True, False])
+def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(fits, monkeypatch, is_in_place):
+    monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
+    new = written(fits / "new.jsonl", [*rows(30, 6), *rows(6, 7, subjects=[[*SEA, "snow"]])])
+    assert main(["update", str(fits / "svi"), new, "--out", str(fits / "undisturbed")]) == 0
+    wanted = (fits / "undisturbed/posterior.npz").read_bytes()
+    old = (fits / "svi/posterior.npz").read_bytes()
+    out = fits / ("svi" if is_in_place else "out")
+    command, codes = ["update", str(fits / "svi"), new, *([] if is_in_place else ["--out", str(out)])], []
+    for left, name in [
+        (0, "replace"),
+        (1, "replace"),
+        (1, "replace"),
+        (0, "fsync"),
+        (1, "unlink"),
+        (2, "replace"),
+        (1, "replace"),
+    ]:
+        codes.append(killed_at(left, command, name))
+        path = out / "posterior.npz"
+        if path.is_file() and not is_in_place:
+            assert path.read_bytes() == wanted
+        if is_in_place:
+            assert path.read_bytes() in (old, wanted)
+    assert codes.count(-signal.SIGKILL) >= 5
+    assert main(command) == 0
+    assert (out / "posterior.npz").read_bytes() == wanted
+    if not is_in_place:
+        assert (fits / "svi/posterior.npz").read_bytes() == old
+    assert not list(out.glob("update.npz"))
+    assert not list(out.glob(".*"))
+
+
+def test_drift_is_told_and_kept(fits, capsys):
+    for day, subjects in ((1, (SEA, BREAD)), (2, (SEA, BREAD))):
+        assert main(["update", str(fits / "svi"), written(fits / f"{day}.jsonl", rows(40, day, subjects))]) == 0
+    assert "may no longer fit" not in capsys.readouterr().err
+    about = json.loads((fits / "svi/provenance.json").read_text())
+    assert about["drift"]["warnings"] == []
+    first, second = about["stream"]["updates"]
+    assert about["drift"]["before"] == first["log_evidence"] / first["tokens"]
+    assert about["drift"]["log_likelihood"] == second["log_evidence"] / second["tokens"]
+    # every document of both subjects at once, whose words the model holds apart
+    mixed = [[*SEA, *BREAD]]
+    assert main(["update", str(fits / "svi"), written(fits / "3.jsonl", rows(40, 3, mixed))]) == 0
+    assert (
+        "mc2: the model may no longer fit: the new documents are less likely than those of earlier"
+        in capsys.readouterr().err
+    )
+    other = [["iron", "steel", "anvil", "forge", "bread"]]
+    assert (
+        main(["update", str(fits / "svi"), written(fits / "4.jsonl", rows(40, 4, other)), "--new-columns", "41"]) == 0
+    )
+    assert "of the words of the new documents have no column" in capsys.readouterr().err
+
+
+def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
+    new = written(fits / "new.jsonl", rows(12, 8))
+    out = str(fits / "out")
+    (fits / "bare").mkdir()
+    shutil.copy(fits / "svi/posterior.npz", fits / "bare")
+    wrong = [
+        (["svi", "--iterations", "3"], "a fit by svi takes each new document once"),
+        (["gibbs", "--population", "9", "--out", out], "a fit by gibbs is of the documents that it has"),
+        (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
+        (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
+        (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
+        (["nowhere"], "posterior.npz is missing"),
+    ]
+    for (name, *more), message in wrong:
+        where = new if name != "gibbs" else str(fits / "data")
+        assert main(["update", str(fits / name), where, *more]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["update", str(fits / "gibbs"), str(fits / "data"), "--out", out]) == 2
+    assert (
+        "the corpus has 60 documents and the fit 60; a fit by gibbs goes on with its own corpus"
+        in capsys.readouterr().err
+    )
+    assert main(["update", str(fits / "svi"), new, "--population", "100"]) == 0
+    later = written(fits / "later.jsonl", rows(12, 9))
+    assert main(["update", str(fits / "svi"), later, "--population", "200"]) == 2
+    assert "population is 200, but that of" in capsys.readouterr().err
+
+
+def test_chains_go_on_over_all_documents(fits, capsys):
+    some = rows(15, 10)
+    for row in some[:3]:
+        row["text"] += " snow"
+    new = written(fits / "new.jsonl", some)
+    assert main(["import", new, "--append", "--out", str(fits / "data")]) == 0
+    command = ["update", str(fits / "gibbs"), str(fits / "data"), "--iterations", "6", "--out"]
+    assert main([*command, str(fits / "undisturbed")]) == 0
+    assert "6 sweeps over all documents" in capsys.readouterr().out
+    wanted = (fits / "undisturbed/posterior.npz").read_bytes()
+    found, before = Posterior.load(fits / "undisturbed/posterior.npz"), Posterior.load(fits / "gibbs/posterior.npz")
+    assert (len(found.cluster), len(found.chains)) == (75, 2)
+    assert found.vocabulary == [*before.vocabulary, "snow"]
+    about = json.loads((fits / "undisturbed/provenance.json").read_text())
+    assert about["from"] == {"posterior": storage.digest_file(fits / "gibbs/posterior.npz"), "documents": 60}
+    codes = [killed_at(left, [*command, str(fits / "out")], "replace") for left in (1, 2, 3)]
+    assert codes == [-signal.SIGKILL] * 3
+    assert main([*command, str(fits / "out")]) == 0
+    assert (fits / "out/posterior.npz").read_bytes() == wanted
+    turned = Corpus.load(fits / "data").subset(np.arange(75)[::-1])
+    turned.save(fits / "turned")
+    assert main(["update", str(fits / "gibbs"), str(fits / "turned"), "--out", str(fits / "other")]) == 2
+    assert "the corpus does not begin with the documents of the fit" in capsys.readouterr().err
+
+
+def test_an_update_of_another_is_not_taken_up(fits, monkeypatch):
+    monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
+    one, other = (written(fits / f"{seed}.jsonl", rows(25, seed)) for seed in (11, 12))
+    assert killed_at(2, ["update", str(fits / "svi"), one], "replace") == -signal.SIGKILL
+    with pytest.raises(ValueError, match=r"update\.npz is of another update; finish that one, or remove it"):
+        update_fit(fits / "svi", other)
