@@ -8,6 +8,7 @@ mc2 evaluate fits/own/posterior.npz data/new
 mc2 topics fits/own/posterior.npz
 mc2 clusters fits/own/posterior.npz data/own
 mc2 contexts fits/own/posterior.npz data/new year
+mc2 predict fits/own/posterior.npz < new.jsonl
 mc2 describe fits/own/posterior.npz data/own --out fits/own/description
 mc2 verify data/own fits/own/posterior.npz
 """
@@ -114,6 +115,8 @@ def _add_predictions(commands: Any) -> None:
     """What tells of documents by a posterior."""
     from pathlib import Path
 
+    from mc2core.app import predict_command
+
     clusters = add_command(
         commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
     )
@@ -144,6 +147,15 @@ def _add_predictions(commands: Any) -> None:
     contexts.add_argument("--top", metavar="N", type=int, default=5, help="names of each document (default 5)")
     contexts.add_argument("--no-context", action="store_true", help="judge by words only")
     _add_threads(contexts)
+
+    predict = add_command(
+        commands,
+        "predict",
+        predict_command.run,
+        "tell of each document of standard input, a JSON object to a line, its cluster, topics and missing contexts",
+    )
+    predict_command.add_options(predict)
+    _add_threads(predict)
 
 
 def _add_threads(parser: argparse.ArgumentParser) -> None:

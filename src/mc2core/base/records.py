@@ -163,18 +163,24 @@ def _read_json_lines(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | Fault]]:
     for number, line in _lines(path):
-        if line.isspace():
-            continue
-        if fault := _fault_of(line):
-            yield number, fault
-            continue
-        try:
-            record = json.loads(line, object_pairs_hook=_object, parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            reason = "it is nested too deep" if isinstance(error, RecursionError) else error
-            yield number, Fault(f"is not one JSON object: {reason}")
-            continue
-        yield number, record if isinstance(record, dict) else Fault(f"holds {shown(record)}, not one JSON object")
+        if not line.isspace():
+            yield number, _record(line)
+
+
+def record_of(line: bytes, is_first: bool) -> dict[str, Any] | Fault:
+    """The object that a line of JSON Lines holds, or its fault; the first line may have a byte order mark."""
+    return _record(line.decode("utf-8-sig" if is_first else "utf-8", errors="surrogateescape"))
+
+
+def _record(line: str) -> dict[str, Any] | Fault:
+    if fault := _fault_of(line):
+        return fault
+    try:
+        record = json.loads(line, object_pairs_hook=_object, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        reason = "it is nested too deep" if isinstance(error, RecursionError) else error
+        return Fault(f"is not one JSON object: {reason}")
+    return record if isinstance(record, dict) else Fault(f"holds {shown(record)}, not one JSON object")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

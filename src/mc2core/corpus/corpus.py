@@ -344,6 +344,16 @@ class Corpus:
         part._documents, part._digest, part._origin = None, None, (self, rows)
         return part
 
+    def with_documents(self, content: sp.csr_matrix, contexts: Mapping[str, Any]) -> Corpus:
+        """Other documents in the columns of this corpus, of which nothing else is known; they are not checked.
+
+        ``content`` (J, V) int32 CSR and all ``contexts`` as :attr:`contexts` has them.
+        """
+        other = copy.copy(self)
+        other.content, other.contexts = content, dict(contexts)
+        other.labels, other.label_names, other._documents, other._digest, other._origin = None, None, None, None, None
+        return other
+
     def with_contexts(self, contexts: Mapping[str, Any]) -> Corpus:
         """The same documents with other contexts; names and units of those that stay are kept.
 

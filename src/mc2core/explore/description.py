@@ -14,7 +14,7 @@ from mc2core.corpus import Corpus
 from mc2core.explore.words import Names, check_names
 from mc2core.posterior import Posterior
 from mc2core.posterior.levels import Levels
-from mc2core.posterior.proportions import expected_tokens
+from mc2core.posterior.proportions import DocumentTopics
 
 MOST_GROUPS = 200
 """Levels are described where they have at most so many clusters."""
@@ -22,7 +22,6 @@ EVERY_SIZE = 12
 """Levels of at most so many clusters are all described; then of each a quarter more, and the marked one."""
 N_SAMPLES = 20
 """Samples, spread evenly, by which it is judged how far the clusters of a document differ."""
-_PASSES = 20  # over a document whose proportions are its own
 
 
 @dataclass(frozen=True)
@@ -212,21 +211,10 @@ class Description:
 
     @cached_property
     def document_topics(self) -> sp.csr_matrix:
-        """(J, M) CSR float64: expected tokens of each topic in each document.
-
-        Given its cluster. With a document level, a document's proportions come from ``_PASSES`` updates of
-        their pseudo-counts, from the cluster's. Tokens of topics not in use are left out.
+        """(J, M) CSR float64: expected tokens of each topic in each document
+        (:class:`mc2core.posterior.proportions.DocumentTopics`).
         """
-        sample, content = self.posterior.representative, self.corpus.content
-        if self.clusters_are_topics:
-            n = len(self.cluster)
-            lengths = self.corpus.document_lengths.astype(np.float64)
-            return sp.csr_matrix((lengths, (np.arange(n), self.cluster)), shape=(n, self.n_clusters))
-        psi = np.ascontiguousarray(sample.word_given_topic.T)
-        prior, passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
-        if sample.has_document_level:
-            prior, passes = sample.document_concentration * prior, _PASSES
-        return sp.csr_matrix(expected_tokens(content, psi, prior, self.cluster, passes, self.threads))
+        return DocumentTopics(self.posterior.representative).tokens(self.corpus, self.cluster, self.threads)
 
 
 def chosen_samples(posterior: Posterior) -> list[int]:

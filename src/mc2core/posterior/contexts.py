@@ -28,8 +28,10 @@ if TYPE_CHECKING:
 _LEAST = 1e-12
 # documents whose columns are ranked together
 _BLOCK = 1024
-# halvings of the range in which a quantile lies: to the last digits of it
-_HALVINGS = 60
+# points at which all clusters' distributions are known before a quantile is looked for between two of them
+_MOST_NODES = 256
+# a quantile's probability is as near as this, after so many steps at most
+_NEAR, _STEPS = 1e-10, 60
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class PredictedNames:
         columns, found = [np.zeros((0, least), np.int64)], [np.zeros((0, least))]
         for first in range(0, self.shares.shape[0], _BLOCK):
             probability = self.of(slice(first, first + _BLOCK))
-            order = np.argsort(-probability, axis=1, kind="stable")[:, :n]
+            order = _largest(probability, least)
             columns.append(order)
             found.append(np.take_along_axis(probability, order, axis=1))
         return np.concatenate(columns), np.concatenate(found)
@@ -109,15 +111,54 @@ class PredictedNumbers:
         """(J,) float64: the least value that a document's is at or below with probability ``share``, in (0, 1)."""
         if not 0.0 < share < 1.0:
             raise ValueError(f"a quantile at {share!r} was asked for; it must lie between 0 and 1")
-        start, predictive = self.shares.indptr[:-1], self.family.predictive(self.natural[self.shares.indices])
-        own = predictive.ppf(share)  # the mixture's lies between those of its clusters
-        low, high = np.minimum.reduceat(own, start), np.maximum.reduceat(own, start)
+        natural, centre, sd = self.natural[np.unique(self.shares.indices)], self.unit[0], self.unit[1]
+        if not len(natural):
+            return np.zeros(0)
+        # the mixture's lies between two of those of its clusters
+        grid = np.unique(self.family.predictive(natural).ppf(share))
+        grid = grid[np.linspace(0, len(grid) - 1, min(len(grid), _MOST_NODES)).astype(int)]
+        of_clusters = self.family.predictive(self.natural[:, None]).cdf(grid)
+        known = self.shares @ of_clusters - share
+        above = np.clip((known < 0.0).sum(axis=1), min(1, len(grid) - 1), len(grid) - 1)
+        bounds = np.maximum(above - 1, 0), above
+        at = (known[np.arange(len(known)), place] for place in bounds)
+        return self._between(share, *(grid[place] for place in bounds), *at) * sd + centre
+
+    def _between(
+        self, share: float, low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray
+    ) -> np.ndarray:
+        """(J,): the quantiles, standardised, within bounds and the excess of probability there: by halvings, and of a
+        density by chords (Illinois).
+        """
+        start = self.shares.indptr[:-1]
         document = np.repeat(np.arange(len(low)), np.diff(self.shares.indptr))
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            below = np.add.reduceat(self.shares.data * predictive.cdf(middle[document]), start) < share
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (np.rint(high) if self.family.is_discrete else high) * self.unit[1] + self.unit[0]
+        predictive = self.family.predictive(self.natural[self.shares.indices])
+
+        def excess(values: np.ndarray) -> np.ndarray:
+            return np.add.reduceat(self.shares.data * predictive.cdf(values[document]), start) - share
+
+        if self.family.is_discrete:
+            while (high - low).max() > 0.25:
+                middle = 0.5 * (low + high)
+                below = excess(middle) < 0.0
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            return np.rint(high)
+        last = np.zeros(len(low))
+        for _ in range(_STEPS):
+            span = at_high - at_low
+            middle = np.where(span > 0.0, low - at_low * (high - low) / np.where(span > 0.0, span, 1.0), high)
+            middle = np.clip(middle, low, high)
+            found = excess(middle)
+            if abs(found).max() < _NEAR:
+                break
+            side = np.where(found < 0.0, -1.0, 1.0)
+            # an end that stays counts half the next time, or it would stay for ever
+            at_low, at_high = (
+                np.where(side < 0, found, np.where(side == last, 0.5 * at_low, at_low)),
+                np.where(side > 0, found, np.where(side == last, 0.5 * at_high, at_high)),
+            )
+            low, high, last = np.where(side < 0, middle, low), np.where(side > 0, middle, high), side
+        return middle
 
     def interval(self, share: float = 0.9) -> np.ndarray:
         """(J, 2) float64: the central interval that holds a document's value with probability ``share``, in (0, 1)."""
@@ -131,6 +172,7 @@ class PredictedNumbers:
         return pd.DataFrame({"document": np.arange(len(low)) + 1, "mean": self.mean, "low": low, "high": high})
 
 
+<<<<<<< HEAD
 @dataclass(frozen=True)
 class PredictedVectors:
     """Vectors (embeddings) of a context that documents do not show, in the unit of the corpus' file.
@@ -169,6 +211,19 @@ class PredictedVectors:
         table = pd.DataFrame(self.mean).rename(columns=str)
         table.insert(0, "document", np.arange(len(table)) + 1)
         return table
+=======
+def _largest(probability: np.ndarray, n: int) -> np.ndarray:
+    """(J, n) columns of the largest entries of (J, A) rows, the largest first, of equals the first."""
+    if n < probability.shape[1]:
+        order = np.sort(np.argpartition(-probability, n - 1, axis=1)[:, :n], axis=1)
+        least = np.take_along_axis(probability, order, axis=1).min(axis=1)
+        is_tied = (probability >= least[:, None]).sum(axis=1) > n
+        order[is_tied] = np.sort(np.argsort(-probability[is_tied], axis=1, kind="stable")[:, :n], axis=1)
+    else:
+        order = np.tile(np.arange(n), (len(probability), 1))
+    place = np.argsort(-np.take_along_axis(probability, order, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(order, place, axis=1)
+>>>>>>> 4a8cbaf (Add mc2 predict: documents answered line by line, and a prediction of clusters at twice the speed)
 
 
 def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:

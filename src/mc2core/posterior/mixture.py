@@ -92,7 +92,9 @@ class SampleMixture:
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
         uneven = high > low
-        self._table: Any = sp.csc_matrix(table[uneven]) if sp.issparse(table) else table[uneven]
+        # by words, of which some are asked for at a time
+        part = table[uneven].T
+        self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part)
         self._totals = totals[uneven]
         unused = np.asarray(sample.new_topic_weight)[:, None]
         known: Any = sample.topic_given_cluster
@@ -131,10 +133,10 @@ class SampleMixture:
 
     def words(self, words: np.ndarray) -> np.ndarray:
         """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V."""
-        counts = self._table[:, words]
+        counts = self._by_word[words]
         counts = counts.toarray() if sp.issparse(counts) else counts
         psi = np.full((len(words), len(self._totals) + 1), 1.0 / self.n_words)
-        psi[:, :-1] = (counts.T + self.sample.topic_prior) / self._totals
+        psi[:, :-1] = (counts + self.sample.topic_prior) / self._totals
         return psi
 
     def log_likelihood(self, block: Block) -> np.ndarray:
@@ -147,6 +149,15 @@ class SampleMixture:
                 total += block.by_word[:, start : start + size] @ np.log(likely)
         return total
 
+    def log_likelihood_of(self, corpus: Corpus) -> np.ndarray:
+        """(J, K) float64 nats: :meth:`log_likelihood` of all documents; beside it, memory stays within about 100 MB."""
+        out = np.empty((corpus.n_documents, self.tau.shape[0]))
+        with work("likelihood of documents in clusters", len(out), "documents") as told:
+            for rows in blocks(corpus, self.tau.shape[0]):
+                out[rows] = self.log_likelihood(Block(corpus, rows))
+                told.advance(len(rows))
+        return out
+
 
 def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:
     """ln p(w_j | z_j = k) = sum_i ln sum_m tau_km psi_m,w_ji of every document under every cluster in use.
@@ -157,12 +168,6 @@ def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:
     Returns
     -------
     (J, K) float64
-        Nats; 0 for an empty document. Beside it, memory stays within about 100 MB.
+        Nats; 0 for an empty document.
     """
-    mixture = SampleMixture(sample)
-    out = np.empty((corpus.n_documents, mixture.tau.shape[0]))
-    with work("likelihood of documents in clusters", len(out), "documents") as told:
-        for rows in blocks(corpus, mixture.tau.shape[0]):
-            out[rows] = mixture.log_likelihood(Block(corpus, rows))
-            told.advance(len(rows))
-    return out
+    return SampleMixture(sample).log_likelihood_of(corpus)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import stopping
 from mc2core.base.progress import work
 from mc2core.compute.kernels import kernel
-from mc2core.posterior.mixture import in_chunks
+from mc2core.corpus import Corpus
+from mc2core.posterior.mixture import Block, blocks, in_chunks
+from mc2core.posterior.sample import Sample
 
 # documents a thread takes at a time
 _CHUNK = 16
+_PASSES = 20  # over a document whose proportions are its own
 
 
 @kernel(fastmath={"reassoc"})
@@ -63,12 +69,64 @@ def expected_tokens(
     passes : updates; after the first, each adds the tokens expected so far to the prior
     threads : change no bit
     """
+    with stopping.noting(), work("topics of documents", content.shape[0], "documents") as told:
+        return _expected(content, psi, priors, kind, passes, threads, told.advance)
+
+
+def _expected(
+    content: sp.csr_matrix,
+    psi: np.ndarray,
+    priors: np.ndarray,
+    kind: np.ndarray,
+    passes: int,
+    threads: int,
+    done: Callable[[float], None],
+) -> np.ndarray:
+    """:func:`expected_tokens`; ``done`` is told of documents."""
     out = np.empty((content.shape[0], psi.shape[1]))
     arrays = content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64)
 
     def run(first: int, last: int) -> None:
         _expect(*arrays, psi, priors, kind.astype(np.int64), passes, first, last, out)
 
-    with stopping.noting(), work("topics of documents", len(out), "documents") as told:
-        in_chunks(run, len(out), threads, _CHUNK, told.advance)
+    in_chunks(run, len(out), threads, _CHUNK, done)
     return out
+
+
+class DocumentTopics:
+    """Tokens of documents that are expected in each topic of a ``sample``, given their clusters; prepared once for any
+    number of documents.
+
+    With a document level, a document's proportions come from ``_PASSES`` updates of their pseudo-counts, from the
+    cluster's. Tokens of topics not in use are left out.
+    """
+
+    def __init__(self, sample: Sample) -> None:
+        self._n_topics = sample.n_topics
+        self._are_clusters = sp.issparse(sample.topic_given_cluster)  # FastEx, LDA
+        if self._are_clusters:
+            return
+        counts: Any = sample.topic_words
+        self._by_word: Any = sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T)
+        self._prior = np.float64(sample.topic_prior)
+        self._totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * self._prior
+        self._priors, self._passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
+        if sample.has_document_level:
+            self._priors, self._passes = sample.document_concentration * self._priors, _PASSES
+
+    def tokens(self, corpus: Corpus, cluster: np.ndarray, threads: int) -> sp.csr_matrix:
+        """(J, M) float64 CSR; ``cluster`` (J,) ints. ``threads`` change no bit."""
+        if self._are_clusters:
+            n = len(cluster)
+            lengths = corpus.document_lengths.astype(np.float64)
+            return sp.csr_matrix((lengths, (np.arange(n), cluster)), shape=(n, self._n_topics))
+        parts = []
+        with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
+            for rows in blocks(corpus, self._n_topics):
+                block = Block(corpus, rows)
+                counts = self._by_word[block.words]
+                counts = counts.toarray() if sp.issparse(counts) else counts
+                psi = np.ascontiguousarray((counts + self._prior) / self._totals)
+                given = self._priors, cluster[rows], self._passes, threads, told.advance
+                parts.append(sp.csr_matrix(_expected(block.counts, psi, *given)))
+        return sp.csr_matrix(sp.vstack(parts, format="csr"))

@@ -221,7 +221,7 @@ def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypat
     prior = np.random.default_rng(0).dirichlet([0.5] * sample.n_clusters, len(COUNTS))
     exact = exact_of(sample) / sample.cluster_weights * prior
     exact /= exact.sum(axis=1, keepdims=True)
-    found = document_level.cluster_probabilities(corpus_of(), sample, np.log(prior) + 3.0, threads=1)
+    found = document_level.ClusterChains(sample).probabilities(corpus_of(), np.log(prior) + 3.0, threads=1)
     np.testing.assert_allclose(found[WORDS], exact[WORDS], atol=0.015)
     np.testing.assert_allclose(found[1], prior[1], atol=1e-12)
 

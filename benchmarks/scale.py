@@ -1,0 +1,158 @@
+"""Import, fit, predict and describe of a large simulated corpus by the command line, with the memory that each takes.
+
+    python -m benchmarks.scale --documents 100000 --folder /tmp/scale
+
+Memory is the anonymous resident memory of all processes of a command together, sampled from /proc/*/smaps_rollup
+(Linux): pages of files, which the system may drop, are not in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+_SEED = 0
+_CLUSTERS, _TOPICS, _WORDS, _JOURNALS = 50, 200, 100_000, 500
+_TOKENS, _TOPICS_OF_A_DOCUMENT = 85, 6  # tokens are about 60 different words
+_BLOCK = 10_000
+_SECONDS = 0.25  # between two samples of memory
+
+
+class Taken(NamedTuple):
+    """What a command took: seconds by the clock and of the processor, bytes of anonymous memory at most."""
+
+    seconds: float
+    processor: float
+    memory: int
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the corpus, run the commands, print a Markdown table of what each took."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__.split("\n")[0])
+    parser.add_argument("--documents", type=int, default=100_000)
+    parser.add_argument("--predicted", type=int, help="documents of mc2 predict (default: all)")
+    parser.add_argument("--folder", type=Path, required=True, help="for files; what is there is replaced")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--set", dest="settings", action="append", default=[], help="of the model and of SVI")
+    options = parser.parse_args(arguments)
+    folder, threads = options.folder, ["--threads", str(options.threads)]
+    folder.mkdir(parents=True, exist_ok=True)
+    records, fit = folder / "documents.jsonl", folder / "fit"
+    write(records, options.documents)
+    contexts = ["--context", "year:number", "--context", "journal:bag"]
+    given = ["--text", "text", "--id", "id", *contexts, "--min-documents", "2"]
+    chosen = [f"max_clusters={_CLUSTERS}", f"n_topics={_TOPICS}", "batch_size=500", *options.settings]
+    chosen = [part for setting in chosen for part in ("--set", setting)]
+    own = ["--context", "year", "--context", "journal", "--iterations", str(options.epochs), *threads]
+    posterior = str(fit / "posterior.npz")
+    n_predicted = options.predicted or options.documents
+    part = folder / "predicted.jsonl"
+    with records.open("rb") as every, part.open("wb") as some:
+        some.writelines(line for _, line in zip(range(n_predicted), every, strict=False))
+    data, page, n = str(folder / "data"), str(folder / "page"), options.documents
+    commands = {
+        "import": (n, ["import", str(records), *given, "--out", data], None),
+        "fit": (n, ["fit", data, "--engine", "svi", *chosen, *own, "--out", str(fit)], None),
+        "predict": (n_predicted, ["predict", posterior, *threads], part),
+        "describe": (n, ["describe", posterior, data, *threads, "--out", page], None),
+    }
+    print(f"{options.documents:,} documents, {records.stat().st_size / 1e6:,.0f} MB as JSON Lines", flush=True)
+    print(
+        "| command | documents | s | CPU s | µs of CPU a document | anonymous memory, MB |\n|---|---|---|---|---|---|"
+    )
+    for name, (n_seen, command, given_lines) in commands.items():
+        taken = measured([sys.executable, "-m", "mc2core", *command], folder / f"{name}.log", given_lines)
+        per_document = 1e6 * taken.processor / n_seen
+        sizes = f"{taken.seconds:.1f} | {taken.processor:.1f} | {per_document:.0f} | {taken.memory / 1e6:,.0f}"
+        print(f"| {name} | {n_seen:,} | {sizes} |", flush=True)
+    return 0
+
+
+def write(path: Path, n_documents: int) -> None:
+    """Documents of a few topics each, those of its cluster, with a year and a journal that depend on it."""
+    random = np.random.default_rng(_SEED)
+    words = np.array([f"{_letters(number)}" for number in range(_WORDS)])
+    # words of a topic: a power law over an order of its own
+    order = np.array([random.permutation(_WORDS) for _ in range(_TOPICS)])
+    ranks = np.cumsum(1.0 / (10.0 + np.arange(_WORDS)))
+    ranks /= ranks[-1]
+    of_cluster = random.dirichlet(np.full(_TOPICS, 0.05), _CLUSTERS)
+    with path.open("w", encoding="utf-8") as stream:
+        for first in range(0, n_documents, _BLOCK):
+            n = min(_BLOCK, n_documents - first)
+            cluster = random.integers(_CLUSTERS, size=n)
+            topics = np.array([random.choice(_TOPICS, _TOPICS_OF_A_DOCUMENT, p=of_cluster[one]) for one in cluster])
+            topic = np.take_along_axis(topics, random.integers(_TOPICS_OF_A_DOCUMENT, size=(n, _TOKENS)), axis=1)
+            text = words[order[topic, np.searchsorted(ranks, random.random((n, _TOKENS)))]]
+            year = 1970 + cluster + random.integers(5, size=n)
+            journal = 10 * cluster + random.integers(10, size=n)
+            for j in range(n):
+                about = {
+                    "id": f"d{first + j}",
+                    "text": " ".join(text[j]),
+                    "year": int(year[j]),
+                    "journal": f"j{journal[j]}",
+                }
+                stream.write(json.dumps(about) + "\n")
+
+
+def _letters(number: int) -> str:
+    """A word that is none of a list of stop words."""
+    return "zq" + "".join("abcdefghij"[int(digit)] for digit in f"{number:05d}")
+
+
+def measured(command: Sequence[str], log: Path, given: Path | None) -> Taken:
+    """Run a command, its output and errors into ``log``; RuntimeError where it fails."""
+    before, started, most = _processor(), time.monotonic(), 0
+    with log.open("wb") as told, (given or Path("/dev/null")).open("rb") as lines:
+        process = subprocess.Popen(command, stdin=lines, stdout=told, stderr=told)
+        while process.poll() is None:
+            most = max(most, sum(map(_anonymous, _tree(process.pid))))
+            time.sleep(_SECONDS)
+    if process.returncode:
+        raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}; {log} has what it said")
+    return Taken(time.monotonic() - started, _processor() - before, most)
+
+
+def _processor() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _tree(process: int) -> list[int]:
+    """A process and all below it that are there now."""
+    found = [process]
+    for one in found:
+        for children in Path(f"/proc/{one}/task").glob("*/children"):
+            found += map(int, _read(children).split())
+    return found
+
+
+def _anonymous(process: int) -> int:
+    """Bytes of resident memory that no file backs."""
+    for line in _read(Path(f"/proc/{process}/smaps_rollup")).splitlines():
+        if line.startswith("Anonymous:"):
+            return 1024 * int(line.split()[1])
+    return 0
+
+
+def _read(path: Path) -> str:
+    """A file of /proc; nothing where its process has ended."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""What ``mc2 predict`` says of documents: cluster, topics, and the contexts that they do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.corpus import Corpus
+from mc2core.posterior import Posterior
+from mc2core.posterior.contexts import PredictedNames
+from mc2core.posterior.proportions import DocumentTopics
+
+# clusters less likely than this have no part in what is said of contexts
+_LEAST = 1e-6
+_DIGITS = 6
+_OF_NUMBER = "mean", "low", "high"
+_NONE = np.zeros(0, np.int64)
+
+
+class Answers:
+    """What a posterior's representative says of documents; what that takes is prepared once.
+
+    ``top``: topics of each document, and names of a context, at most.
+    """
+
+    def __init__(self, posterior: Posterior, top: int, threads: int) -> None:
+        sample = posterior.representative
+        if sample.documents_are_clusters:
+            raise ValueError("each document is a cluster of its own in this posterior; there are none to predict")
+        self._posterior, self._top, self._threads = posterior, top, threads
+        self._clusters, self._topics = posterior.predictor(), DocumentTopics(sample)
+        self._contexts = {name: posterior.predictive(name, [sample]) for name in posterior.families}
+
+    def of(self, corpus: Corpus) -> Iterator[dict[str, Any]]:
+        """A record for each document."""
+        stacked = self._posterior.stacked(corpus) if self._contexts else None
+        probability = self._clusters.probabilities(corpus, stacked, self._threads)
+        cluster = probability.argmax(axis=1)
+        tokens, lengths = self._topics.tokens(corpus, cluster, self._threads), corpus.document_lengths.tolist()
+        contexts = self._of_contexts(corpus, probability)
+        for j, (own, length) in enumerate(zip(cluster.tolist(), lengths, strict=True)):
+            part = slice(tokens.indptr[j], tokens.indptr[j + 1])
+            order = np.argsort(-tokens.data[part], kind="stable")[: self._top] if length else _NONE
+            topics = zip(tokens.indices[part][order].tolist(), tokens.data[part][order].tolist(), strict=True)
+            said: dict[str, Any] = {"cluster": own + 1, "probability": round(float(probability[j, own]), _DIGITS)}
+            said |= {"tokens": length}
+            said["topics"] = [{"topic": topic + 1, "share": round(share / length, _DIGITS)} for topic, share in topics]
+            yield said | ({"contexts": contexts[j]} if self._contexts else {})
+
+    def _of_contexts(self, corpus: Corpus, probability: np.ndarray) -> list[dict[str, Any]]:
+        """What is said of the contexts that each document does not show."""
+        said: list[dict[str, Any]] = [{} for _ in range(corpus.n_documents)]
+        for name, predictive in self._contexts.items():
+            documents = np.flatnonzero(corpus.missing(name))
+            if not len(documents):
+                continue
+            likely = np.where(probability[documents] < _LEAST, 0.0, probability[documents])
+            found = replace(predictive, shares=sp.csr_matrix(likely / likely.sum(axis=1, keepdims=True)))
+            if isinstance(found, PredictedNames):
+                columns, shares = found.ranking(self._top)
+                for j, row, of_names in zip(documents, columns.tolist(), shares.tolist(), strict=True):
+                    several = zip(row, of_names, strict=True)
+                    said[j][name] = [
+                        {"name": found.names[one], "probability": round(share, _DIGITS)} for one, share in several
+                    ]
+            else:
+                numbers = np.column_stack([found.mean, found.interval()])
+                for j, row in zip(documents, numbers.tolist(), strict=True):
+                    said[j][name] = {what: float(f"{one:.6g}") for what, one in zip(_OF_NUMBER, row, strict=True)}
+        return said

@@ -1,0 +1,66 @@
+"""``mc2 predict``: lines of JSON in, what a model says of each document out, line by line, as long as they come."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+# documents that are looked at together, at most: about a quarter of a second
+_MOST = 512
+
+_FORMS = """\
+A line is a JSON object with the keys of the import that the model comes from, read as mc2 import --like reads them:
+{"id": "a", "abstract": "Graphs and trees", "year": 2019}. A key for a context may be missing; the context is then
+predicted. Where the model comes from no table, words are under "text", or as a bag {"graph": 2} under "words",
+contexts under their names. Lines that cannot be read are told on standard error, and the exit code is 2 in the end.
+
+Printed for each document: its line and id, its cluster and how likely it is, how many tokens the model knows, its
+topics and their shares, and contexts that it does not show: the likeliest names, or mean and 90 % interval. All are of
+the sample that mc2 topics and the page show; mc2 contexts looks at all samples."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The command's own options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _FORMS
+    parser.add_argument("posterior", type=Path, help="posterior.npz")
+    words = parser.add_mutually_exclusive_group()
+    words.add_argument("--text", metavar="KEY", help="of running text")
+    words.add_argument("--bag", metavar="KEY", help="of words, taken as they are")
+    words.add_argument("--counts", metavar="KEY", help="of words with counts: 'graph:2; tree'")
+    parser.add_argument(
+        "--context", dest="contexts", action="append", metavar="NAME=KEY", help="of a context; may be given again"
+    )
+    parser.add_argument("--id", metavar="KEY", help="of what is printed as id")
+    parser.add_argument("--top", metavar="N", type=int, default=5, help="topics and names of each document (default 5)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Answer until the input ends; the exit code is 2 where a line could not be read."""
+    from mc2core.app.answers import Answers
+    from mc2core.base.checks import whole
+    from mc2core.base.pipes import batches_of_lines
+    from mc2core.base.progress import showing, work
+    from mc2core.corpus.readers.lines import LineReader
+
+    with work("reading the posterior"):
+        from mc2core.posterior import Posterior
+
+        posterior = Posterior.load(options.posterior)
+        given = {name: getattr(options, name) for name in ("text", "bag", "counts", "contexts", "id")}
+        reader, answers = LineReader(posterior, given), Answers(posterior, whole("top", options.top), options.threads)
+    code = 0
+    with showing(False):
+        for batch in batches_of_lines(sys.stdin.buffer, _MOST):
+            found = reader.read(batch)
+            for bad in found.bad:
+                code = 2
+                print(f"mc2: {bad}", file=sys.stderr)
+            if found.corpus is not None:
+                for line, name, said in zip(found.lines, found.ids, answers.of(found.corpus), strict=True):
+                    about = {"line": line} if name is None else {"line": line, "id": name}
+                    print(json.dumps(about | said))
+                sys.stdout.flush()
+    return code
