@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
-from mc2core.posterior.contexts import PredictedNames
+from mc2core.posterior.contexts import PredictedNames, PredictedVectors
 from mc2core.posterior.proportions import DocumentTopics
 
 # clusters less likely than this have no part in what is said of contexts
@@ -67,6 +67,9 @@ class Answers:
                     said[j][name] = [
                         {"name": found.names[one], "probability": round(share, _DIGITS)} for one, share in several
                     ]
+            elif isinstance(found, PredictedVectors):
+                for j, vector in zip(documents, found.mean.tolist(), strict=True):
+                    said[j][name] = [float(f"{one:.6g}") for one in vector]
             else:
                 numbers = np.column_stack([found.mean, found.interval()])
                 for j, row in zip(documents, numbers.tolist(), strict=True):

@@ -172,7 +172,6 @@ class PredictedNumbers:
         return pd.DataFrame({"document": np.arange(len(low)) + 1, "mean": self.mean, "low": low, "high": high})
 
 
-<<<<<<< HEAD
 @dataclass(frozen=True)
 class PredictedVectors:
     """Vectors (embeddings) of a context that documents do not show, in the unit of the corpus' file.
@@ -211,7 +210,8 @@ class PredictedVectors:
         table = pd.DataFrame(self.mean).rename(columns=str)
         table.insert(0, "document", np.arange(len(table)) + 1)
         return table
-=======
+
+
 def _largest(probability: np.ndarray, n: int) -> np.ndarray:
     """(J, n) columns of the largest entries of (J, A) rows, the largest first, of equals the first."""
     if n < probability.shape[1]:
@@ -223,7 +223,6 @@ def _largest(probability: np.ndarray, n: int) -> np.ndarray:
         order = np.tile(np.arange(n), (len(probability), 1))
     place = np.argsort(-np.take_along_axis(probability, order, axis=1), axis=1, kind="stable")
     return np.take_along_axis(order, place, axis=1)
->>>>>>> 4a8cbaf (Add mc2 predict: documents answered line by line, and a prediction of clusters at twice the speed)
 
 
 def mixed(shares: list[np.ndarray]) -> sp.csr_matrix:

@@ -22,13 +22,8 @@ from mc2core.families import DiagonalNormalGamma, Family, family_from_settings, 
 from mc2core.families.base import ScalarFamily
 from mc2core.families.gaussian import STATISTICS
 from mc2core.families.stacked import StackedContexts
-<<<<<<< HEAD
-from mc2core.posterior import consensus, document_level, mixture, perplexity
-from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
-=======
 from mc2core.posterior import consensus, perplexity
-from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, mixed
->>>>>>> 4a8cbaf (Add mc2 predict: documents answered line by line, and a prediction of clusters at twice the speed)
+from mc2core.posterior.contexts import PredictedNames, PredictedNumbers, PredictedVectors, mixed
 from mc2core.posterior.levels import Levels, find_levels, pack_levels, unpack_levels
 from mc2core.posterior.predicting import Predictor
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
@@ -335,7 +330,7 @@ class Posterior:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the representative; rows sum to 1.
 
         Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
-        and cluster, at least 100 sweeps and 10,000 draws of a topic (:mod:`mc2core.posterior.document_level`); the same
+        and cluster, at least 100 sweeps, up to 200 of short ones (:mod:`mc2core.posterior.document_level`); the same
         bits each time, for any number of ``threads``. ``progress`` is that of
         :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
         does not fit the posterior.
@@ -371,7 +366,7 @@ class Posterior:
             shares = mixed([one.probabilities(corpus, stacked, threads) for one in predictors])
         return replace(found, shares=shares)
 
-    def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers:
+    def predictive(self, name: str, samples: Sequence[Sample]) -> PredictedNames | PredictedNumbers | PredictedVectors:
         """What the clusters of some samples, side by side, say of the context ``name``, yet of no document.
 
         ValueError where the fit has no such context.
@@ -379,13 +374,9 @@ class Posterior:
         natural = np.concatenate([self._natural(sample, name) for sample in samples])
         family, nobody = self.families[name], sp.csr_matrix((0, len(natural)))
         if isinstance(family, ScalarFamily):
-<<<<<<< HEAD
-            return PredictedNumbers(shares, natural, family, self.units.get(name, (0.0, 1.0)))
-        if isinstance(family, DiagonalNormalGamma):
-            return PredictedVectors(shares, natural, family, self.units.get(name, (0.0, 1.0)))
-=======
             return PredictedNumbers(nobody, natural, family, self.units.get(name, (0.0, 1.0)))
->>>>>>> 4a8cbaf (Add mc2 predict: documents answered line by line, and a prediction of clusters at twice the speed)
+        if isinstance(family, DiagonalNormalGamma):
+            return PredictedVectors(nobody, natural, family, self.units.get(name, (0.0, 1.0)))
         names = self.context_names.get(name) or placeholders(self.dimensions[name])
         return PredictedNames(names, nobody, family.mean(natural))
 

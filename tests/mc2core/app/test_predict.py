@@ -18,6 +18,7 @@ from mc2core import Corpus, Posterior
 from mc2core.app.cli import main
 from mc2core.base import pipes
 from mc2core.base.faults import Fault
+from mc2core.corpus.readers.lines import LineReader
 from mc2core.posterior.proportions import DocumentTopics
 
 WORDS = [f"{first}{second}" for first in ("boat", "oven", "bird") for second in ("one", "two", "three", "four", "five")]
@@ -265,3 +266,15 @@ class TestPipes:
             (3, b"bcd"),
             (4, too_long),
         ]
+
+
+def test_vectors_are_lists_of_numbers():
+    like = Corpus(np.eye(2, dtype=int), ["boat", "oven"], contexts={"emb": np.array([[1.0, 2.0], [3.0, np.nan]])})
+    given = [{"words": ["oven"], "emb": [0.5, None]}, {"words": {"boat": 2}}, {"words": [], "emb": [1]}]
+    found = LineReader(like, {}).read(enumerate(lines(given).splitlines(), start=1))
+    assert found.corpus.content.toarray().tolist() == [[0, 1], [2, 0]]
+    np.testing.assert_array_equal(found.corpus.contexts["emb"], [[0.5, np.nan], [np.nan, np.nan]])
+    assert found.corpus.missing("emb").tolist() == [False, True]
+    assert [str(bad) for bad in found.bad] == [
+        "line 3, column 'emb': found [1]; a list of 2 numbers, or null, is needed"
+    ]

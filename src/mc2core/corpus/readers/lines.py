@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base.checks import shown
 from mc2core.base.faults import BadRow, Fault
 from mc2core.base.pipes import Line
 from mc2core.base.records import record_of
 from mc2core.corpus import Corpus
+from mc2core.corpus.building.cells import parse_number
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED, Bags, Layout, Texts, number_parser
 from mc2core.corpus.building.counts import damped
 from mc2core.corpus.building.settings import TABLE, complete, layout_of, parse_contexts
@@ -44,7 +46,8 @@ class LineReader:
     like : as of :func:`mc2core.corpus.readers.reading.read_own`.
     given : settings "text", "bag", "counts", "contexts" and "id", as there. Where neither they nor the import that the
         model comes from say it, running text stands under "text", if the model's words were made of it, or a bag of
-        words under "words", a context under its name, and an id under "id".
+        words under "words", a context under its name, and an id under "id". A vector is a list of numbers
+        under its name.
 
     ValueError: a setting that the model has decided, or words that were made by a function of the user's.
     """
@@ -55,10 +58,10 @@ class LineReader:
         self._id = str(given.get("id") or pattern.settings.get("id") or "id")
         self._word_counts = layout.word_counts
         plain = layout.tokeniser.for_contexts()
-        self._columns: list[_Names | _Numbers] = [
+        self._columns: list[_Names | _Numbers | _Vectors] = [
             _Names(layout, layout.content, layout.content_kind, layout.tokeniser, pattern.words)
         ]
-        self._contexts = list(layout.contexts)
+        self._contexts = [*layout.contexts, *pattern.vectors]
         for name, one in layout.contexts.items():
             known = pattern.columns[name]
             self._columns.append(
@@ -66,6 +69,7 @@ class LineReader:
                 if known is None
                 else _Names(layout, one.column, one.kind, plain, known, POOLED)
             )
+        self._columns += [_Vectors(name, length) for name, length in pattern.vectors.items()]
         content = sp.csr_matrix(([1], ([0], [0])), (1, len(pattern.words)), np.int32)
         contexts = {name: column.gather([column.parse(None)]) for name, column in self._of_contexts()}
         names = {name: known for name, known in pattern.columns.items() if known is not None}
@@ -102,7 +106,7 @@ class LineReader:
         }
         return found._replace(corpus=self._like.with_documents(content, contexts))
 
-    def _of_contexts(self) -> Iterable[tuple[str, _Names | _Numbers]]:
+    def _of_contexts(self) -> Iterable[tuple[str, _Names | _Numbers | _Vectors]]:
         return zip(self._contexts, self._columns[1:], strict=True)
 
 
@@ -125,6 +129,25 @@ class _Numbers:
 
     def gather(self, cells: Sequence[Any]) -> Any:
         """(J,) float64, NaN where it is missing."""
+        return np.array(cells, np.float64)
+
+
+class _Vectors:
+    """A list of numbers in each line."""
+
+    def __init__(self, name: str, length: int) -> None:
+        self.name, self._length = name, length
+
+    def parse(self, value: Any) -> list[float]:
+        """The numbers of a cell, NaN for null; ValueError where it is no list of so many."""
+        if value is None:
+            return [np.nan] * self._length
+        if not isinstance(value, list) or len(value) != self._length:
+            raise ValueError(f"found {shown(value)}; a list of {self._length} numbers, or null, is needed")
+        return [parse_number(one) for one in value]
+
+    def gather(self, cells: Sequence[Any]) -> Any:
+        """(J, D) float64, NaN where a coordinate is missing."""
         return np.array(cells, np.float64)
 
 
