@@ -243,14 +243,16 @@ def _weigh_met(psi, row, met, n_met, n_m):
 
 
 @kernel(error_model="numpy")
-def _sweep_tokens(state, token, word, topic, psi, prior, number, n_m, met, place_of, weighed, totals, sums):
+def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, remembered):
     """Draw the topics of all tokens, -1 for none so far, given the document's cluster; returns how many topics they
     have, -1 where one's weights have no finite sum above 0.
 
     A topic's weight is psi (n_m + omega tau_km). The first part is summed over the topics that the document has
-    (``met``, found by ``place_of``), the second, ``prior``, once for each word and cluster: ``totals``, and ``sums``
-    over blocks, hold for the cluster ``number`` where ``weighed`` says so.
+    (``tokens_of``: their numbers, those that are met, and where each stands there), the second, ``prior``, once for
+    each word and cluster: ``remembered`` holds the cluster that a word was weighed under, totals, and sums over blocks.
     """
+    n_m, met, place_of = tokens_of
+    weighed, totals, sums = remembered
     n_met = 0
     for m in range(n_m.size):
         if n_m[m] > 0.0:
@@ -350,21 +352,8 @@ def _sample_clusters(
         kept = sweeps - left_out
         for sweep in range(sweeps):
             slot = number % n_slots
-            n_met = _sweep_tokens(
-                state,
-                token,
-                word,
-                topic,
-                psi,
-                prior,
-                number,
-                n_m,
-                met,
-                place_of,
-                weighed[slot],
-                totals[slot],
-                sums[slot],
-            )
+            remembered = weighed[slot], totals[slot], sums[slot]
+            n_met = _sweep_tokens(state, token, word, topic, psi, prior, number, (n_m, met, place_of), remembered)
             if n_met < 0:
                 out[j] = math.nan
                 break
