@@ -5,15 +5,17 @@ import gzip
 import math
 import re
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, recovery, suite
+from benchmarks import cases, contexts, gibbs, recovery, suite
 from helpers.paths import MIRROR
 
+from mc2core import Corpus
 from mc2papers.datasets.simulated import shapes
 
 PAGE = (
@@ -168,3 +170,53 @@ class TestContexts:
             assert [row[2] for row in rows] == methods
             assert all(len(row) == width for row in rows)
             assert all(float(value) >= 0 for row in rows for value in row[3:])
+
+
+class TestGibbs:
+    def test_a_watch_tells_blocks_from_the_rest(self):
+        watch = gibbs.Watch()
+
+        def spin(*_):
+            until = time.process_time() + 0.1
+            while time.process_time() < until:
+                pass
+
+        watch.timed(watch.timed_blocks(lambda: watch.timed_blocks(spin)()), "part")()
+        spin()
+        assert watch.parts["part"] == pytest.approx(0.1, abs=0.03)
+        assert watch.in_blocks == pytest.approx(0.1, abs=0.03)
+        assert watch.clock(2) == pytest.approx(watch.seconds - watch.in_blocks / 2, abs=0.03)
+
+    def test_kernels_are_held_against_each_other(self, monkeypatch, capsys):
+        monkeypatch.setattr(gibbs, "CORPORA", {"small": lambda: gibbs.short(100)})
+        monkeypatch.setattr(sys, "argv", ["gibbs", "--corpus", "small", "--seconds", "0.5", "--threads", "1"])
+        gibbs.main()
+        tables = [part.splitlines() for part in capsys.readouterr().out.strip().split("\n\n")]
+        assert [len(table) for table in tables] == [6, 3, 6, 3]
+        for quarters, parts in zip(tables[::2], tables[1::2], strict=True):
+            rows = [dict(zip(quarters[0].split(" | "), line.split(" | "), strict=True)) for line in quarters[2:]]
+            assert [float(row["clock"]) >= 0.125 * (i + 1) for i, row in enumerate(rows)] == [True] * 4
+            assert all(1 < float(row["perplexity |"].strip("| ")) < 500 for row in rows)
+            figures = [float(one) for one in parts[2].strip("| ").split(" | ")[3:]]
+            assert 0 < sum(figures[:-2]) < 1.1 * figures[-2]  # counts within the joint are in both
+            assert 0 < figures[-1] <= figures[-2]
+
+    def test_a_state_of_many_documents_is_the_one_they_were_drawn_with(self, monkeypatch, capsys):
+        corpus, state = gibbs.known_state(300)
+        assert (corpus.document_lengths == 100).all()
+        # two tokens of a topic are the same word more often than two of any
+        word = np.repeat(corpus.content.indices, corpus.content.data)
+
+        def repeats(topic):
+            return len(word) - len(np.unique(topic * corpus.n_words + word))
+
+        assert repeats(state.topic.astype(int)) > 3 * repeats(np.random.default_rng(0).permutation(state.topic))
+        monkeypatch.setattr(sys, "argv", ["gibbs", "--documents", "300", "--kernels", "collapsed"])
+        gibbs.main()
+        assert capsys.readouterr().out.splitlines()[2].startswith("| 300 | collapsed | ")
+
+    def test_topics_of_another_library_are_scored_by_the_same_estimator(self):
+        psi = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
+        test = Corpus(sp.csr_matrix([[1, 0, 0, 0], [0, 0, 1, 0]]))
+        # one word: p = sum_m alpha_m / alpha. psi_mw
+        assert gibbs.score(test, psi, np.array([3.0, 1.0])) == pytest.approx((0.375 * 0.125) ** -0.5)

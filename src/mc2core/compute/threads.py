@@ -39,6 +39,11 @@ def thread_budget(threads: int) -> Iterator[Executor | None]:
             yield pool
 
 
+def n_threads(pool: Executor | None) -> int:
+    """The caller's own and its helpers."""
+    return 1 if pool is None else cast(Helpers, pool).n_helpers + 1
+
+
 def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int, block: int) -> list[Any]:
     """``work(first, last)`` over fixed blocks of ``range(size)``; results in the order of the blocks."""
     bounds = [(first, min(first + block, size)) for first in range(0, size, block)]
@@ -55,7 +60,7 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
             results[number] = work(*bounds[number])
 
     # a task for each helper, not for each block: handing one over takes as long as a small block
-    helpers = [pool.submit(take) for _ in range(min(cast(Helpers, pool).n_helpers, len(bounds) - 1))]
+    helpers = [pool.submit(take) for _ in range(min(n_threads(pool), len(bounds)) - 1)]
     try:
         take()
     finally:
@@ -63,3 +68,36 @@ def in_blocks(pool: Executor | None, work: Callable[[int, int], Any], size: int,
         for helper in helpers:
             helper.result()
     return results
+
+
+#: proposals that a thread looks at before all go on from the first that is made
+_AT_A_TIME = 4
+
+
+def look_ahead(
+    pool: Executor | None, first: int, last: int, look: Callable[[int, int, int], int]
+) -> tuple[int, list[int]]:
+    """Look at proposals on threads, each as if those before it were refused, as most are.
+
+    Parameters
+    ----------
+    first, last : int
+        Numbers of the proposals that are left.
+    look : callable
+        (thread, first, last) -> number of the first of these proposals that is to be made, or last. It changes
+        nothing that another thread reads; what is to be made stays with the thread.
+
+    Returns
+    -------
+    int
+        Number of the first proposal that is to be made; where there is none, of the next to look at.
+    list of int
+        Threads with a proposal to be made, the first's first. Those of the others are to be looked at again, so that
+        the chain is that of one thread.
+    """
+    n = n_threads(pool)
+    at_a_time = _AT_A_TIME if n > 1 else last - first
+    bounds = [min(first + at_a_time * i, last) for i in range(n + 1)]
+    found = in_blocks(pool, lambda thread, _: look(thread, bounds[thread], bounds[thread + 1]), n, 1)
+    hits = [thread for thread in range(n) if found[thread] < bounds[thread + 1]]
+    return (found[hits[0]] if hits else bounds[-1]), hits

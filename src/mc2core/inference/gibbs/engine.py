@@ -47,8 +47,8 @@ class Gibbs(Engine):
         level the chain is started from this number, its square root and 1 (three times from n_clusters), and the
         likeliest state after some sweeps goes on; of more than a million tokens once, from this number.
     threads : int in [1, inf), default 1
-        Threads of the blocked move and the parallel sweep, of splits and merges of topics, of documents' tables and of
-        weights of clusters; the result does not depend on it.
+        Threads of the blocked move and the parallel sweep, of splits and merges of topics and clusters, and of what is
+        drawn for each document; the result does not depend on it.
 
     Raises
     ------

@@ -26,6 +26,7 @@ from helpers.gibbs_twin import assignments_of, small_corpus, tokens_of
 from scipy.integrate import quad
 from scipy.special import gammaln
 
+from mc2core import Corpus
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.families.stacked import StackedContexts
@@ -34,7 +35,7 @@ from mc2core.inference.gibbs.document_level import cluster_moves, sweep
 from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, split_and_merge_clusters
 from mc2core.inference.gibbs.document_level.sweep import count_topics, draw_omega, log_documents, sweep_members
 from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import Concentrations
+from mc2core.inference.gibbs.state import Assignments, Concentrations
 from mc2core.inference.gibbs.weights import GammaPrior
 
 BATCHES = 50
@@ -131,6 +132,34 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
     assert abs(made[0] - made[1]) < 4
     assert made.min() > calls / 10
     assert abs(scores[seen]).max() < 6, np.round(np.column_stack([exact, shares.mean(axis=0), scores])[seen], 3)
+
+
+@pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
+def test_proposals_looked_at_side_by_side_are_those_of_one_thread(families):
+    """Documents in two clusters at random and topics that tell six: of 300 proposals many are made."""
+    rng = np.random.default_rng(5)
+    group, results = np.arange(90) % 6, []
+    topic = np.concatenate([rng.choice(6, 12, p=np.where(np.arange(6) == k, 0.75, 0.05)) for k in group])
+    corpus = Corpus(
+        sp.csr_matrix(np.full((90, 12), 1)),
+        contexts={"tag": sp.csr_matrix(np.eye(6)[group]), "visits": group, "year": group + rng.normal(0, 0.1, 90)},
+    )
+    start, weights = np.arange(91) * 12, np.full(6, 0.15)
+    cluster = rng.integers(2, size=90).astype(np.int32)
+    for threads in (1, 2, 3):
+        assignments = Assignments(cluster.copy(), topic.astype(np.int32), start, weights, 0.1)
+        assignments.count()
+        with thread_budget(threads) as pool:
+            tau, made = split_and_merge_clusters(
+                assignments, count_topics(assignments), np.random.default_rng(1).dirichlet(np.ones(7), 2),
+                StackedContexts(corpus, families), Concentrations(1.0, 3.0, 1.0), 5.0, streams.key(0, "test"), 300,
+                pool=pool,
+            )  # fmt: skip
+        results.append((assignments.cluster, tau, made))
+    assert (results[0][2] > 4).all()
+    for other in results[1:]:
+        for one, two in zip(results[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize(("n_clusters", "times"), [(math.inf, 1), (4, 1), (math.inf, 5)])

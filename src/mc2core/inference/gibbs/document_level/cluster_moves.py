@@ -20,12 +20,14 @@ cluster, which is to be split, or one of another cluster, which is to be merged 
 its documents, or to what these and tau make of the first document's topics. A split starts with the two documents alone
 on two sides; three scans draw the sides of all others given the sides before, and a last one proposes. A merge makes
 the same scans for the probability that the last proposes what is. With g in place of tau, R tells early what is
-hopeless: a first decision, put right in the second (Christen and Fox 2005).
+hopeless: a first decision, put right in the second (Christen and Fox 2005). What is kept of a cluster is R of before
+the proposals, or of the one that made it. Proposals are looked at on threads as those of topics are.
 """
 
 from __future__ import annotations
 
 import math
+from concurrent.futures import Executor
 from typing import NamedTuple
 
 import numba
@@ -34,6 +36,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
+from mc2core.compute.threads import in_blocks, look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
@@ -265,9 +268,16 @@ class ClusterSlots(NamedTuple):
 
     n_k: np.ndarray  # (slots,) int64, documents
     tau: np.ndarray  # (slots, M + 1) float64
-    is_known: np.ndarray  # (slots,) bool: whether the following hold
     now: np.ndarray  # (slots,) float64: ln R_k
     hint: np.ndarray  # (slots,) float64: ln R_k at g in place of tau
+
+
+class ClusterChange(NamedTuple):
+    """A proposal that is to be made: slots a and b are to hold sides 0 and 1 of a split, or a side 2, of a merge."""
+
+    slots: np.ndarray  # (2,) int64: a and b
+    now: np.ndarray  # (3,) float64: ln R_k of the sides
+    hint: np.ndarray  # (3,) float64: ln R_k at g in place of tau
 
 
 @kernel(error_model="numpy")
@@ -428,32 +438,10 @@ def _gather(i, r, other_cluster, cluster, members):
 
 
 @kernel(error_model="numpy")
-def _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work):
-    """Fill in what is kept of cluster k."""
-    if clusters.is_known[k]:
-        return
-    n = 0
-    for j in range(cluster.size):
-        if cluster[j] == k:
-            work.members[n], work.side[n] = j, 0
-            n += 1
-    tally(work.members, n, work.side, 0, 0, counts, work)
-    fixed, clusters.hint[k] = evaluate(work.members, n, work.side, 0, counts, constants, contexts, work)
-    clusters.now[k] = fixed + log_at(work.members, n, work.side, 0, counts, constants, work, clusters.tau[k])
-    clusters.is_known[k] = True
-
-
-@kernel(error_model="numpy")
 def _renew(stream, n, which, counts, constants, work):
     """Draw tau of one side; returns what of ln R_k depends on it."""
     draw_tau(stream, work.g[which], work.shape[which], work.tau[which])
     return log_at(work.members, n, work.side, which, counts, constants, work, work.tau[which])
-
-
-@kernel(error_model="numpy")
-def _keep(k, row, clusters, n, now, hint, work):
-    clusters.n_k[k], clusters.now[k], clusters.hint[k], clusters.is_known[k] = n, now, hint, True
-    copy(work.tau[row], clusters.tau[k])
 
 
 @kernel(error_model="numpy")
@@ -470,13 +458,14 @@ def _log_opening(n_used, law):
 
 
 @numba.njit(inline="always")
-def _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constants, contexts, work):
+def _try_split(stream, n, n_used, n_slots, cluster, clusters, counts, constants, contexts, work, change):
+    """Try to split the cluster of n members; returns whether it is to be."""
     members, side = work.members, work.side
     k = cluster[members[0]]
     _launch(stream, members, n, side, counts, constants, contexts, work)
     log_q = _scan(stream, members, n, n, side, True, True, counts, constants, contexts, work)
     tally(members, n, side, 0, 1, counts, work)
-    now, hints, sizes = np.empty(2), np.empty(2), work.sizes
+    now, hints, sizes = change.now, change.hint, work.sizes
     for which in range(2):
         now[which], hints[which] = evaluate(members, n, side, which, counts, constants, contexts, work)
     hint = hints[0] + hints[1] - clusters.hint[k] - log_q
@@ -485,24 +474,20 @@ def _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constan
     for which in range(2):
         now[which] += _renew(stream, n, which, counts, constants, work)
     # the pair: one of n - 1 for the split, one of sizes[1] in the partner drawn for the merge
-    log_sum = _weigh_partners(members[0], k, n_clusters, clusters, counts, constants.omega, work.weights)
+    log_sum = _weigh_partners(members[0], k, n_slots, clusters, counts, constants.omega, work.weights)
     log_weight = _log_partner(members[0], sizes[1], work.tau[1], counts, constants.omega)
     log_sum = max(log_sum, log_weight) + math.log1p(math.exp(-abs(log_sum - log_weight)))
     share = _partner_share(sizes[1], cluster.size - sizes[0], log_weight, log_sum)
     pair = math.log(share / sizes[1] * (n - 1.0)) + _log_opening(n_used, constants.law)
     if not _accepts(stream, now[0] + now[1] - clusters.now[k] - log_q + pair, hint, constants.slack):
         return False
-    new = n_clusters
-    for i in range(n):
-        if side[i] == 1:
-            cluster[members[i]] = new
-    _keep(k, 0, clusters, sizes[0], now[0], hints[0], work)
-    _keep(new, 1, clusters, sizes[1], now[1], hints[1], work)
+    change.slots[0], change.slots[1] = k, n_slots
     return True
 
 
 @numba.njit(inline="always")
-def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work):
+def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work, change):
+    """Try to merge the two clusters of n members; returns whether they are to be."""
     members, side = work.members, work.side
     a, b = cluster[members[0]], cluster[members[1]]
     side[:n] = 2
@@ -524,21 +509,19 @@ def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constant
     pair = math.log(clusters.n_k[b] / (n - 1.0)) - log_share - _log_opening(n_used - 1, constants.law)
     if not _accepts(stream, now - clusters.now[a] - clusters.now[b] + log_q + pair, hint, constants.slack):
         return False
-    for i in range(n):
-        cluster[members[i]] = a
-    _keep(a, 2, clusters, n, now, merged_hint, work)
-    clusters.n_k[b] = 0
+    change.slots[0], change.slots[1] = a, b
+    change.now[2], change.hint[2] = now, merged_hint
     return True
 
 
 @kernel(error_model="numpy")
-def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, contexts, work):
-    """Proposals ``first``..``last``; returns the number of slots in use and how many splits and merges were made.
+def _propose(first, last, key, n_slots, n_used, cluster, clusters, counts, constants, contexts, work, change):
+    """Make proposals from number ``first`` on until one is to be made, and leave it in ``work`` and ``change``.
 
-    ``n_clusters``: slots in use, each by a cluster.
+    Returns its number, or ``last``. ``n_slots`` slots are in use, ``n_used`` of them by clusters. All that is shared is
+    read alone.
     """
-    stream, made = np.zeros(2, np.uint64), np.zeros(2, np.int64)
-    n_documents, n_used = cluster.size, n_clusters
+    stream, n_documents = np.zeros(2, np.uint64), cluster.size
     for proposal in range(first, last):
         streams.seek(stream, key, proposal)
         i = min(np.int64(streams.uniform(stream) * n_documents), n_documents - 1)
@@ -547,24 +530,85 @@ def _move(key, first, last, n_clusters, cluster, clusters, counts, constants, co
         candidates = clusters.n_k[k] - 1
         if not splits and clusters.n_k[k] < n_documents:
             other, log_share = _draw_partner(
-                stream, i, k, n_clusters, cluster, clusters, counts, constants.omega, work.weights
+                stream, i, k, n_slots, cluster, clusters, counts, constants.omega, work.weights
             )
             candidates = clusters.n_k[other]
         if candidates == 0 or splits != (other == k) or (splits and n_used == constants.law.most):
             continue
         r = min(np.int64(streams.uniform(stream) * candidates), candidates - 1)
-        _evaluate_kept(k, cluster, clusters, counts, constants, contexts, work)
-        _evaluate_kept(other, cluster, clusters, counts, constants, contexts, work)
         n = _gather(i, r, other, cluster, work.members)
         if splits:
-            if _try_split(stream, n, n_used, n_clusters, cluster, clusters, counts, constants, contexts, work):
-                n_clusters += 1
-                n_used += 1
-                made[0] += 1
-        elif _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work):
-            n_used -= 1
-            made[1] += 1
-    return n_clusters, made
+            if _try_split(stream, n, n_used, n_slots, cluster, clusters, counts, constants, contexts, work, change):
+                return proposal
+        elif _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constants, contexts, work, change):
+            return proposal
+    return last
+
+
+@kernel
+def _keep_side(k, which, clusters, work, change):
+    clusters.n_k[k], clusters.now[k], clusters.hint[k] = work.sizes[which], change.now[which], change.hint[which]
+    copy(work.tau[which], clusters.tau[k])
+
+
+@kernel
+def _keep(is_split, cluster, clusters, work, change):
+    """Make the change that is in ``work`` and ``change``."""
+    a, b = change.slots
+    if is_split:
+        for i in range(work.sizes[0] + work.sizes[1]):
+            if work.side[i] == 1:
+                cluster[work.members[i]] = b
+        _keep_side(a, 0, clusters, work, change)
+        _keep_side(b, 1, clusters, work, change)
+    else:
+        for i in range(work.sizes[2]):
+            cluster[work.members[i]] = a
+        _keep_side(a, 2, clusters, work, change)
+        clusters.n_k[b] = 0
+
+
+# -- all clusters as they are ------------------------------------------------------------------------------------
+_CLUSTER_BLOCK = 4
+
+
+@kernel(error_model="numpy")
+def _weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint):
+    for k in range(first, last):
+        n = start[k + 1] - start[k]
+        own = members[start[k] : start[k + 1]]
+        tally(own, n, side, 0, 0, counts, work)
+        fixed, hint[k] = evaluate(own, n, side, 0, counts, constants, contexts, work)
+        now[k] = fixed + log_at(own, n, side, 0, counts, constants, work, tau[k])
+
+
+def weigh_clusters(
+    cluster: np.ndarray,
+    tau: np.ndarray,
+    counts: TopicCounts,
+    constants: ClusterConstants,
+    contexts: Contexts,
+    pool: Executor | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(K,) float64 each: ln R_k of all clusters, and with g in place of tau.
+
+    Parameters
+    ----------
+    cluster : (J,) int32
+    tau : (K, M + 1) float64, at least ``LEAST``
+    contexts : as kernels take them
+    """
+    n_clusters, columns = tau.shape
+    members, n_k = np.argsort(cluster, kind="stable"), np.bincount(cluster, minlength=n_clusters)
+    start, side = np.concatenate([[0], np.cumsum(n_k)]), np.zeros(len(cluster), np.int8)
+    now, hint = np.empty((2, n_clusters))
+
+    def weigh(first: int, last: int) -> None:
+        work = SplitWork.of(0, columns, contexts, 0)
+        _weigh(first, last, start, members, side, tau, counts, constants, contexts, work, now, hint)
+
+    in_blocks(pool, weigh, n_clusters, _CLUSTER_BLOCK)
+    return now, hint
 
 
 def split_and_merge_clusters(
@@ -577,6 +621,7 @@ def split_and_merge_clusters(
     key: np.uint64,
     n_proposals: int,
     slack: float = _SLACK,
+    pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; clusters change in place, and those that end empty are dropped.
 
@@ -588,6 +633,7 @@ def split_and_merge_clusters(
     omega : document concentration
     key : one stream for each proposal
     slack : nats, of the first decision; any value is exact
+    pool : threads, which change no bit
 
     Returns
     -------
@@ -597,16 +643,37 @@ def split_and_merge_clusters(
         Splits and merges made.
     """
     n_clusters, columns = tau.shape
-    slots, n_documents = n_clusters + n_proposals, len(assignments.cluster)
+    slots, cluster = n_clusters + n_proposals, assignments.cluster
     v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
     constants = ClusterConstants(concentrations.partition, v, float(omega), np.maximum(v * topics, LEAST), slack)
-    all_tau, n_k = np.empty((slots, columns)), np.zeros(slots, np.int64)
-    all_tau[:n_clusters], n_k[:n_clusters] = np.maximum(tau, LEAST), assignments.n_k
-    clusters = ClusterSlots(n_k, all_tau, np.zeros(slots, bool), np.empty(slots), np.empty(slots))
     stacked = contexts_of(contexts)
-    work = SplitWork.of(n_documents, columns, stacked, slots)
-    n_slots, made = _move(
-        key, 0, n_proposals, n_clusters, assignments.cluster, clusters, counts, constants, stacked, work
+    clusters = ClusterSlots(np.zeros(slots, np.int64), np.empty((slots, columns)), *np.empty((2, slots)))
+    clusters.n_k[:n_clusters], clusters.tau[:n_clusters] = assignments.n_k, np.maximum(tau, LEAST)
+    clusters.now[:n_clusters], clusters.hint[:n_clusters] = weigh_clusters(
+        cluster, clusters.tau[:n_clusters], counts, constants, stacked, pool
     )
-    assignments.count(n_slots)
-    return all_tau[assignments.compact()], made
+    desks = [
+        (
+            SplitWork.of(len(cluster), columns, stacked, slots),
+            ClusterChange(np.zeros(2, np.int64), np.zeros(3), np.zeros(3)),
+        )
+        for _ in range(n_threads(pool))
+    ]
+    made, proposal = np.zeros(2, np.int64), 0
+    while proposal < n_proposals:
+        n_slots = n_clusters + made[0]
+        n_used = n_slots - made[1]
+
+        def look(desk: int, first: int, last: int, n_slots: int = n_slots, n_used: int = n_used) -> int:
+            given = cluster, clusters, counts, constants, stacked
+            return _propose(first, last, key, n_slots, n_used, *given, *desks[desk])
+
+        proposal, hits = look_ahead(pool, proposal, n_proposals, look)
+        if hits:
+            work, change = desks[hits[0]]
+            is_split = change.slots[1] == n_slots
+            _keep(is_split, cluster, clusters, work, change)
+            made[0 if is_split else 1] += 1
+            proposal += 1
+    assignments.count(n_clusters + made[0])
+    return clusters.tau[assignments.compact()], made

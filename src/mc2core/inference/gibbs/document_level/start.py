@@ -12,19 +12,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import cast
 
 import numpy as np
 from scipy.special import gammaln
 
 from mc2core.base.progress import work
 from mc2core.compute import streams
-from mc2core.compute.kernels import kernel
-from mc2core.compute.threads import Helpers, in_blocks
+from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.collapsed import contexts_of
-from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, SplitWork, evaluate, tally
+from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
 from mc2core.inference.gibbs.partition import log_openings
@@ -78,7 +76,7 @@ def settle(
     numbers = numbers_to_try(model, corpus, start_clusters)
     trying = TRYING if len(numbers) > 1 else 0
     # few threads have a start each, many share the blocks of its sweeps
-    has_few = pool is not None and cast(Helpers, pool).n_helpers < len(numbers)
+    has_few = pool is not None and n_threads(pool) <= len(numbers)
     of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
 
     def attempt(number: int, _: int) -> DocumentLevelState:
@@ -121,20 +119,6 @@ def log_density(state: DocumentLevelState) -> float:
     return clustering + sum(state.log_content())
 
 
-@kernel(error_model="numpy")
-def _evaluate_all(cluster, n_clusters, counts, constants, contexts, work):
-    result = 0.0
-    for k in range(n_clusters):
-        n = 0
-        for j in range(cluster.size):
-            if cluster[j] == k:
-                work.members[n], work.side[n] = j, 0
-                n += 1
-        tally(work.members, n, work.side, 0, 0, counts, work)
-        result += evaluate(work.members, n, work.side, 0, counts, constants, contexts, work)[1]
-    return result
-
-
 def log_clustering(
     assignments: Assignments,
     level: DocumentLevel,
@@ -152,8 +136,9 @@ def log_clustering(
     alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
     topics = v * np.append(assignments.topic_weights, assignments.rest)
     constants, stacked = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
-    work = SplitWork.of(n_documents, len(topics), stacked, 1)
-    result = _evaluate_all(assignments.cluster, assignments.n_clusters, counts, constants, stacked, work)
+    tau = np.maximum(level.proportions, LEAST)
+    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, stacked, None)
+    result = sum(at_estimate.tolist())
     result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
     result += len(assignments.topic_weights) * math.log(eta) - np.log(assignments.topic_weights).sum()

@@ -158,13 +158,13 @@ class DocumentLevel:
         if omega_prior is not None:
             lengths = np.diff(assignments.document_start)
             self.omega = draw_omega(
-                lengths, assignments.cluster, counts, self.proportions, self.omega, omega_prior, rng
+                lengths, assignments.cluster, counts, self.proportions, self.omega, omega_prior, rng, pool
             )
         if documents_move:
             key = streams.key(seed, "split_merge", iteration)
             n_proposals = cluster_proposals(len(assignments.cluster))
             self.proportions, _ = split_and_merge_clusters(
-                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals
+                assignments, counts, self.proportions, contexts, concentrations, self.omega, key, n_proposals, pool=pool
             )
         prior = self.omega * self.proportions[:, :-1]
         seated = draw_document_tables(assignments, prior, streams.key(seed, "document_tables", iteration), pool)

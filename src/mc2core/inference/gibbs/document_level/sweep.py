@@ -80,6 +80,7 @@ def count_topics(assignments: Assignments) -> TopicCounts:
 _FEW_TOKENS = 16  # tokens up to which a ratio of gamma functions is a product: a float for any omega
 _SLICE_WIDTH = 0.1  # of the slice sampler's first interval, in ln omega
 _MOST_STEPS = 200
+_SUMMED_BLOCK = 256  # documents that a thread takes at a time
 
 
 @kernel(error_model="numpy")
@@ -94,9 +95,9 @@ def log_rising_factorial(a, n):
 
 
 @kernel(error_model="numpy")
-def _log_documents(lengths, cluster, start, topic, count, tau, omega):
+def _log_documents(first, last, lengths, cluster, start, topic, count, tau, omega):
     result = 0.0
-    for j in range(cluster.size):
+    for j in range(first, last):
         result -= log_rising_factorial(omega, lengths[j])
         for c in range(start[j], start[j + 1]):
             result += log_rising_factorial(max(omega * tau[cluster[j], topic[c]], LEAST), count[c])
@@ -104,7 +105,12 @@ def _log_documents(lengths, cluster, start, topic, count, tau, omega):
 
 
 def log_documents(
-    lengths: np.ndarray, cluster: np.ndarray, counts: TopicCounts, tau: np.ndarray, omega: float
+    lengths: np.ndarray,
+    cluster: np.ndarray,
+    counts: TopicCounts,
+    tau: np.ndarray,
+    omega: float,
+    pool: Executor | None = None,
 ) -> float:
     """ln p(l | z, tau, omega), theta summed out: a Dirichlet-multinomial for each document, in the sequence form.
 
@@ -114,8 +120,13 @@ def log_documents(
     cluster : (J,) int32
     counts : n_jm
     tau : (K, M + 1) float64
+    pool : threads, which change no bit
     """
-    return float(_log_documents(lengths, cluster, *counts, tau, omega))
+
+    def of_documents(first: int, last: int) -> float:
+        return _log_documents(first, last, lengths, cluster, *counts, tau, omega)
+
+    return float(sum(in_blocks(pool, of_documents, len(cluster), _SUMMED_BLOCK)))
 
 
 def draw_omega(
@@ -126,6 +137,7 @@ def draw_omega(
     omega: float,
     prior: GammaPrior,
     rng: np.random.Generator,
+    pool: Executor | None = None,
 ) -> float:
     """One step of a slice sampler (Neal 2003) in ln omega; tables would hold omega where it is.
 
@@ -134,7 +146,7 @@ def draw_omega(
 
     def log_density(x: float) -> float:
         value = math.exp(x)
-        return prior.shape * x - prior.rate * value + log_documents(lengths, cluster, counts, tau, value)
+        return prior.shape * x - prior.rate * value + log_documents(lengths, cluster, counts, tau, value, pool)
 
     x = math.log(omega)
     level = log_density(x) + math.log1p(-rng.random())

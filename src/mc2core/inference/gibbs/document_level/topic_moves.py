@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Executor
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -43,7 +43,7 @@ import numpy as np
 from mc2core.compute import streams
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
-from mc2core.compute.threads import Helpers, in_blocks
+from mc2core.compute.threads import look_ahead, n_threads
 from mc2core.compute.variates import log_gamma_variate
 from mc2core.corpus import Corpus
 from mc2core.inference.gibbs.document_level.cluster_moves import copy
@@ -52,7 +52,6 @@ from mc2core.inference.gibbs.document_level.tokens import DocumentCells, TopicCo
 from mc2core.inference.gibbs.state import Assignments, Concentrations
 
 # -- the two sides of a split of a topic, or of a merge of two ------------------------------------------------
-_AT_A_TIME = 4  # proposals that a thread looks at before all go on from the first that is made
 _SMALL = 1e-150  # a product of probabilities below it is put into its logarithm
 
 
@@ -781,23 +780,6 @@ def _keep(n_slots, end, tokens, topics, constants, sides, change):
     return n_slots, _keep_merge(a, b, end, n, n_words, tokens, topics, constants, sides)
 
 
-@kernel(error_model="numpy")
-def _move(first, last, n_slots, chain, start, tokens, topics, constants, sides, change, made):
-    """Make proposals from number ``first`` on until no slot is spare.
-
-    Returns the number of the next one and how many slots are in use; ``made`` gains the splits and merges.
-    """
-    end = list_tokens(tokens)
-    set_norms(n_slots, tokens, topics, constants)
-    while first < last and n_slots < tokens.size.size:
-        first = _propose(first, last, n_slots, chain, start, tokens, topics, constants, sides, change)
-        if first < last:
-            made[0 if change[1] == n_slots else 1] += 1
-            n_slots, end = _keep(n_slots, end, tokens, topics, constants, sides, change)
-            first += 1
-    return first, n_slots
-
-
 def _sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Sides:
     return Sides(
         np.empty(n_tokens, np.int32), np.empty(n_tokens, np.int32), np.empty(n_documents, np.int64),
@@ -807,8 +789,8 @@ def _sides(n_tokens: int, n_documents: int, n_words: int, n_clusters: int) -> Si
     )  # fmt: skip
 
 
-def _move_on_threads(
-    pool: Helpers,
+def _move(
+    pool: Executor | None,
     first: int,
     last: int,
     n_slots: int,
@@ -820,31 +802,26 @@ def _move_on_threads(
     desks: list[tuple[Sides, np.ndarray]],
     made: np.ndarray,
 ) -> tuple[int, int]:
-    """:func:`_move`, whose very draws these are: proposals are looked at as if those before them were refused.
+    """Make proposals from number ``first`` on until no slot is spare.
 
-    Most are. Where one is made, those after it are looked at again.
+    Returns the number of the next one and how many slots are in use; ``made`` gains the splits and merges.
     """
     end = list_tokens(tokens)
     set_norms(n_slots, tokens, topics, constants)
     weights = [topics._replace(weights=np.empty_like(topics.weights)) for _ in desks]
     while first < last and n_slots < len(tokens.size):
-        bounds = np.minimum(first + _AT_A_TIME * np.arange(len(desks) + 1), last)
 
-        def look(desk: int, _: int, bounds: np.ndarray = bounds, n_slots: int = n_slots) -> int:
-            return _propose(
-                bounds[desk], bounds[desk + 1], n_slots, chain, start, tokens, weights[desk], constants, *desks[desk]
-            )
+        def look(desk: int, first: int, last: int, n_slots: int = n_slots) -> int:
+            return _propose(first, last, n_slots, chain, start, tokens, weights[desk], constants, *desks[desk])
 
-        found = in_blocks(pool, look, len(desks), 1)
-        first = bounds[-1]
-        hits = [desk for desk, number in enumerate(found) if number < bounds[desk + 1]]
+        first, hits = look_ahead(pool, first, last, look)
         for desk in hits[1:]:
             forget_words(desks[desk][1][3], desks[desk][0])
         if hits:
             sides, change = desks[hits[0]]
             made[0 if change[1] == n_slots else 1] += 1
             n_slots, end = _keep(n_slots, end, tokens, topics, constants, sides, change)
-            first = found[hits[0]] + 1
+            first += 1
     return first, n_slots
 
 
@@ -885,10 +862,9 @@ def split_and_merge_topics(
     constants = TopicConstants(
         float(omega), float(concentrations.table), float(concentrations.topic), topic_prior, topic_prior * n_words
     )
-    n_desks = 1 if pool is None else cast(Helpers, pool).n_helpers + 1
     desks = [
-        (_sides(n_tokens, len(lengths), n_words, n_clusters), np.zeros(4, np.int64)) for _ in range(n_desks)
-    ]  # fmt: skip
+        (_sides(n_tokens, len(lengths), n_words, n_clusters), np.zeros(4, np.int64)) for _ in range(n_threads(pool))
+    ]
     chain = Chain(key, float(launched), most_allocated)
     document, word = (
         np.repeat(np.arange(len(lengths), dtype=np.int32), lengths),
@@ -905,13 +881,9 @@ def split_and_merge_topics(
         by_topic[:n_topics], eps[:n_topics] = tau[:, :-1].T, assignments.topic_weights
         count_words(documents, assignments.topic, n_wm)
         topics = TopicSlots(n_wm, eps, by_topic, *np.empty((2, slots)))
-        moving = chain, start, tokens, topics, constants
-        if pool is None:
-            proposal, n_slots = _move(proposal, n_proposals, n_topics, *moving, *desks[0], made)
-        else:
-            proposal, n_slots = _move_on_threads(
-                cast(Helpers, pool), proposal, n_proposals, n_topics, *moving, desks, made
-            )
+        proposal, n_slots = _move(
+            pool, proposal, n_proposals, n_topics, chain, start, tokens, topics, constants, desks, made
+        )
         assignments.topic_weights = eps[:n_slots]
         used = tokens.size[:n_slots] > 0
         assignments.count()

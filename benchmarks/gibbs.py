@@ -1,0 +1,319 @@
+"""Chains of documents with proportions of their own, kernel beside kernel: ``python -m benchmarks.gibbs``.
+
+Two tables. The first has, at each quarter of a run, how far a chain has come: iterations, seconds of the processor, and
+the perplexity of held-out words by ``left_to_right``. The second says where an iteration goes, in nanoseconds of the
+processor a token, and what part of it is done in blocks on threads.
+
+Quarters are of ``clock``: the seconds by the clock that these threads would take on a machine that does nothing else.
+It is reckoned as what is done on one thread, plus what is done in blocks over the number of threads, both in seconds
+of the processor: so that runs beside other work can be compared.
+
+``--library PYTHON`` adds rows of LDA and of the HDP by tomotopy, which that interpreter must have, on as many workers
+for as many seconds of the processor; held-out words are scored by the same estimator given its topics.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import tempfile
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from benchmarks.recovery import Cell, draw
+from benchmarks.suite import MIRROR
+from mc2core import Corpus
+from mc2core.compute import streams, threads
+from mc2core.inference import Gibbs
+from mc2core.inference.base import posterior_of
+from mc2core.inference.gibbs.chain import GibbsState
+from mc2core.inference.gibbs.document_level import cluster_moves, parallel, start, state, sweep
+from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.models import MC2
+from mc2core.posterior import perplexity, perplexity_kernels
+from mc2papers.datasets.collections import nips
+
+KERNELS = ("collapsed", "parallel")
+#: what an iteration is made of, and the calls that do it
+PARTS = {
+    "tokens": (state, ("sweep_document_topics", "sweep_documents_apart")),
+    "topics split and merged": (state, ("split_and_merge_topics",)),
+    "clusters split and merged": (state, ("split_and_merge_clusters",)),
+    "documents given tau": (state, ("sweep_members",)),
+    "omega": (state, ("draw_omega",)),
+    "tables": (state, ("draw_document_tables",)),
+    "documents given tables": (state, ("sweep_clusters",)),
+    "weights": (state, ("update_weights", "draw_proportions", "count_topics")),
+    "joint": (GibbsState, ("compute_log_joint",)),
+}
+_QUARTERS = 4
+_BLOCK = 50_000  # documents drawn at a time
+_TOPICS = 300  # of the library's LDA, and at the start of its HDP
+
+
+# -- corpora: documents to learn from, and to score ------------------------------------------------------------------
+def real_nips() -> tuple[Corpus, Corpus]:
+    return nips.read(MIRROR / "nips/nips-corpus-20111211.zip").with_contexts({}).split(0.1, seed=0)
+
+
+def short(n_documents: int = 20_000) -> tuple[Corpus, Corpus]:
+    """Documents of ten words in twenty clusters."""
+    drawn = draw(Cell(20, n_documents, 10, 20.0), 0)
+    return drawn.corpus, drawn.held_out
+
+
+CORPORA: dict[str, Callable[[], tuple[Corpus, Corpus]]] = {"nips": real_nips, "short": short}
+
+
+# -- time ------------------------------------------------------------------------------------------------------------
+class Watch:
+    """Seconds of the processor since the start: of each part, and of all that is done in blocks."""
+
+    def __init__(self) -> None:
+        self.parts: dict[str, float] = defaultdict(float)
+        self.in_blocks, self._depth, self._started = 0.0, 0, time.process_time()
+
+    @property
+    def seconds(self) -> float:
+        return time.process_time() - self._started
+
+    def clock(self, n_threads: int) -> float:
+        return self.seconds - self.in_blocks + self.in_blocks / n_threads
+
+    def timed(self, call: Callable[..., Any], part: str) -> Callable[..., Any]:
+        def run(*arguments: Any, **more: Any) -> Any:
+            started = time.process_time()
+            try:
+                return call(*arguments, **more)
+            finally:
+                self.parts[part] += time.process_time() - started
+
+        return run
+
+    def timed_blocks(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            if threading.current_thread() is not threading.main_thread() or self._depth:
+                return call(*arguments)  # within another's blocks
+            started, self._depth = time.process_time(), 1
+            try:
+                return call(*arguments)
+            finally:
+                self.in_blocks += time.process_time() - started
+                self._depth = 0
+
+        return run
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """The watch of all chains in this process until the end."""
+    watch, kept = Watch(), []
+    for part, (owner, names) in PARTS.items():
+        kept += [(owner, name, getattr(owner, name), watch.timed(getattr(owner, name), part)) for name in names]
+    modules = (parallel, sweep, start, cluster_moves, threads)
+    kept += [(module, "in_blocks", module.in_blocks, watch.timed_blocks(module.in_blocks)) for module in modules]
+    for owner, name, _, new in kept:
+        setattr(owner, name, new)
+    try:
+        yield watch
+    finally:
+        for owner, name, old, _ in kept:
+            setattr(owner, name, old)
+
+
+# -- chains ----------------------------------------------------------------------------------------------------------
+Row = dict[str, Any]
+
+
+def run(train: Corpus, test: Corpus, kernel: str, seed: int, n_threads: int, seconds: float) -> tuple[list[Row], Row]:
+    """Rows of the quarters of a chain that takes so many seconds by the clock, and where its iterations go."""
+    model, engine, few = MC2(), Gibbs(kernel=kernel, threads=n_threads), train.subset(np.arange(40))
+    engine.step(few, engine.init(model, few, 0), 0, 1)  # compiles
+    reached: list[tuple[Row, Any]] = []
+    with watching() as watch:
+        chain = engine.init(model, train, seed)
+        of_start, iteration = watch.seconds, 0
+        watch.parts.clear()
+        blocks_of_start = watch.in_blocks
+        while len(reached) < _QUARTERS:
+            iteration += 1
+            engine.step(train, chain, seed, iteration)
+            clock = watch.clock(n_threads)
+            if clock >= seconds * (len(reached) + 1) / _QUARTERS:
+                row = {
+                    "clock": clock, "processor": watch.seconds, "start": of_start, "iterations": iteration,
+                    "clusters": chain.assignments.n_clusters, "topics": chain.assignments.n_topics,
+                    "joint": chain.log_joint,
+                }  # fmt: skip
+                reached.append((row, engine.sample(train, chain)))
+        scale = 1e9 / train.n_tokens / iteration
+        parts = {part: watch.parts[part] * scale for part in PARTS}
+        parts |= {
+            "all": (watch.seconds - of_start) * scale,
+            "of it in blocks": (watch.in_blocks - blocks_of_start) * scale,
+        }
+    about = {"chain": kernel, "seed": seed}
+    rows = []
+    for row, sample in reached:
+        posterior = posterior_of(model, train, [sample], {})
+        rows.append(about | row | {"perplexity": posterior.perplexity(test, "left_to_right", threads=n_threads)})
+    return rows, about | {"topics": reached[-1][0]["topics"]} | parts
+
+
+# -- many documents --------------------------------------------------------------------------------------------------
+def known_state(n_documents: int, seed: int = 0) -> tuple[Corpus, DocumentLevelState]:
+    """Documents of 100 words, each in five of 200 topics as its cluster, of 50, has them; and the state of that."""
+    rng = np.random.default_rng(seed)
+    n_words, n_topics, n_clusters, length, own = 20_000, 200, 50, 100, 5
+    tau = rng.dirichlet(np.full(n_topics, 0.1), n_clusters)
+    # a topic's words by Zipf's law, each in an order of its own
+    step, shift = 2 * rng.integers(1, n_words // 2, n_topics) + 1, rng.integers(0, n_words, n_topics)
+    zipf = np.cumsum(1.0 / (np.arange(n_words) + 3.0))
+    cluster, topics, blocks = np.arange(n_documents, dtype=np.int32) % n_clusters, [], []
+    for first in range(0, n_documents, _BLOCK):
+        z = cluster[first : first + _BLOCK]
+        cumulative = np.cumsum(tau, axis=1)
+        mine = np.stack([
+            np.searchsorted(cumulative[k] / cumulative[k, -1], rng.random(own)) for k in z
+        ]).astype(np.int32)  # fmt: skip
+        topic = np.take_along_axis(mine, rng.integers(0, own, (len(z), length)), axis=1).ravel()
+        rank = np.searchsorted(zipf, rng.random(len(topic)) * zipf[-1])
+        word = ((step[topic] * rank + shift[topic]) % n_words).astype(np.int32)
+        document = np.repeat(np.arange(len(z), dtype=np.int32), length)
+        order = np.lexsort((word, document))
+        topics.append(topic[order])
+        blocks.append(sp.csr_matrix((np.ones(len(word), np.int32), (document, word)), (len(z), n_words)))
+    corpus, topic = Corpus(sp.vstack(blocks, format="csr")), np.concatenate(topics)
+    del blocks, topics
+    used, renamed = np.unique(topic, return_inverse=True)
+    n_km = np.zeros((n_clusters, len(used)), np.int32)
+    np.add.at(n_km, (np.repeat(cluster, length), renamed), 1)
+    epsilon = np.append(np.bincount(renamed) / len(renamed) * 0.999, 0.001)
+    mass = np.column_stack([n_km, np.zeros(n_clusters)]) + 10.0 * epsilon
+    arrays = {
+        "cluster": cluster, "topic": renamed.astype(np.int32), "topic_weights": epsilon[:-1],
+        "scalars": np.array([epsilon[-1], 1.0, 20.0, 20.0, 0.0]),
+        "proportions": mass / mass.sum(axis=1, keepdims=True), "tables": (n_km > 0).astype(np.int32),
+        "document_concentration": np.array(10.0),
+    }  # fmt: skip
+    return corpus, DocumentLevelState.restore(MC2(), corpus, arrays)
+
+
+@contextmanager
+def peak_memory() -> Iterator[Callable[[], float]]:
+    """GB of anonymous memory of this process, at most, looked at twenty times a second."""
+    most, done = [0.0], threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.05):
+            status = Path("/proc/self/status").read_text(encoding="ascii")
+            most[0] = max(most[0], int(status.partition("RssAnon:")[2].split()[0]) / 2**20)
+
+    watcher = threading.Thread(target=look)
+    watcher.start()
+    try:
+        yield lambda: most[0]
+    finally:
+        done.set()
+        watcher.join()
+
+
+def run_many(n_documents: int, kernel: str, n_threads: int, iterations: int = 2) -> Row:
+    """Where the iterations of so many documents of 100 words go, from the state they were drawn with, and memory."""
+    corpus, chain = known_state(n_documents)
+    engine, few = Gibbs(kernel=kernel, threads=n_threads), corpus.subset(np.arange(40))
+    engine.step(few, engine.init(MC2(), few, 0), 0, 1)  # compiles
+    with peak_memory() as most, watching() as watch:
+        for iteration in range(1, iterations + 1):
+            engine.step(corpus, chain, 0, iteration)
+        scale = 1e9 / corpus.n_tokens / iterations
+        return {
+            "documents": n_documents, "chain": kernel, "clusters": chain.assignments.n_clusters,
+            "topics": chain.assignments.n_topics, "processor": watch.seconds / iterations,
+            "clock": watch.clock(n_threads) / iterations, "GB": most(),
+            **{part: watch.parts[part] * scale for part in PARTS}, "of it in blocks": watch.in_blocks * scale,
+        }  # fmt: skip
+
+
+# -- the library beside ----------------------------------------------------------------------------------------------
+def run_library(
+    python: str, kind: str, n_topics: int, train: Corpus, test: Corpus, seed: int, n_threads: int, seconds: float
+) -> Row:
+    """A row of a chain of tomotopy; it is taken to need no more than its processor seconds over its workers."""
+    with tempfile.TemporaryDirectory() as folder:
+        sp.save_npz(f"{folder}/corpus.npz", train.content)
+        script = Path(__file__).with_name("tomotopy_chain.py")
+        settings = [folder, kind, n_topics, seed, n_threads, seconds]
+        subprocess.run([python, str(script), *map(str, settings)], check=True)
+        found = dict(np.load(f"{folder}/found.npz"))
+    processor, iterations = float(found["processor"]), int(found["iterations"])
+    return {
+        "chain": f"tomotopy, {kind}",
+        "seed": seed,
+        "clock": processor / n_threads,
+        "processor": processor,
+        "iterations": iterations,
+        "topics": len(found["alpha"]),
+        "ns a token": processor * 1e9 / iterations / train.n_tokens,
+        "perplexity": score(test, found["psi"], found["alpha"]),
+    }
+
+
+def score(test: Corpus, psi: np.ndarray, alpha: np.ndarray) -> float:
+    """Perplexity by ``left_to_right`` given (M, V) ``psi``, theta_j ~ Dirichlet(alpha); words of no topic get 1e-12."""
+    content, log_p = test.content, np.empty(test.n_documents)
+    by_word = np.maximum(np.ascontiguousarray(psi.T, dtype=np.float64), 1e-12)
+    perplexity_kernels.left_to_right(
+        content.indptr.astype(np.int64), content.indices.astype(np.int64), content.data.astype(np.int64),
+        np.arange(test.n_words), by_word, alpha.astype(np.float64), perplexity.LEFT_TO_RIGHT_PARTICLES,
+        perplexity.LEFT_TO_RIGHT_MOVES, streams.key(0, "benchmark"), 0, test.n_documents, log_p,
+    )  # fmt: skip
+    return float(np.exp(-log_p.sum() / test.n_tokens))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gibbs", description=(__doc__ or "").partition(":")[0])
+    parser.add_argument("--corpus", choices=CORPORA, default="nips")
+    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of a chain, by the clock of an idle machine")
+    parser.add_argument("--held-out", type=int, default=40, help="documents to score")
+    parser.add_argument("--library", metavar="PYTHON", help="an interpreter that has tomotopy")
+    parser.add_argument("--documents", type=int, help="so many of 100 words, two iterations each, and nothing else")
+    given = parser.parse_args()
+    if given.documents:
+        for kernel in given.kernels:
+            print(as_markdown([run_many(given.documents, kernel, given.threads)]), flush=True)
+        return
+    train, test = CORPORA[given.corpus]()
+    test = test.subset(np.arange(min(given.held_out, test.n_documents)))
+    for seed in given.seeds:
+        for kernel in given.kernels:
+            rows, row = run(train, test, kernel, seed, given.threads, given.seconds)
+            print(as_markdown(rows), as_markdown([row]), sep="\n", flush=True)
+        for kind in ("LDA", "HDP") if given.library else ():
+            row = run_library(given.library, kind, _TOPICS, train, test, seed, given.threads, given.seconds)
+            print(as_markdown([row]), flush=True)
+
+
+def as_markdown(table: list[Row]) -> str:
+    heads = list(table[0])
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    lines += [
+        "| " + " | ".join(f"{one:.4g}" if isinstance(one, float) else str(one) for one in row.values()) + " |"
+        for row in table
+    ]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""A chain of tomotopy, run by an interpreter that has it: ``benchmarks/tomotopy_chain.py FOLDER KIND TOPICS ...``.
+
+Reads ``corpus.npz`` of the folder, trains until the processor's seconds over the workers are those asked for, and
+writes ``psi`` (M, V), ``alpha`` (M,) and numbers of the run into ``found.npz``.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+import tomotopy  # type: ignore[import-not-found]
+
+_AT_A_TIME = 5
+
+
+def main() -> None:
+    folder, kind, n_topics, seed, workers, seconds = (
+        Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
+    )  # fmt: skip
+    content = sp.load_npz(folder / "corpus.npz")
+    if kind == "LDA":
+        model = tomotopy.LDAModel(k=n_topics, alpha=0.1, eta=0.01, seed=seed)
+    else:
+        model = tomotopy.HDPModel(initial_k=n_topics, alpha=0.1, gamma=0.1, eta=0.01, seed=seed)
+    for begin, end in zip(content.indptr[:-1], content.indptr[1:], strict=True):
+        words = np.repeat(content.indices[begin:end], content.data[begin:end])
+        model.add_doc([str(word) for word in words])
+    model.train(0)
+    started, iterations = time.process_time(), 0
+    while (time.process_time() - started) / workers < seconds:
+        model.train(_AT_A_TIME, workers=workers)
+        iterations += _AT_A_TIME
+    processor = time.process_time() - started
+    if kind == "LDA":
+        used, alpha = list(range(model.k)), np.asarray(model.alpha)
+    else:
+        used = [m for m in range(model.k) if model.is_live_topic(m)]
+        # the topics' own weights are not told: those of their tokens
+        tokens = np.asarray(model.get_count_by_topics(), dtype=float)[used]
+        alpha = model.alpha * tokens / tokens.sum()
+    psi = np.zeros((len(used), content.shape[1]))
+    psi[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(m) for m in used]
+    np.savez(folder / "found.npz", psi=psi, alpha=alpha, processor=processor, iterations=iterations)
+
+
+if __name__ == "__main__":
+    main()
