@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, gibbs, recovery, suite
+from benchmarks import cases, contexts, gibbs, observations, recovery, suite
 from helpers.paths import MIRROR
 
 from mc2core import Corpus
@@ -220,3 +220,21 @@ class TestGibbs:
         test = Corpus(sp.csr_matrix([[1, 0, 0, 0], [0, 0, 1, 0]]))
         # one word: p = sum_m alpha_m / alpha. psi_mw
         assert gibbs.score(test, psi, np.array([3.0, 1.0])) == pytest.approx((0.375 * 0.125) ** -0.5)
+
+
+class TestObservations:
+    def test_a_corpus_of_vectors_has_the_clusters_of_its_truth(self):
+        corpus, topic = observations.draw(1.5, 100.0, 0, documents=40)
+        assert corpus.observations.shape == (40 * observations.LENGTH, observations.DIMENSION)
+        counts = np.zeros((40, observations.TOPICS))
+        np.add.at(counts, (np.repeat(np.arange(40), observations.LENGTH), topic), 1)
+        alike = (counts @ counts.T) / np.linalg.norm(counts, axis=1) / np.linalg.norm(counts, axis=1)[:, None]
+        same = corpus.labels[:, None] == corpus.labels
+        assert alike[same].mean() > 0.9 > alike[~same].mean() + 0.2
+
+    def test_a_row_holds_every_method_against_the_truth(self):
+        found = observations.row(1.5, 100.0, 1, iterations=4, documents=40)
+        assert all(found[name] <= 1.0 for name in ("MC2", "MC2 as printed", "Gaussian mixture", "DP mixture"))
+        assert found["MC2"] > 0.5
+        head, rule, row, mean = observations.table([found])
+        assert head.count("|") == rule.count("|") == row.count("|") == mean.count("|")

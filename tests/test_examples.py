@@ -46,6 +46,15 @@ def test_python_examples_run(checkout, capsys, names, number):
     assert "ferry" in capsys.readouterr().out
 
 
+def test_the_example_of_observations_finds_its_schools(capsys):
+    (example,) = blocks(("docs/how_to/observations.md",), "python")
+    exec(compile(example, "observations.md", "exec"), scope := {})
+    assert scope["posterior"].contents.mean.shape[1] == 2
+    said = capsys.readouterr().out
+    assert float(re.search(r"agreement with the truth: (\S+)", said)[1]) > 0.9
+    assert float(re.search(r"of new schools: (\S+)", said)[1]) > 0.8
+
+
 def test_the_guides_commands_run(checkout, capsys):
     commands = [line for block in blocks(GUIDES, "sh") for line in block.splitlines()]
     assert len(commands) == 7

@@ -39,8 +39,12 @@ def document_level_posterior(
     log_context: Callable[[list[int]], float],
     fixed_clusters: bool,
     n_clusters: float = math.inf,
+    log_tokens: Callable[[tuple[int, ...]], float] = lambda topics: 0.0,
 ) -> dict[tuple[tuple[int, ...], tuple[int, ...]], float]:
-    """Probability of each possible (partition of documents, partition of tokens) given alpha, v, eta and omega."""
+    """Probability of each possible (partition of documents, partition of tokens) given alpha, v, eta and omega.
+
+    ``log_tokens``: log marginal likelihood of what tokens emit beside their words, given their topics.
+    """
     alpha, v, eta, omega = concentrations
     document_of = [j for j, words in enumerate(documents) for _ in words]
     words = [word for document in documents for word in document]
@@ -58,7 +62,7 @@ def document_level_posterior(
             key = z, n_jm.tobytes()
             if key not in cached:
                 cached[key] = log_document_level_topics(n_jm, z, omega, v, eta)
-            logs[z, topics] = log_z + log_words(topics, words, n_words, s) + cached[key]
+            logs[z, topics] = log_z + log_words(topics, words, n_words, s) + log_tokens(topics) + cached[key]
     top = max(logs.values())
     total = sum(math.exp(value - top) for value in logs.values())
     return {state: math.exp(value - top) / total for state, value in logs.items()}

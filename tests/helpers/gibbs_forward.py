@@ -58,6 +58,40 @@ def draw_topics(cluster, v, eta, rng):
     return np.array(topic, dtype=np.int32)
 
 
+def seat(menu, concentration, dish_of_new, rng):
+    """The dish of a customer of a restaurant, ``menu`` of [customers, dish]; a new table's dish comes from above."""
+    weights = np.array([n for n, _ in menu] + [concentration])
+    t = rng.choice(len(weights), p=weights / weights.sum())
+    if t == len(menu):
+        menu.append([0, dish_of_new()])
+    menu[t][0] += 1
+    return menu[t][1]
+
+
+def draw_document_level_assignments(concentrations, n_clusters, rng):
+    """z by a Chinese restaurant process or of n_clusters, l by restaurants of three levels."""
+    alpha, v, eta, omega = concentrations
+    if n_clusters is None:
+        cluster = crp(len(LENGTHS), alpha, rng)
+    else:
+        pi = rng.dirichlet(np.full(n_clusters, alpha / n_clusters))
+        cluster = np.unique(rng.choice(n_clusters, len(LENGTHS), p=pi), return_inverse=True)[1]
+    topic, clusters, dishes = [], {}, []
+
+    def dish():
+        served = np.array([*dishes, eta])
+        m = rng.choice(len(served), p=served / served.sum())
+        if m == len(dishes):
+            dishes.append(0)
+        dishes[m] += 1
+        return m
+
+    for j, length in enumerate(LENGTHS):
+        menu, above = [], clusters.setdefault(cluster[j], [])
+        topic += [seat(menu, omega, lambda above=above: seat(above, v, dish, rng), rng) for _ in range(length)]
+    return cluster, np.array(topic, dtype=np.int32)
+
+
 def draw_words(topic, rng, topic_prior=TOPIC_PRIOR):
     """(content, topic in its order of tokens): words given the topics."""
     psi = rng.dirichlet(np.full(N_WORDS, topic_prior), size=topic.max(initial=0) + 1)

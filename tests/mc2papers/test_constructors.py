@@ -31,7 +31,7 @@ KINDS = {
 CLASSES = {name: kind for part in KINDS.values() for name, kind in part.items()}
 SETTINGS = [
     (name, setting) for name, kind in CLASSES.items() for setting in inspect.signature(kind).parameters
-    if setting != "contexts"
+    if setting not in ("contexts", "content")
 ]  # fmt: skip
 
 

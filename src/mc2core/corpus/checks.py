@@ -130,6 +130,38 @@ def all_missing(kind: str, rows: int, size: int) -> Context:
     return np.full((rows, size) if kind == "vector" else rows, np.nan)
 
 
+def ones(counts: np.ndarray) -> sp.csr_matrix:
+    """(J, N) int32 CSR with (J,) ``counts`` of ones in the rows, each in a column of its own, N their sum."""
+    start = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    n = int(start[-1])
+    return sp.csr_matrix((np.ones(n, np.int32), np.arange(n, dtype=np.int32), start), shape=(len(counts), n))
+
+
+def check_observations(values: Any, document: Any, n_documents: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """(N, D) float64 and (N,) int64 of what documents hold; ValueError for no or other rows, or values not finite."""
+    try:
+        table = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"values must hold numbers: {error}") from error
+    table = table[:, None] if table.ndim == 1 else table
+    if table.ndim != 2 or not table.size:
+        raise ValueError(f"values has shape {np.shape(values)}; a row of numbers for each observation is needed")
+    if not np.isfinite(table).all():
+        row, column = np.argwhere(~np.isfinite(table))[0]
+        raise ValueError(f"values: observation {row} holds {table[row, column]} in column {column}; leave it out")
+    of = np.asarray(document)
+    if of.shape != (len(table),) or of.dtype.kind not in "iu":
+        raise ValueError(
+            f"document has shape {of.shape} and type {of.dtype}; a whole number for each of {len(table)} observations "
+            "is needed"
+        )
+    most = np.iinfo(np.int32).max if n_documents is None else n_documents
+    wrong = np.flatnonzero((of < 0) | (of >= most))
+    if len(wrong):
+        raise ValueError(f"document holds {of[wrong[0]]} at observation {wrong[0]}; it must lie in 0..{most - 1}")
+    return table, of.astype(np.int64)
+
+
 def check_labels(labels: Any, n_documents: int) -> Context | None:
     """(J,) int64 of at least 0, or (J, L) memberships; ValueError for anything else."""
     if labels is None:

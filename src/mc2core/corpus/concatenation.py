@@ -23,6 +23,8 @@ def concatenate(make: Make, corpora: Sequence[Corpus]) -> Corpus:
     """:meth:`mc2core.Corpus.concatenate`."""
     if not corpora:
         raise ValueError("there are no corpora to concatenate")
+    if any(corpus.observations is not None for corpus in corpora):
+        raise ValueError("corpora of observations are not concatenated: give all rows to Corpus.from_observations")
     pattern, units = following.pattern_of(corpora[0]), dict(corpora[0].units)
     for corpus in corpora[1:]:
         other = following.pattern_of(corpus)

@@ -22,9 +22,11 @@ from mc2core.corpus.checks import (
     check_documents,
     check_labels,
     check_names,
+    check_observations,
     check_unit,
     count_labels,
     kind_of,
+    ones,
     placeholders,
     whole_counts,
 )
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
 FORMAT = "mc2core corpus 1"
 #: paths of what is written to the folder of a corpus, by ``Corpus.save`` and ``mc2 import``
 CORPUS_FILES = (
-    r"corpus\.json|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?\.npy|context\.[^/]+\.names\.txt"
-    r"|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
+    r"corpus\.json|(observations|(content|labels|context\.[^/]+)(\.(data|indices|indptr))?)\.npy"
+    r"|context\.[^/]+\.names\.txt|(label_names|vocabulary)\.txt|documents\.csv|datasheet\.md|bad_rows\.tsv"
 )
 _META = "corpus.json"
 _CHUNK = 1 << 18  # entries that stay in the processor's cache while several things are looked at
@@ -92,6 +94,9 @@ class Corpus:
     imported : dict or None
         Form and settings of the import that read the documents (:mod:`mc2core.corpus.building.settings`), for later
         ones: ``mc2 import``, :meth:`from_texts`, :meth:`from_dataframe`.
+    observations : (N, D) float64 or None
+        Of a corpus of observations (:meth:`from_observations`), document by document. ``content`` is then (J, N): each
+        observation is a column of its own, with the count 1. Words elsewhere: None.
 
     Raises
     ------
@@ -141,9 +146,43 @@ class Corpus:
             except (KeyError, TypeError, ValueError) as error:
                 raise ValueError(f"units[{name!r}] must be (mean, sd > 0) of a context of the corpus") from error
         self.imported: dict[str, Any] | None = None
+        self.observations: np.ndarray | None = None
         self._folder: Path | None = None
         self._digest: str | None = None
         self._origin: tuple[Corpus, np.ndarray] | None = None  # the corpus this is a part of, and its rows
+
+    @classmethod
+    def from_observations(
+        cls, values: Any, document: Any, contexts: Any = None, labels: Any = None, documents: Any = None,
+        *, names: Sequence[str] | None = None, n_documents: int | None = None,
+    ) -> Corpus:  # fmt: skip
+        """Documents that are sets of observations: vectors of numbers in place of words.
+
+        Parameters
+        ----------
+        values : (N, D) or (N,) finite floats
+            A row for each observation (a student, a descriptor of an image), in any order.
+        document : (N,) whole numbers
+            The document of each observation, from 0. A document may have none.
+        contexts, labels, documents
+            Of the documents, as of :class:`Corpus`.
+        names : D strings, optional
+            What the columns of ``values`` are called; they are the corpus' ``vocabulary``.
+        n_documents : int, optional
+            J; one more than the largest of ``document`` if not given.
+
+        Raises
+        ------
+        ValueError
+            Naming the first observation that is no finite number or has no document, or another number of rows.
+        """
+        table, of = check_observations(values, document, n_documents)
+        order = np.argsort(of, kind="stable")
+        n_documents = int(of.max()) + 1 if n_documents is None else n_documents
+        corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents)
+        corpus.observations = np.ascontiguousarray(table[order])
+        corpus._vocabulary = check_names(names, "names", table.shape[1])
+        return corpus
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], contexts: Any = None, labels: Any = None, **settings: Any) -> Corpus:
@@ -224,8 +263,8 @@ class Corpus:
 
     @property
     def n_words(self) -> int:
-        """V, the size of the vocabulary."""
-        return self.content.shape[1]
+        """V, the size of the vocabulary; D, the numbers of an observation, of a corpus of these."""
+        return self.content.shape[1] if self.observations is None else self.observations.shape[1]
 
     @property
     def n_tokens(self) -> int:
@@ -245,7 +284,7 @@ class Corpus:
 
     @property
     def vocabulary(self) -> list[str]:
-        """The V words; ``w0``, ``w1``, ... where none were given."""
+        """The V words, or names of an observation's numbers; ``w0``, ``w1``, ... where none were given."""
         if self._vocabulary is None:
             if not self.has_vocabulary or self._folder is None:
                 return placeholders(self.n_words)
@@ -302,14 +341,16 @@ class Corpus:
                     arrays[f"context.{name}.shape"] = np.array(context.shape, dtype=np.int64)
                 else:
                     arrays[f"context.{name}"] = context
+            if self.observations is not None:
+                arrays["observations"] = self.observations
             self._digest = storage.digest_arrays(arrays)
         return self._digest
 
     def __repr__(self) -> str:
-        return (
-            f"Corpus({self.n_documents} documents, {self.n_words} words, {self.n_tokens} tokens, "
-            f"contexts: {self._contexts_in_words()})"
-        )
+        content = f"{self.n_words} words, {self.n_tokens} tokens"
+        if self.observations is not None:
+            content = f"{self.n_tokens} observations of {self.n_words} numbers"
+        return f"Corpus({self.n_documents} documents, {content}, contexts: {self._contexts_in_words()})"
 
     def _contexts_in_words(self) -> str:
         return ", ".join(f"{name} ({KINDS[kind]})" for name, kind in self.context_kinds.items()) or "none"
@@ -339,6 +380,9 @@ class Corpus:
         # what was checked once is not checked again: a mini-batch of 500 documents takes about a millisecond
         part = copy.copy(self)
         part.content = take_rows(self.content, rows)
+        if self.observations is not None:
+            part.observations = np.asarray(self.observations[part.content.indices])
+            part.content = ones(np.diff(part.content.indptr))
         part.contexts = {name: _take(context, rows) for name, context in self.contexts.items()}
         part.labels = None if self.labels is None else _take(self.labels, rows)
         part._documents, part._digest, part._origin = None, None, (self, rows)
@@ -450,11 +494,15 @@ class Corpus:
         }
         if self.imported is not None:
             meta["imported"] = self.imported
+        if self.observations is not None:
+            meta["observations"] = self.n_words
         documents = self.documents
         meta["documents"] = {str(name): str(dtype) for name, dtype in documents.dtypes.items()}
         vocabulary, label_names = self.vocabulary if self.has_vocabulary else None, self.label_names
         with storage.replacing_folder(folder, CORPUS_FILES) as new:
             save_context(new, "content", self.content)
+            if self.observations is not None:
+                storage.write_array(new / "observations.npy", self.observations)
             for name, context in self.contexts.items():
                 save_context(new, f"context.{name}", context)
             for name, names in self.context_names.items():
@@ -488,6 +536,8 @@ class Corpus:
         corpus._folder, corpus._digest, corpus.imported = folder, meta["digest"], meta.get("imported")
         corpus._vocabulary, corpus._documents, corpus._origin = None, None, None
         corpus.content = load_context(folder, "content", rows, [rows, columns])
+        length = meta.get("observations")
+        corpus.observations = None if length is None else load_observations(folder, corpus.content, length)
         corpus.contexts = {
             name: load_context(folder, f"context.{name}", rows, shape) for name, shape in meta["contexts"].items()
         }
@@ -607,6 +657,17 @@ def load_context(folder: Path, name: str, rows: int, shape: Any) -> Context:
     if np.isinf(values).any():
         row = int(np.nonzero(np.isinf(values))[0][0])
         raise ValueError(f"{folder / name}.npy is infinite at document {row}; NaN stands for a missing value")
+    return values
+
+
+def load_observations(folder: Path, content: sp.csr_matrix, length: Any) -> np.ndarray:
+    """(N, ``length``) float64, memory-mapped; ValueError unless all are finite and each is a column of ``content``."""
+    n = content.shape[1]
+    values = load_context(folder, "observations", n, length)
+    if np.ndim(values) != 2 or np.isnan(values).any():
+        raise ValueError(f"{folder}/observations.npy holds NaN, or {_META} gives its rows the length {length}")
+    if content.nnz != n or (content.indices != np.arange(n)).any() or content.data.max(initial=1) > 1:
+        raise ValueError(f"{folder}: the content does not count each of {n} observations once, document by document")
     return values
 
 

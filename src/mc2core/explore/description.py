@@ -64,6 +64,7 @@ class Description:
         something that is not there.
         """
         sample = posterior.representative
+        sample.need_words()
         if sample.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there is nothing to describe")
         cluster, probability = posterior.assign(corpus, threads=threads)

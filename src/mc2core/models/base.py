@@ -13,7 +13,7 @@ import numpy as np
 from mc2core.base.checks import choice, prior_count, truth_value
 from mc2core.base.settings import Settings
 from mc2core.corpus import Corpus
-from mc2core.families import Family, family_for, family_from_settings, family_settings
+from mc2core.families import DiagonalNormalGamma, Family, family_for, family_from_settings, family_settings
 
 #: names of the concentrations alpha, v, eta (ICML14), in this order
 ROLES = ("group", "table", "topic")
@@ -33,6 +33,7 @@ class Model(Settings, ABC):
     Attributes
     ----------
     contexts : dict of names of contexts to families; None until a corpus says the kind (:meth:`for_corpus`)
+    content : DiagonalNormalGamma of the observations that topics emit; None where they emit words
     """
 
     #: name in sheets and on the command line
@@ -40,11 +41,17 @@ class Model(Settings, ABC):
     #: numbers of the trace that a fit finds, of ``clusters`` and ``topics``; others follow from the model
     finds: ClassVar[Sequence[str]] = ("clusters", "topics")
 
+    #: whether topics may emit observations in place of words
+    has_content: ClassVar[bool] = False
+
     contexts: dict[str, Family]
+    content: DiagonalNormalGamma | None = None
 
     def settings(self) -> dict[str, Any]:
         """Constructor's arguments as JSON-able values."""
         values = super().settings()
+        if "content" in values:
+            values["content"] = self.content and family_settings(self.content)
         if "contexts" in values:
             values["contexts"] = {name: family and family_settings(family) for name, family in self.contexts.items()}
         return values
@@ -60,9 +67,10 @@ class Model(Settings, ABC):
         return self.contexts
 
     def for_corpus(self, corpus: Corpus) -> Model:
-        """This model with a family for each context: where none was named, that of its kind in ``corpus``.
+        """This model with a family for each context, and for the content of a corpus of observations: where none was
+        named, that of its kind in ``corpus``.
 
-        ValueError for a context that the corpus has not.
+        ValueError for a context that the corpus has not, or content of another kind.
         """
         for name in self.contexts:
             if name not in corpus.contexts:
@@ -73,6 +81,12 @@ class Model(Settings, ABC):
             name: family_for(corpus.contexts[name]) if family is None else family
             for name, family in self.contexts.items()
         }
+        if corpus.observations is None and self.content is not None:
+            raise ValueError("content is a family of observations, but the corpus has words")
+        if corpus.observations is not None:
+            if not self.has_content:
+                raise ValueError(f"{self.name} has topics of words; a corpus of observations takes mc2 or hdp")
+            known.content = self.content or DiagonalNormalGamma()
         return known
 
 
@@ -99,6 +113,7 @@ class TopicModel(Model):
     has_clusters: ClassVar[bool] = True
     #: whether documents may have topic proportions of their own, drawn around others
     has_document_level: ClassVar[bool] = True
+    has_content = True
     #: whether topics emit a context with each token
     has_token_context: ClassVar[bool] = False
     #: concentrations that there are
@@ -181,6 +196,14 @@ def _priors(priors: Any, roles: tuple[str, ...], further: tuple[str, ...]) -> di
             for part, value in zip(("shape", "rate"), prior, strict=True)
         ]
     return known
+
+
+def content_family(content: Any) -> DiagonalNormalGamma | None:
+    """Checked ``content`` argument: a family of observations, its settings, or None."""
+    family = family_from_settings(content) if isinstance(content, Mapping) else content
+    if family is not None and not (isinstance(family, DiagonalNormalGamma) and family.strength == 1.0):
+        raise ValueError(f"content is {content!r}; it must be DiagonalNormalGamma() of strength 1, or None for words")
+    return family
 
 
 def context_families(contexts: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mc2core.models.base import TopicModel
+from mc2core.models.base import TopicModel, content_family
 
 
 class HDP(TopicModel):
@@ -18,6 +18,8 @@ class HDP(TopicModel):
         three levels, beside which MC2 with a document level is compared.
     document_concentration : float in [1e-10, 1e10] or "learn", default "learn"
         omega, of that level; "learn" starts at 10.
+    content : DiagonalNormalGamma or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is DiagonalNormalGamma. Where it is of words: None.
     table_concentration : float in [1e-10, 1e10], default 1.0
         v, within a document; the start where it is learnt.
     topic_concentration : float in [1e-10, 1e10], default 1.0
@@ -45,6 +47,7 @@ class HDP(TopicModel):
         *,
         document_level: bool = False,
         document_concentration: float | str = "learn",
+        content: Any = None,
         table_concentration: float = 1.0,
         topic_concentration: float = 1.0,
         learn_concentrations: Any = True,
@@ -52,6 +55,7 @@ class HDP(TopicModel):
         topic_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
+        self.content = content_family(content)
         self.contexts = {}
         self._set_hierarchy(
             table_concentration, topic_concentration, learn_concentrations, concentration_priors, topic_prior

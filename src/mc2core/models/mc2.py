@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mc2core.base.checks import MOST_LABELS, MOST_PRIOR, prior_count, whole
-from mc2core.models.base import ROLES, TopicModel, context_families
+from mc2core.models.base import ROLES, TopicModel, content_family, context_families
 
 #: alpha / N where neither is said: with 1, clusters of short documents empty (docs/notes/gibbs_document_level.md)
 _EACH = 10.0
@@ -29,6 +29,8 @@ class MC2(TopicModel):
     contexts : list of names, or mapping of names to families or None, default None
         Contexts of the corpus that clusters emit. Families, their settings as a plan holds them, or None: that of the
         context's kind, NormalGamma of numbers and DirichletCategorical of counts.
+    content : DiagonalNormalGamma or mapping of its settings or None, default None
+        What topics emit in a corpus of observations: None is DiagonalNormalGamma. Where it is of words: None.
     group_concentration : float in [1e-10, 1e10] or None, default None
         alpha of ICML14, of document clusters; the start where it is learnt. None is 1, and 10 N with n_clusters: with N
         or less, clusters of short documents empty.
@@ -59,6 +61,7 @@ class MC2(TopicModel):
         document_concentration: float | str = "learn",
         n_clusters: int | None = None,
         contexts: Any = None,
+        content: Any = None,
         group_concentration: float | None = None,
         table_concentration: float = 1.0,
         topic_concentration: float = 1.0,
@@ -67,6 +70,7 @@ class MC2(TopicModel):
         topic_prior: float = 0.01,
     ) -> None:
         self._set_document_level(document_level, document_concentration)
+        self.content = content_family(content)
         self.contexts = context_families(contexts)
         if n_clusters is not None:
             self.n_clusters = whole("n_clusters", n_clusters, most=MOST_LABELS)

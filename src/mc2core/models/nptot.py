@@ -39,6 +39,7 @@ class NPTOT(TopicModel):
     has_clusters = False
     has_token_context = True
     has_document_level = False
+    has_content = False
     roles = ("table", "topic")
 
     def __init__(

@@ -164,7 +164,7 @@ def log_likelihood(
     the sum over these clusters at any number of draws; leaving out the others only lowers it. ``done`` is told how many
     documents are.
     """
-    priors, psi = _priors(mixture), mixture.words(block.words)
+    priors, psi = _priors(mixture), mixture.words(block.emitted)
     chosen = choose_clusters(block, mixture, priors, psi, threads)
     screened = log_likelihood_of(block, mixture, chosen, priors, psi, seed, threads)
     keys = [streams.key(seed, f"perplexity.{name}.cluster.{k}", mixture.number) for k in range(len(priors))]
@@ -403,7 +403,7 @@ class ClusterChains:
             for rows in blocks(corpus, max(n_clusters, self._n_columns), _DRAWN_BLOCK):
                 block, found = Block(corpus, rows), np.zeros((len(rows), n_clusters))
                 psi = np.zeros((len(block.words), self._n_columns))
-                psi[:, : self._n_topics] = self._mixture.words(block.words)
+                psi[:, : self._n_topics] = self._mixture.words(block.emitted)
                 given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
 
                 def run(first: int, last: int, given: Any = given, found: Any = found) -> None:

@@ -29,6 +29,7 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.kernels import add_statistics, log_predictive
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior.clustering import adjusted_rand_index
+from mc2core.posterior.mixture import SampleMixture
 from mc2core.posterior.proportions import expected_tokens
 from mc2core.posterior.sample import Sample
 
@@ -288,7 +289,10 @@ def _content(sample: Sample, corpus: Corpus) -> tuple[sp.csr_matrix, np.ndarray]
     weights = np.append(sample.topic_weights, max(0.0, 1.0 - sample.topic_weights.sum()))
     prior = np.maximum(sample.table_concentration * weights, _LEAST)
     n_topics = len(sample.topic_weights)
-    psi = np.ascontiguousarray(sample.word_given_topic.T)
+    if sample.contents is None:
+        psi = np.ascontiguousarray(sample.word_given_topic.T)
+    else:
+        psi = np.maximum(SampleMixture(sample).words(np.asarray(corpus.observations))[:, :-1], _LEAST)
     shares = sample.cluster_weights @ ((1.0 - sample.new_topic_weight)[:, None] * known)
     concentration = sample.document_concentration if sample.has_document_level else sample.table_concentration
     of_all = np.zeros(corpus.n_documents, np.int64)

@@ -25,7 +25,8 @@ class Block:
     """Some documents over their distinct words.
 
     ``rows`` (B,) are their numbers in the corpus, ``words`` (U,) the distinct words' numbers in the corpus, ``counts``
-    the (B, U) CSR of their counts, ``by_word`` the same as CSC.
+    the (B, U) CSR of their counts, ``by_word`` the same as CSC. ``emitted`` are the words, or of a corpus of
+    observations (U, D) these: what :meth:`SampleMixture.words` takes.
     """
 
     def __init__(self, corpus: Corpus, rows: np.ndarray) -> None:
@@ -33,6 +34,7 @@ class Block:
         self.rows = rows
         words, columns = np.unique(taken.indices, return_inverse=True)
         self.words = words.astype(np.int64)
+        self.emitted = self.words if corpus.observations is None else np.asarray(corpus.observations[words])
         self.counts = sp.csr_matrix((taken.data, columns, taken.indptr), shape=(len(rows), len(self.words)))
         self.by_word = sp.csc_matrix(self.counts, dtype=np.float64)
         self.arrays = (
@@ -76,7 +78,7 @@ class SampleMixture:
 
     ``log_weights`` (K,), ``tau`` (K, M + 1), sparse where the sample's is, and, where ``seed`` is given and the sample
     leaves mass to it, a new cluster in row K, whose proportions are drawn from their prior Dir(v epsilon). ``alpha``
-    (M + 1,) is v epsilon.
+    (M + 1,) is v epsilon. Where topics emit observations these take the place of words, and no topic is uniform.
     """
 
     def __init__(self, sample: Sample, seed: int | None = None, number: int = 0) -> None:
@@ -91,7 +93,7 @@ class SampleMixture:
         high, low = table.max(axis=1), table.min(axis=1)
         if sp.issparse(table):
             high, low = high.toarray().ravel(), low.toarray().ravel()
-        uneven = high > low
+        uneven = np.full(len(high), sample.contents is not None) | (high > low)
         # by words, of which some are asked for at a time
         part = table[uneven].T
         self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part)
@@ -132,7 +134,13 @@ class SampleMixture:
         return proportions
 
     def words(self, words: np.ndarray) -> np.ndarray:
-        """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V."""
+        """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V.
+
+        Of (U, D) observations their density relative to that in a new topic, the last, which is 1 (:func:`log_scale`).
+        """
+        if self.sample.contents is not None:
+            log_p = self.sample.contents.log_densities(words)
+            return np.exp(log_p - log_p[:, -1:])
         counts = self._by_word[words]
         counts = counts.toarray() if sp.issparse(counts) else counts
         psi = np.full((len(words), len(self._totals) + 1), 1.0 / self.n_words)
@@ -144,7 +152,7 @@ class SampleMixture:
         total = np.zeros((len(block.rows), self.tau.shape[0]))
         size = max(1, _CELLS // max(self.tau.shape))
         for start in range(0, len(block.words), size):
-            likely = self.words(block.words[start : start + size]) @ self.tau.T
+            likely = self.words(block.emitted[start : start + size]) @ self.tau.T
             with np.errstate(divide="ignore"):
                 total += block.by_word[:, start : start + size] @ np.log(likely)
         return total
@@ -157,6 +165,20 @@ class SampleMixture:
                 out[rows] = self.log_likelihood(Block(corpus, rows))
                 told.advance(len(rows))
         return out
+
+
+def log_scale(corpus: Corpus, sample: Sample) -> np.ndarray:
+    """(J,) float64: what the logarithm of a document's likelihood by :meth:`SampleMixture.words` lacks.
+
+    Of observations their log density in a new topic, which is that of the prior and so of all samples; 0 of words.
+    """
+    out = np.zeros(corpus.n_documents)
+    if sample.contents is not None and corpus.observations is not None:
+        for rows in blocks(corpus, sample.n_topics * corpus.n_words):
+            part = take_rows(corpus.content, rows)
+            of_new = sample.contents.log_densities(corpus.observations[part.indices])[:, -1]
+            out[rows] = np.bincount(np.repeat(np.arange(len(rows)), np.diff(part.indptr)), of_new, len(rows))
+    return out
 
 
 def log_likelihood_of_clusters(corpus: Corpus, sample: Sample) -> np.ndarray:

@@ -26,7 +26,7 @@ from mc2core.compute import streams
 from mc2core.corpus import Corpus
 from mc2core.posterior import document_level
 from mc2core.posterior import perplexity_kernels as kernels
-from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks
+from mc2core.posterior.mixture import Block, SampleMixture, blocks, in_chunks, log_scale
 
 if TYPE_CHECKING:
     from mc2core.posterior.posterior import Posterior
@@ -81,7 +81,7 @@ def _importance(block: Block, mixture: SampleMixture, stacked: Any, seed: int, t
         settings = IMPORTANCE_DRAWS, IMPORTANCE_PASSES
         given = "importance", block, mixture, seed, threads, done
         return document_level.log_likelihood(kernels.importance, settings, *given)
-    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    alpha, psi, out = _proportions(mixture), mixture.words(block.emitted), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.importance", mixture.number)
 
     def run(first: int, last: int) -> None:
@@ -98,7 +98,7 @@ def _left_to_right(
     if mixture.sample.document_concentration < np.inf:
         kernel, settings = kernels.left_to_right, (LEFT_TO_RIGHT_PARTICLES, LEFT_TO_RIGHT_MOVES)
         return document_level.log_likelihood(kernel, settings, "left_to_right", block, mixture, seed, threads, done)
-    alpha, psi, out = _proportions(mixture), mixture.words(block.words), np.empty(len(block.rows))
+    alpha, psi, out = _proportions(mixture), mixture.words(block.emitted), np.empty(len(block.rows))
     key = streams.key(seed, "perplexity.left_to_right", mixture.number)
 
     def run(first: int, last: int) -> None:
@@ -134,7 +134,7 @@ def _icml14(
     mean = np.zeros(len(indices))
     for mixture in mixtures:
         cluster = np.argmax(mixture.log_likelihood(block) + mixture.log_weights, axis=1)
-        psi, tau = mixture.words(block.words), mixture.tau
+        psi, tau = mixture.words(block.emitted), mixture.tau
         tau = tau.toarray() if sp.issparse(tau) else tau
 
         def run(first: int, last: int, psi: Any = psi, tau: Any = tau, cluster: Any = cluster) -> None:
@@ -291,6 +291,8 @@ def log_likelihood(
         raise ValueError(f"threads is {threads}; it must be at least 1")
     streams.key(seed, "perplexity")  # a bad seed is refused even where no number is drawn
     posterior.check_corpus(corpus)
+    if posterior.contents is not None and chosen.name == "icml14":
+        raise ValueError("estimator is 'icml14', which smooths topics of words; these emit observations")
     for sample in posterior.samples:
         if sample.document_concentration < np.inf and not chosen.takes_document_level:
             raise ValueError(
@@ -310,6 +312,7 @@ def log_likelihood(
         for rows in of_documents:
             out[rows] = chosen.run(Block(corpus, rows), mixtures, stacked, seed, threads, done)
     out[corpus.document_lengths == 0] = 0.0  # weights may sum to 1 only up to rounding
+    out += log_scale(corpus, posterior.samples[0])
     if not (out < np.inf).all():
         wrong = int(np.flatnonzero(~(out < np.inf))[0])
         raise ValueError(
@@ -331,6 +334,8 @@ def perplexity(
 
     ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
     """
+    if corpus.observations is not None:
+        raise ValueError("perplexity is of words; of observations log_likelihood gives the log density")
     n_tokens = corpus.n_tokens
     if n_tokens == 0:
         raise ValueError("perplexity needs words: no document of the corpus has a token")

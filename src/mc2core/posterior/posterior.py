@@ -20,6 +20,7 @@ from mc2core.corpus import Corpus, matching
 from mc2core.corpus.checks import Unit, check_unit, placeholders
 from mc2core.families import DiagonalNormalGamma, Family, family_from_settings, family_settings
 from mc2core.families.base import ScalarFamily
+from mc2core.families.contents import Contents
 from mc2core.families.gaussian import STATISTICS
 from mc2core.families.stacked import StackedContexts
 from mc2core.posterior import consensus, perplexity
@@ -179,8 +180,13 @@ class Posterior:
         return self.representative.word_given_topic
 
     @property
+    def contents(self) -> Contents | None:
+        """Topics of the representative that emit observations, with the ``mean`` and ``sd`` of each; None of words."""
+        return self.representative.contents
+
+    @property
     def n_words(self) -> int:
-        """V."""
+        """V; numbers of an observation where topics emit these."""
         return self.samples[0].topic_words.shape[1]
 
     @property
@@ -223,18 +229,23 @@ class Posterior:
 
     def top_words(self, n: int = 10) -> list[list[str]]:
         """The n likeliest words of each topic of the representative, likeliest first; fewer where it has met fewer."""
+        self.representative.need_words()
         if n < 1:
             raise ValueError(f"{n} words were asked for; it must be at least 1")
         return [[self.vocabulary[word] for word in _largest(row, n)] for row in self.representative.topic_words]
 
     # -- documents -----------------------------------------------------------------------------------------
     def check_corpus(self, corpus: Corpus) -> None:
-        """ValueError unless ``corpus`` has the posterior's words in their order.
+        """ValueError unless ``corpus`` has the posterior's words, or numbers of an observation, in their order.
 
         Where either has no names for them, their number is compared and a warning logged.
         """
+        of_fit, of_corpus = ("words" if one is None else "observations" for one in (self.contents, corpus.observations))
+        if of_fit != of_corpus:
+            raise ValueError(f"the corpus is one of {of_corpus}, but the model was fitted on {of_fit}")
         found = corpus.vocabulary if corpus.has_vocabulary else None
-        matching.check_columns("the corpus", "words", self.vocabulary, found, self.n_words, corpus.n_words)
+        what = "words" if self.contents is None else "numbers"
+        matching.check_columns("the corpus", what, self.vocabulary, found, self.n_words, corpus.n_words)
 
     def check_fitted(self, corpus: Corpus) -> None:
         """ValueError unless ``corpus`` may be the one that was fitted: its words, as many documents."""
@@ -399,7 +410,8 @@ class Posterior:
     ) -> np.ndarray:
         """(J,) float64 nats: ln p(w_j) of each document by ``estimator`` (see :mod:`mc2core.posterior.perplexity`).
 
-        None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``.
+        None is ``marginal``, exact where the documents of a cluster share its proportions, or ``left_to_right``. Of
+        observations the logarithm of their density, in their own unit.
         """
         return perplexity.log_likelihood(corpus, self, estimator, seed, threads)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.base import storage
 from mc2core.base.described import Stored, check, check_csr
+from mc2core.families import DiagonalNormalGamma, family_from_settings, family_settings
+from mc2core.families.contents import Contents
+from mc2core.families.gaussian import STATISTICS
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,8 @@ class Sample:
         Log joint (Gibbs) or ELBO (SVI) in nats.
     document_concentration : float
         omega: a document draws its proportions from DP(omega, tau_k) of its cluster k; inf where it shares tau_k.
+    contents : Contents or None
+        Topics that emit observations in place of words; ``topic_words`` counts none then.
     """
 
     cluster_weights: np.ndarray
@@ -96,6 +103,7 @@ class Sample:
     cluster: np.ndarray
     log_joint: float = float("nan")
     document_concentration: float = float("inf")
+    contents: Contents | None = None
 
     @property
     def n_clusters(self) -> int:
@@ -129,7 +137,8 @@ class Sample:
 
     @property
     def word_given_topic(self) -> np.ndarray:
-        """(M, V) float64, rows sum to 1."""
+        """(M, V) float64, rows sum to 1. ValueError where topics emit observations."""
+        self.need_words()
         counts = self.topic_words.toarray() if sp.issparse(self.topic_words) else np.asarray(self.topic_words)
         counts = counts + np.float64(self.topic_prior)
         return counts / counts.sum(axis=1, keepdims=True)
@@ -140,6 +149,11 @@ class Sample:
         n_words = self.topic_words.shape[1]
         known = self.topic_given_cluster @ self.word_given_topic
         return (1.0 - self.new_topic_weight)[:, None] * known + (self.new_topic_weight / n_words)[:, None]
+
+    def need_words(self) -> None:
+        """ValueError where topics emit observations in place of words."""
+        if self.contents is not None:
+            raise ValueError("topics emit observations, not words: their numbers are in posterior.contents")
 
 
 _SAMPLE_SCALARS = ("new_cluster_weight", "topic_prior", "table_concentration", "log_joint", "document_concentration")
@@ -164,6 +178,10 @@ def pack_sample(sample: Sample, prefix: str) -> dict[str, np.ndarray]:
             arrays |= _pack_csr(f"{prefix}{name}", sp.csr_matrix(table))
         else:
             arrays[f"{prefix}{name}"] = table
+    if (contents := sample.contents) is not None:
+        settings = np.array(json.dumps(family_settings(contents.family)))
+        arrays |= {f"{prefix}contents.{name}": getattr(contents, name) for name in _DESCRIBED_CONTENTS}
+        arrays[f"{prefix}contents.family"] = settings
     arrays[f"{prefix}natural.least"] = sample.contexts.least
     return arrays | _pack_csr(f"{prefix}natural.above", sample.contexts.above)
 
@@ -190,7 +208,25 @@ _DESCRIBED = {
     "log_joint": Stored("f", "", is_finite=False),
     "document_concentration": Stored("f", "", least=0),
 }
+_DESCRIBED_CONTENTS = {
+    "centre": Stored("f", "V"),
+    "scale": Stored("f", "V", above=0),
+    "natural": Stored("f", "M P"),
+}
 _DESCRIBED_TABLES = {"topic_given_cluster": Stored("f", "K M", least=0), "words": Stored("n", "M V", least=0)}
+
+
+def _unpack_contents(stored: Mapping[str, np.ndarray], sizes: Mapping[str, int]) -> Contents | None:
+    """None where topics emit words."""
+    if "contents.family" not in stored:
+        return None
+    described = {f"contents.{name}": one for name, one in _DESCRIBED_CONTENTS.items()}
+    check(stored, described, {**sizes, "P": STATISTICS * sizes["V"]})
+    family = family_from_settings(storage.parse_json(str(stored["contents.family"])))
+    natural = stored["contents.natural"]
+    if not isinstance(family, DiagonalNormalGamma) or (natural[:, family.positive(natural.shape[1])] <= 0.0).any():
+        raise ValueError("'contents' are those of no distribution")
+    return Contents(family, stored["contents.centre"], stored["contents.scale"], natural)
 
 
 def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[str, int]) -> Sample:
@@ -217,6 +253,7 @@ def unpack_sample(arrays: Mapping[str, np.ndarray], prefix: str, sizes: Mapping[
         sizes = check_csr(stored, "natural.above", Stored("f", "K D"), sizes)
         check(stored, {"natural.least": Stored("f", "D")}, sizes)
         fields["contexts"] = SparseRows(stored["natural.least"], _unpack_csr(stored, "natural.above"))
+        fields["contents"] = _unpack_contents(stored, sizes)
         shares = np.asarray(fields["topic_given_cluster"].sum(axis=1))
         if abs(fields["cluster_weights"].sum() - 1.0) > _ROUNDING or (shares > 1.0 + _ROUNDING).any():
             raise ValueError("shares of clusters or topics sum to another number than 1")

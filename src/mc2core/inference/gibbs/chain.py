@@ -4,7 +4,8 @@ An iteration of :class:`SharedState` moves documents and tokens by the kernel as
 
 * ``collapsed``: documents and tokens one by one (:mod:`mc2core.inference.gibbs.collapsed`);
 * ``blocked``: the blocked move (:mod:`mc2core.inference.gibbs.blocked`);
-* ``interleaved``: the blocked move, then all of ``collapsed``.
+* ``interleaved``: the blocked move, then all of ``collapsed``, which is all where topics emit observations
+  (:mod:`mc2core.inference.gibbs.observations`).
 
 That of npTOT moves tokens with their contexts (:mod:`mc2core.inference.gibbs.token_contexts`). The state of documents
 with proportions of their own is :class:`mc2core.inference.gibbs.document_level.state.DocumentLevelState`.
@@ -31,6 +32,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import State
 from mc2core.inference.gibbs.blocked import move_blocked
 from mc2core.inference.gibbs.collapsed import sweep_clusters, sweep_topics
+from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.partition import log_partition, weight_of_new
 from mc2core.inference.gibbs.state import (
     Assignments,
@@ -73,13 +75,14 @@ class GibbsState(State):
         alpha, v, eta now.
     topic_prior : float
         s now.
-    cells, contexts
-        The corpus word by word, and its contexts as clusters emit them: follow from the corpus, not stored.
+    cells, contexts, observations
+        The corpus word by word, its contexts as clusters emit them, and its observations as topics do (None where it is
+        of words): follow from the corpus, not stored.
     log_joint : float
         ln p(w, x, z, l | epsilon, alpha, v, eta) in nats, with tau, psi, phi and pi integrated out: the law of
-        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics, and the
-        marginal likelihood of the contexts (base measures included). With a document level it is given tau and
-        omega too, with theta integrated out.
+        the clusters, the Dirichlet-multinomials of topics in clusters and of words in topics (or the marginal
+        likelihood of observations), and the marginal likelihood of the contexts (base measures included). With a
+        document level it is given tau and omega too, with theta integrated out.
     """
 
     model: TopicModel
@@ -88,6 +91,7 @@ class GibbsState(State):
     topic_prior: float
     cells: WordCells
     contexts: StackedContexts
+    observations: Observations | None
     log_joint: float = 0.0
 
     @classmethod
@@ -103,8 +107,9 @@ class GibbsState(State):
                 model.group_concentration, model.table_concentration, model.topic_concentration, model.most_clusters
             ),
             model.topic_prior,
-            word_cells(content.indptr, content.indices, content.data, corpus.n_words),
+            word_cells(content.indptr, content.indices, content.data, content.shape[1]),
             contexts,
+            None if model.content is None else Observations.of(corpus, model.content),
             **more,
         )
 
@@ -170,6 +175,8 @@ class GibbsState(State):
 
     def log_content(self) -> list[float]:
         """Terms of ln p(w | l), psi summed out, in nats."""
+        if self.observations is not None:
+            return self.observations.log_marginal(self.assignments)
         assignments, total = self.assignments, self.topic_prior * (len(self.cells.start) - 1)
         return [
             (gammaln(total) - gammaln(total + assignments.n_km.sum(axis=0, dtype=np.int64))).sum(),
@@ -200,6 +207,11 @@ class GibbsState(State):
         mass = self.seats + v * assignments.topic_weights
         new = v * assignments.rest
         total = mass.sum(axis=1, keepdims=True)
+        contents = None if self.observations is None else self.observations.contents(assignments)
+        if contents is None:
+            words = words_of_topics(self.cells, assignments.topic, assignments.n_topics)
+        else:
+            words = np.zeros(contents.mean.shape, np.int32)
         return Sample(
             cluster_weights=(n_k + law.each) / (n_documents + len(n_k) * law.each),
             new_cluster_weight=(
@@ -207,7 +219,7 @@ class GibbsState(State):
             ),
             topic_given_cluster=mass / total,
             new_topic_weight=new / (total[:, 0] + new),
-            topic_words=sp.csr_matrix(words_of_topics(self.cells, assignments.topic, assignments.n_topics)),
+            topic_words=sp.csr_matrix(words),
             topic_prior=self.topic_prior,
             topic_weights=assignments.topic_weights.copy(),
             table_concentration=v,
@@ -215,6 +227,7 @@ class GibbsState(State):
             cluster=assignments.cluster.copy(),
             log_joint=self.log_joint,
             document_concentration=self.omega,
+            contents=contents,
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -304,7 +317,7 @@ class SharedState(GibbsState):
 
     def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
         assignments, concentrations, s = self.assignments, self.concentrations, self.topic_prior
-        if kernel != "collapsed":
+        if kernel != "collapsed" and self.observations is None:
             move_blocked(
                 assignments, corpus.content, self.cells, self.contexts, concentrations, s, seed, iteration, pool,
                 clusters_are_fixed=not self.model.has_clusters,
@@ -313,7 +326,10 @@ class SharedState(GibbsState):
             if self.model.has_clusters:
                 sweep_clusters(assignments, self.contexts, concentrations, streams.key(seed, "clusters", iteration))
             key = streams.key(seed, "topics", iteration)
-            if self.times is None:
+            if self.observations is not None:
+                shares = np.zeros((0, assignments.n_topics + 1))
+                self.observations.sweep(assignments, shares, math.inf, concentrations, key)
+            elif self.times is None:
                 sweep_topics(assignments, self.cells, concentrations, s, key)
             else:
                 sweep_timed_topics(assignments, corpus, self.times, concentrations, s, key)

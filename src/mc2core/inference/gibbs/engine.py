@@ -16,7 +16,7 @@ from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine, State
 from mc2core.inference.gibbs.chain import GibbsState, SharedState
 from mc2core.inference.gibbs.continued import continued
-from mc2core.inference.gibbs.document_level.start import settle, topics_by_rule
+from mc2core.inference.gibbs.document_level.start import settle, start_topics, topics_by_rule
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS
 from mc2core.inference.gibbs.state import start_assignments
@@ -37,6 +37,7 @@ class Gibbs(Engine):
     ----------
     kernel : {"collapsed", "blocked", "interleaved", "parallel"}, default "interleaved"
         Collapsed sweeps, blocked moves, or both in turn. For npTOT it must be collapsed, and is where a fit names none.
+        Of a corpus of observations collapsed sweeps ("collapsed" or "interleaved", the same).
         With a document level there are collapsed sweeps ("collapsed" or "interleaved", the same) and "parallel" ones,
         on ``threads`` and of a cost that hardly knows the number of topics.
     start_topics : int in [1, 2147483647] or None, default None
@@ -59,6 +60,7 @@ class Gibbs(Engine):
     name: ClassVar[str] = "gibbs"
     models = (MC2, HDP, NPTOT)
     keeps_samples: ClassVar[bool] = True
+    fits_observations: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
 
     def __init__(
@@ -90,10 +92,15 @@ class Gibbs(Engine):
             raise ValueError("kernel is 'parallel', which needs a document level; without it 'blocked' is on threads")
         if model.has_token_context and self.kernel != "collapsed":
             raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
+        if model.content is not None and self.kernel in ("blocked", "parallel"):
+            raise ValueError(
+                f"kernel is {self.kernel!r}; where topics emit observations it must be 'collapsed' or 'interleaved'"
+            )
 
     def init(self, model: TopicModel, corpus: Corpus, seed: int) -> GibbsState:
         n_clusters = (model.n_clusters or self.start_clusters) if model.has_clusters else None
-        n_topics = self.start_topics or (topics_by_rule(corpus) if model.document_level else _TOPICS)
+        is_by_rule = model.document_level or model.content is not None
+        n_topics = self.start_topics or (topics_by_rule(corpus) if is_by_rule else _TOPICS)
         _refuse_too_much(corpus, n_clusters, n_topics, model.document_level, model.has_token_context)
         contexts = StackedContexts(corpus, model.cluster_contexts)
         state: GibbsState
@@ -101,10 +108,11 @@ class Gibbs(Engine):
             with thread_budget(self.threads) as pool:
                 state = settle(model, corpus, contexts, n_topics, self.start_clusters, self.kernel, seed, pool)
         else:
-            rng = streams.generator(seed, "start")
-            state = SharedState.of(
-                model, corpus, contexts, start_assignments(corpus, contexts, n_clusters, n_topics, rng)
-            )
+            rng, seen, topic = streams.generator(seed, "start"), corpus, None
+            if model.content is not None:
+                seen, topic = start_topics(model, corpus, n_topics, rng)
+            assignments = start_assignments(seen, contexts, n_clusters, n_topics, rng, topic)
+            state = SharedState.of(model, corpus, contexts, assignments)
             state.draw_weights(seed, 0)
         state.log_joint = state.compute_log_joint()
         return state
@@ -125,8 +133,10 @@ class Gibbs(Engine):
         """The state of a chain that goes on with documents added (:mod:`mc2core.inference.gibbs.continued`).
 
         ``arrays`` are of the state on the first documents of ``corpus``, whose columns may be more, but the new ones
-        last. ValueError where they do not fit it.
+        last. ValueError where they do not fit it, or topics emit observations.
         """
+        if model.content is not None:  # new ones would change the unit of all
+            raise ValueError("a fit of observations does not go on with documents added; fit all of them anew")
         kind = DocumentLevelState if model.document_level else SharedState
         with thread_budget(self.threads) as pool:
             return continued(kind, model, corpus, arrays, seed, pool)

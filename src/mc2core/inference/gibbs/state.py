@@ -11,6 +11,7 @@ import numpy as np
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import log_gamma
 from mc2core.corpus import Corpus
+from mc2core.families import Family
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.gibbs.partition import PartitionLaw
 from mc2core.inference.seeding import cluster_documents
@@ -112,12 +113,13 @@ def no_cluster(document: int, contexts: StackedContexts, concentrations: Concent
     )
 
 
-def no_topic(document: int, concentrations: Concentrations, topic_prior: float) -> ValueError:
-    """What to raise where the weights of a token's topics cannot be drawn from."""
+def no_topic(document: int, concentrations: Concentrations, prior: float | Family) -> ValueError:
+    """What to raise where the weights of a token's topics cannot be drawn from; ``prior`` is s, or the content's."""
+    of_content = f"content {prior!r}" if isinstance(prior, Family) else f"topic_prior {prior:g}"
     return ValueError(
         f"document {document}: the weights of a token's topics have no finite sum above 0; look at the priors "
         f"(table_concentration {concentrations.table:g}, topic_concentration {concentrations.topic:g}, "
-        f"topic_prior {topic_prior:g})"
+        f"{of_content})"
     )
 
 

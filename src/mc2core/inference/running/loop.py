@@ -330,8 +330,8 @@ def fit(
         made = "mc2core.Corpus(matrix), Corpus.from_texts(texts) or Corpus.from_dataframe(frame, text=column)"
         raise ValueError(f"corpus is {type(corpus).__name__}; a Corpus is needed: {made}")
     model, engine = _specified(model, engine)
-    engine.supports(model)
     model = model.for_corpus(corpus)
+    engine.supports(model)
     tell_unused(corpus, model.contexts)
     # what is not looked at is no part of what the fit is of; a corpus of neither words nor contexts there cannot be
     given = corpus

@@ -16,47 +16,13 @@ from helpers.gibbs_forward import (
     SWEEPS,
     TOPIC_PRIOR,
     assert_agree,
-    crp,
     draw_data,
+    draw_document_level_assignments,
     statistics,
 )
 
 ALPHA = 6.0
 FOUR_PRIORS = PRIORS | {"document": (3.0, 2.0)}
-
-
-def seat(menu, concentration, dish_of_new, rng):
-    """The dish of a customer of a restaurant, ``menu`` of [customers, dish]; a new table's dish comes from above."""
-    weights = np.array([n for n, _ in menu] + [concentration])
-    t = rng.choice(len(weights), p=weights / weights.sum())
-    if t == len(menu):
-        menu.append([0, dish_of_new()])
-    menu[t][0] += 1
-    return menu[t][1]
-
-
-def draw_document_level_assignments(concentrations, n_clusters, rng):
-    """z by a Chinese restaurant process or of n_clusters, l by restaurants of three levels."""
-    alpha, v, eta, omega = concentrations
-    if n_clusters is None:
-        cluster = crp(len(LENGTHS), alpha, rng)
-    else:
-        pi = rng.dirichlet(np.full(n_clusters, alpha / n_clusters))
-        cluster = np.unique(rng.choice(n_clusters, len(LENGTHS), p=pi), return_inverse=True)[1]
-    topic, clusters, dishes = [], {}, []
-
-    def dish():
-        served = np.array([*dishes, eta])
-        m = rng.choice(len(served), p=served / served.sum())
-        if m == len(dishes):
-            dishes.append(0)
-        dishes[m] += 1
-        return m
-
-    for j, length in enumerate(LENGTHS):
-        menu, above = [], clusters.setdefault(cluster[j], [])
-        topic += [seat(menu, omega, lambda above=above: seat(above, v, dish, rng), rng) for _ in range(length)]
-    return cluster, np.array(topic, dtype=np.int32)
 
 
 def document_level_statistics(concentrations, cluster, topic, corpus):

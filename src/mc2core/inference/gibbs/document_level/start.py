@@ -25,6 +25,7 @@ from mc2core.inference.gibbs.collapsed import contexts_of
 from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
+from mc2core.inference.gibbs.observations import Observations, quantised
 from mc2core.inference.gibbs.partition import log_openings
 from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
 from mc2core.inference.gibbs.weights import GammaPrior
@@ -66,13 +67,26 @@ def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> li
     return [most] * 3 if model.n_clusters else [*sorted({1, round(math.sqrt(most)), most})]
 
 
+def start_topics(
+    model: TopicModel, corpus: Corpus, n_topics: int, rng: np.random.Generator
+) -> tuple[Corpus, np.ndarray]:
+    """The corpus by whose words documents are clustered, and (n_tokens,) int32: the topic of each token, by its word.
+
+    Topics of observations are found by k-means, and documents are clustered by these.
+    """
+    if model.content is not None:
+        topic = Observations.of(corpus, model.content).start(n_topics, rng)
+        return quantised(corpus, topic), topic
+    words = cluster_words(corpus, n_topics, rng)
+    return corpus, np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
+
+
 def settle(
     model: TopicModel, corpus: Corpus, contexts: StackedContexts, n_topics: int, start_clusters: int, kernel: str,
     seed: int, pool: Executor | None,
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: the best of those from several numbers of clusters."""
-    words = cluster_words(corpus, n_topics, streams.generator(seed, "start topics"))
-    topic = np.repeat(words[corpus.content.indices], corpus.content.data).astype(np.int32)
+    seen, topic = start_topics(model, corpus, n_topics, streams.generator(seed, "start topics"))
     numbers = numbers_to_try(model, corpus, start_clusters)
     trying = TRYING if len(numbers) > 1 else 0
     # few threads have a start each, many share the blocks of its sweeps
@@ -81,7 +95,7 @@ def settle(
 
     def attempt(number: int, _: int) -> DocumentLevelState:
         rng = streams.generator(seed, "start", number)
-        assignments = start_assignments(corpus, contexts, numbers[number], n_topics, rng, topic)
+        assignments = start_assignments(seen, contexts, numbers[number], n_topics, rng, topic)
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         # iterations before the first of the chain, of each attempt its own
         last = (number + 1 - len(numbers)) * (SETTLING + trying + 1)

@@ -32,6 +32,7 @@ from mc2core.inference.gibbs.document_level.sweep import (
 )
 from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
 from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_topics
+from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
 from mc2core.models.base import DOCUMENT, TopicModel
@@ -104,6 +105,7 @@ class DocumentLevel:
         assignments: Assignments,
         corpus: Corpus,
         cells: WordCells,
+        observations: Observations | None,
         concentrations: Concentrations,
         topic_prior: float,
         kernel: str,
@@ -111,7 +113,11 @@ class DocumentLevel:
         iteration: int,
         pool: Executor | None,
     ) -> None:
-        """One sweep over all tokens, then splits and merges of topics, in place."""
+        """One sweep over all tokens, then splits and merges of topics of words, in place."""
+        if observations is not None:
+            key = streams.key(seed, "topics", iteration)
+            self.proportions = observations.sweep(assignments, self.proportions, self.omega, concentrations, key)
+            return
         if kernel == "parallel":
             self.proportions = sweep_documents_apart(
                 assignments, corpus, cells, self.proportions, self.omega, concentrations, topic_prior, seed,
@@ -235,8 +241,9 @@ class DocumentLevelState(GibbsState):
     def move_tokens(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
         """:meth:`DocumentLevel.move_tokens` of this state."""
         self.level.move_tokens(
-            self.assignments, corpus, self.cells, self.concentrations, self.topic_prior, kernel, seed, iteration, pool
-        )
+            self.assignments, corpus, self.cells, self.observations, self.concentrations, self.topic_prior, kernel,
+            seed, iteration, pool,
+        )  # fmt: skip
 
     def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:
         """:meth:`DocumentLevel.move_all_but_tokens` of this state; until it is settled, z and omega are held."""

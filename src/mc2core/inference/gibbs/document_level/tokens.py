@@ -108,7 +108,7 @@ def _break_off(stream, shape, rest_shape):
 
 
 @kernel(error_model="numpy")
-def _open_topic(m, k, stream, topics, constants):
+def open_topic(m, k, stream, topics, constants):
     """Break topic m, picked by a token of cluster k, off the rests of epsilon and of every tau."""
     eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
     left = (1.0 - streams.uniform(stream)) ** (1.0 / constants.eta)
@@ -207,7 +207,7 @@ def _sweep(key, stream, position, documents, topic, topics, constants, weights):
                     chosen = find_topic(p, b * LANES, u - before, m)
                 elif n_topics < columns:
                     chosen = n_topics
-                    _open_topic(chosen, k, stream, topics, constants)
+                    open_topic(chosen, k, stream, topics, constants)
                     prior[chosen] = constants.omega * topics.tau[k, chosen]
                     n_topics += 1
                     if n_topics > n_blocks * LANES:  # the first topic of a block

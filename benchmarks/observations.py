@@ -1,0 +1,146 @@
+"""Clusters of documents that are sets of vectors, and what one costs: ``python -m benchmarks.observations``.
+
+A row for each corpus: drawn from MC2 with a document level and Gaussian topics of 10 coordinates, fitted by default and
+as printed, and beside it two mixtures of scikit-learn of the documents' means: a Gaussian one that is told the number
+of clusters, and a Dirichlet process. Below, the time of an observation beside a word's, in sweeps of as many tokens
+over as many topics.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
+
+from mc2core import Corpus, fit
+from mc2core.compute import streams
+from mc2core.families.stacked import StackedContexts
+from mc2core.inference import Gibbs
+from mc2core.inference.gibbs.document_level.state import DocumentLevelState
+from mc2core.inference.gibbs.document_level.tokens import sweep_document_topics
+from mc2core.inference.gibbs.state import Assignments, document_start
+from mc2core.models import MC2
+from mc2core.posterior.clustering import adjusted_rand_index
+
+CLUSTERS, DOCUMENTS, LENGTH, DIMENSION, TOPICS = 8, 500, 30, 10, 12
+#: standard deviations of topics' centres, in about those of a topic, and concentrations of documents
+CELLS = ((0.7, 5.0), (1.5, 5.0), (1.5, 100.0))
+_TOPICS_OF_A_CLUSTER, _MOST_CLUSTERS, _REPEATS, _WORDS = 0.3, 20, 5, 1000
+
+
+def draw(spread: float, omega: float, seed: int, documents: int = DOCUMENTS) -> tuple[Corpus, np.ndarray]:
+    """(corpus with the clusters as labels, (N,) topics): clusters share topics in other proportions."""
+    rng = np.random.default_rng(seed)
+    tau = rng.dirichlet(np.full(TOPICS, _TOPICS_OF_A_CLUSTER), CLUSTERS)
+    centres = spread * rng.standard_normal((TOPICS, DIMENSION))
+    sd = np.sqrt(1.0 / rng.gamma(3.0, 1.0 / 3.0, centres.shape))
+    cluster = rng.integers(0, CLUSTERS, documents)
+    theta = [rng.dirichlet(omega * tau[k] + 1e-9) for k in cluster]
+    topic = np.concatenate([rng.choice(TOPICS, LENGTH, p=shares) for shares in theta])
+    values = centres[topic] + sd[topic] * rng.standard_normal((len(topic), DIMENSION))
+    return Corpus.from_observations(values, np.repeat(np.arange(documents), LENGTH), labels=cluster), topic
+
+
+def row(spread: float, omega: float, seed: int, iterations: int, documents: int = DOCUMENTS) -> dict[str, float]:
+    """Agreement with the truth (ARI) by each method, and what the default fit found."""
+    corpus, topic = draw(spread, omega, seed, documents)
+    assert corpus.observations is not None
+    means = corpus.observations.reshape(documents, LENGTH, DIMENSION).mean(axis=1)
+    told = GaussianMixture(CLUSTERS, n_init=5, random_state=seed)
+    process = BayesianGaussianMixture(
+        n_components=_MOST_CLUSTERS, weight_concentration_prior_type="dirichlet_process", n_init=3, max_iter=500,
+        random_state=seed,
+    )  # fmt: skip
+    found, printed = (
+        fit(corpus, model, Gibbs(), iterations=iterations, seed=seed, progress=False)
+        for model in (MC2(), MC2(document_level=False))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        clusterings = {
+            "MC2": found.posterior.cluster,
+            "MC2 as printed": printed.posterior.cluster,
+            "Gaussian mixture": told.fit_predict(means),
+            "DP mixture": process.fit_predict(means),
+        }
+    return {
+        "spread": spread,
+        "omega": omega,
+        "seed": seed,
+        **{name: adjusted_rand_index(one, corpus.labels) for name, one in clusterings.items()},
+        "clusters": found.posterior.representative.n_clusters,
+        "topics": found.posterior.representative.n_topics,
+        "ARI of topics": adjusted_rand_index(found.state.arrays()["topic"], topic),
+        "CPU s": found.provenance["cpu_seconds"],
+    }
+
+
+def cost() -> list[float]:
+    """Nanoseconds of an observation and of a word, medians of sweeps of the document level from the truth."""
+    corpus, topic = draw(*CELLS[1], 0)
+    rng = np.random.default_rng(0)
+    psi = rng.dirichlet(np.full(_WORDS, 0.1), TOPICS)
+    word, document = np.array([rng.choice(_WORDS, p=psi[m]) for m in topic]), np.repeat(np.arange(DOCUMENTS), LENGTH)
+    counts = sp.csr_matrix((np.ones(len(word), int), (document, word)), shape=(DOCUMENTS, _WORDS))
+    cluster, medians = np.unique(np.asarray(corpus.labels), return_inverse=True)[1], []
+    for one, topics in ((corpus, topic), (Corpus(counts), topic[np.lexsort((word, document))])):
+        weights, model = np.full(TOPICS, 0.99 / TOPICS), MC2().for_corpus(one)
+        assert isinstance(model, MC2)
+        assignments = Assignments(cluster.astype(np.int32), topics.astype(np.int32), document_start(one), weights, 0.01)
+        assignments.count()
+        state = DocumentLevelState.of(model, one, StackedContexts(one, {}), assignments)
+        state.move_all_but_tokens(0, 0, None, is_settled=False)
+        seconds = []
+        for iteration in range(_REPEATS + 1):
+            key, tau, omega = streams.key(0, "topics", iteration), state.level.proportions, state.omega
+            began = time.process_time()
+            if state.observations is not None:
+                tau = state.observations.sweep(assignments, tau, omega, state.concentrations, key)
+            else:
+                given = omega, state.concentrations, state.topic_prior, key
+                tau = sweep_document_topics(assignments, one, tau, *given)
+            seconds.append(time.process_time() - began)
+            state.level.proportions = tau
+        medians.append(1e9 * float(np.median(seconds[1:])) / one.n_tokens)  # the first compiles
+    return medians
+
+
+def table(rows: Sequence[dict[str, float]]) -> Iterator[str]:
+    """Markdown, with means in the last line."""
+    yield "| " + " | ".join(rows[0]) + " |"
+    yield "|---" * len(rows[0]) + "|"
+    for one in rows:
+        yield "| " + " | ".join(f"{value:.3g}" for value in one.values()) + " |"
+    means = {name: np.mean([one[name] for one in rows]) for name in rows[0]}
+    yield "| mean | | | " + " | ".join(f"{value:.3g}" for value in list(means.values())[3:]) + " |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.observations", description=(__doc__ or "").partition(":")[0]
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2], help="of corpus and chains")
+    parser.add_argument("--iterations", type=int, default=Gibbs.default_iterations, help="after the start")
+    parser.add_argument("--out", type=Path, help="write the table there, as Markdown")
+    given = parser.parse_args()
+    lines = list(table([row(*cell, seed, given.iterations) for cell, seed in product(CELLS, given.seeds)]))
+    of_observation, of_word = cost()
+    ratio = of_observation / of_word
+    lines += ["", f"An observation of {DIMENSION} numbers costs {of_observation:.0f} ns, a word {of_word:.0f}: "
+              f"{ratio:.1f} times as much, in sweeps of {DOCUMENTS * LENGTH} tokens over {TOPICS} topics."]  # fmt: skip
+    text = "\n".join(lines) + "\n"
+    print(text, end="")
+    if given.out:
+        given.out.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

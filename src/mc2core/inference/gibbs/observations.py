@@ -1,0 +1,277 @@
+"""Collapsed sweep over observations, which topics emit in place of words; their start, and their likelihood.
+
+    P(l_ji = m)         prop. to (n_km + v eps_m) p(x_ji | topic m without it)         (counts without it)
+    P(l_ji = new topic) prop. to v eps_new p(x_ji | prior)
+
+where documents share their cluster's proportions, and with n_jm + omega tau_km and omega tau_k,new at the document
+level. It is the sweep over tokens with predictive densities (:mod:`mc2core.families.contents`) in place of those of
+words: all other moves see the topics of observations as they see those of tokens.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.compute import streams
+from mc2core.compute.kernels import kernel
+from mc2core.compute.special import exp
+from mc2core.corpus import Corpus
+from mc2core.families.contents import (
+    Contents,
+    add_observation,
+    content_tables,
+    log_densities,
+    log_density_without,
+    log_gammas_of,
+    with_columns,
+)
+from mc2core.families.gaussian import STATISTICS, DiagonalNormalGamma
+from mc2core.inference.gibbs.collapsed import grown
+from mc2core.inference.gibbs.document_level.tokens import DocumentLevelTopics, TopicConstants, open_topic
+from mc2core.inference.gibbs.state import Assignments, Concentrations, no_topic
+from mc2core.inference.seeding import cluster_rows
+
+_DOCUMENT, _OBSERVATION, _TOPICS = 0, 1, 2
+_DONE, _FULL, _FAILED = 0, 1, 2
+_SPARE = 8  # topics that can be born before tables grow
+# how far from 0, in units of a standardised observation's length, a plane is that has k-means of directions on it
+_FAR = 10.0
+
+
+class SweepWork(NamedTuple):
+    """The document and the observation at hand; a column for each topic, and one for a new topic."""
+
+    prior: np.ndarray  # (columns,) float64: v eps_m or omega tau_km
+    n: np.ndarray  # (columns,) float64: n_km or n_jm
+    log_p: np.ndarray  # (columns,) float64
+    weight: np.ndarray  # (columns,) float64
+    product: np.ndarray  # (columns,) float64
+
+
+@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _weigh(n_columns, n, prior, log_p, weight):
+    """weight = (n + prior) exp(log_p), as large as they can be together; returns the total."""
+    top = log_p[0]
+    for m in range(1, n_columns):
+        top = max(top, log_p[m])
+    total = 0.0
+    for m in range(n_columns):
+        weight[m] = (n[m] + prior[m]) * exp(log_p[m] - top)
+        total += weight[m]
+    return total
+
+
+@kernel(error_model="numpy")
+def _sweep(key, stream, position, start, cluster, topic, n_km, values, tables, topics, constants, work):
+    """Sweep from ``position`` on; says why it stopped.
+
+    _DONE: after all documents; _FULL: a new topic needs more columns; _FAILED: the weights of observation
+    position[_OBSERVATION] have no finite sum above 0. ``position`` (3,) int64 and ``stream`` are left so that a call
+    after growing the tables goes on with the very same draw. Without a document level ``topics.tau`` has no rows.
+    """
+    n_topics = position[_TOPICS]
+    eps, rest, tau, tau_rest = topics.eps, topics.rest, topics.tau, topics.tau_rest
+    prior, n, log_p, weight, product = work
+    count, mean, slope, power, constant = tables.n, tables.mean, tables.slope, tables.power, tables.constant
+    own_constant, own_ratio, columns, has_level = tables.own_constant, tables.own_ratio, count.size, tau_rest.size > 0
+    for j in range(position[_DOCUMENT], cluster.size):
+        resume, k, begin, end = position[_OBSERVATION], cluster[j], start[j], start[j + 1]
+        if resume <= begin:
+            streams.seek(stream, key, j)
+        for m in range(n_topics):
+            n[m] = 0.0 if has_level else n_km[k, m]
+            prior[m] = constants.omega * tau[k, m] if has_level else constants.v * eps[m]
+        if has_level:
+            for i in range(begin, end):
+                n[topic[i]] += 1.0
+        stopped = _DONE
+        for i in range(max(begin, resume), end):
+            m = topic[i]
+            log_densities(values, i, n_topics + 1, product, log_p, mean, slope, power, constant)
+            if count[m] > 1:
+                log_p[m] = log_density_without(values, i, m, mean, slope, power, own_constant, own_ratio)
+            else:
+                log_p[m] = log_p[n_topics]
+            n[m] -= 1.0
+            n[n_topics], prior[n_topics] = 0.0, constants.omega * tau_rest[k] if has_level else constants.v * rest[0]
+            total = _weigh(n_topics + 1, n, prior, log_p, weight)
+            n[m] += 1.0
+            if not 0.0 < total < np.inf:
+                position[_OBSERVATION] = i
+                return _FAILED
+            rewind = stream[0]
+            u, chosen = streams.uniform(stream) * total, m
+            for other in range(n_topics + 1):
+                if weight[other] > 0.0:
+                    chosen = other
+                    if u < weight[other]:
+                        break
+                    u -= weight[other]
+            if chosen == m:
+                continue
+            if chosen == n_topics:
+                if n_topics + 2 > columns:  # the last column stays a new topic's
+                    stream[0] = rewind
+                    position[_DOCUMENT], position[_OBSERVATION], position[_TOPICS] = j, i, n_topics
+                    stopped = _FULL
+                    break
+                open_topic(chosen, k, stream, topics, constants)
+                prior[chosen] = constants.omega * tau[k, chosen] if has_level else constants.v * eps[chosen]
+                n_topics += 1
+            n[m] -= 1.0
+            n[chosen] += 1.0
+            add_observation(tables, values, i, m, -1)
+            add_observation(tables, values, i, chosen, 1)
+            topic[i] = chosen
+        if not has_level:
+            for m in range(n_topics):
+                n_km[k, m] = np.int32(n[m])
+        if stopped == _FULL:
+            return _FULL
+        position[_OBSERVATION], position[_TOPICS] = 0, n_topics
+    return _DONE
+
+
+@kernel(error_model="numpy")
+def _sum_values(values, topic, first, second):
+    """Add every observation, and its squares halved, to its topic's rows of (M, D) ``first`` and ``second``."""
+    for i in range(topic.size):
+        m = topic[i]
+        for d in range(values.shape[1]):
+            x = values[i, d]
+            first[m, d] += x
+            second[m, d] += 0.5 * x * x
+
+
+@dataclass(frozen=True)
+class Observations:
+    """A corpus' observations as topics emit them: standardised over all of them, so that the family's prior shrinks
+    topics to the mean and the spread of all.
+
+    Attributes
+    ----------
+    family : DiagonalNormalGamma
+    values : (N, D) float64
+    centre, scale : (D,) float64
+        ``values`` are (those of the corpus - centre) / scale.
+    log_gammas : (N + 2,) float64
+        ln G(a0 + i / 2).
+    """
+
+    family: DiagonalNormalGamma
+    values: np.ndarray
+    centre: np.ndarray
+    scale: np.ndarray
+    log_gammas: np.ndarray
+
+    @classmethod
+    def of(cls, corpus: Corpus, family: DiagonalNormalGamma) -> Self:
+        """ValueError for an observation whose square would lose digits, even standardised."""
+        table = np.asarray(corpus.observations)
+        centre, scale = table.mean(axis=0), table.std(axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        values = np.ascontiguousarray((table - centre) / scale)
+        try:
+            family.statistics(values)
+        except ValueError as error:
+            raise ValueError(f"observations: {str(error).replace('document', 'observation')}") from error
+        return cls(family, values, centre, scale, log_gammas_of(family, len(values)))
+
+    def natural(self, assignments: Assignments) -> np.ndarray:
+        """(M, 4 D): posterior natural parameters of each topic."""
+        n_topics, dimension = assignments.n_topics, self.values.shape[1]
+        n = np.bincount(assignments.topic, minlength=n_topics)[:, None] + np.zeros(dimension)
+        first, second = np.zeros((2, n_topics, dimension))
+        _sum_values(self.values, assignments.topic, first, second)
+        sums = np.stack([first, n, 0.5 * n, second], axis=-1).reshape(n_topics, -1)
+        return self.family.prior(STATISTICS * dimension) + sums
+
+    def contents(self, assignments: Assignments) -> Contents:
+        """What the topics are known to be."""
+        return Contents(self.family, self.centre, self.scale, self.natural(assignments))
+
+    def log_marginal(self, assignments: Assignments) -> list[float]:
+        """Terms of ln p(x | l) in nats, in the unit of the corpus, topics' parameters integrated out."""
+        base = float(self.family.log_base(self.values).sum()) - len(self.values) * float(np.log(self.scale).sum())
+        return [float(self.family.log_marginal(self.natural(assignments)).sum()), base]
+
+    def start(self, n_topics: int, rng: np.random.Generator) -> np.ndarray:
+        """(N,) int32 topics to start from: k-means++ and k-means.
+
+        Of directions to the observations from far below a plane that holds them, which differ as these do.
+        """
+        plane = np.full((len(self.values), 1), _FAR * np.sqrt(self.values.shape[1]))
+        rows = np.hstack([self.values, plane])
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        return cluster_rows(sp.csr_matrix(rows), n_topics, rng).astype(np.int32)
+
+    def sweep(
+        self,
+        assignments: Assignments,
+        tau: np.ndarray,
+        omega: float,
+        concentrations: Concentrations,
+        key: np.uint64,
+    ) -> np.ndarray:
+        """One sweep over all observations, in place; topics that end empty are dropped.
+
+        Parameters
+        ----------
+        tau : (K, M + 1) float64
+            Topic proportions of the clusters, the rest in the last column; no rows without a document level.
+        omega : float
+            Concentration of a document's proportions around its cluster's.
+        key : one stream for each document (:func:`mc2core.compute.streams.key`)
+
+        Returns
+        -------
+        (K, M + 1) float64
+            tau over the topics now in use, and the rest.
+        """
+        n_topics = assignments.n_topics
+        columns = n_topics + 1 + _SPARE
+        tables = content_tables(self.family, self.natural(assignments), columns, self.log_gammas)
+        topics = DocumentLevelTopics(
+            np.zeros((0, columns), np.int32), tables.n, grown(assignments.topic_weights, columns),
+            np.array([assignments.rest]), grown(np.ascontiguousarray(tau[:, :-1]), columns), tau[:, -1].copy(),
+        )  # fmt: skip
+        constants = TopicConstants(float(omega), float(concentrations.table), float(concentrations.topic), 0.0, 0.0)
+        n_km, position, stream = grown(assignments.n_km, columns), np.array([0, 0, n_topics]), np.zeros(2, np.uint64)
+        stopped = _FULL
+        while stopped == _FULL:
+            work = SweepWork(*np.zeros((5, columns)))
+            stopped = _sweep(
+                key, stream, position, assignments.document_start, assignments.cluster, assignments.topic, n_km,
+                self.values, tables, topics, constants, work,
+            )  # fmt: skip
+            if stopped == _FULL:
+                columns += _SPARE
+                tables = with_columns(tables, self.family, columns)
+                n_km, eps, tau = (grown(array, columns) for array in (n_km, topics.eps, topics.tau))
+                topics = DocumentLevelTopics(topics.n_wm, tables.n, eps, topics.rest, tau, topics.tau_rest)
+        if stopped == _FAILED:
+            raise no_topic(assignments.document_of(int(position[_OBSERVATION])), concentrations, self.family)
+        n_topics = int(position[_TOPICS])
+        assignments.topic_weights, assignments.rest = topics.eps[:n_topics].copy(), float(topics.rest[0])
+        used = tables.n[:n_topics] > 0
+        left = topics.tau_rest + topics.tau[:, :n_topics][:, ~used].sum(axis=1)
+        assignments.count()
+        assignments.compact()
+        return np.column_stack([topics.tau[:, :n_topics][:, used], left])
+
+
+def quantised(corpus: Corpus, topic: np.ndarray) -> Corpus:
+    """The corpus whose words are the topics, (N,) int32, that observations start in."""
+    counts = sp.csr_matrix(
+        (np.ones(len(topic), np.int32), topic, np.array(corpus.content.indptr)),
+        shape=(corpus.n_documents, int(topic.max(initial=0)) + 1),
+    )
+    counts.sum_duplicates()
+    seen = copy.copy(corpus)
+    seen.content, seen.observations = counts, None
+    return seen

@@ -1,0 +1,295 @@
+"""Topics that emit observations: exact posteriors of tiny corpora, joint tests, what a fit leaves and what it refuses.
+
+The enumeration sums contents out in closed form, by code of its own (helpers.observed); events and errors as in
+test_exact.py, joint tests as in test_geweke.py.
+"""
+
+import numpy as np
+import pytest
+from helpers import gibbs_forward
+from helpers.document_level_enumeration import document_level_posterior
+from helpers.fits import gibbs
+from helpers.gibbs_chains import CONTEXTS, assert_chain_follows, fixed, log_context_of
+from helpers.gibbs_enumeration import log_clusters, partitions, posterior
+from helpers.observed import crossed_corpus, log_observations, standardised
+from scipy.special import logsumexp
+from scipy.stats import t as student
+
+from mc2core import Corpus, fit
+from mc2core.explore.description import Description
+from mc2core.families import DiagonalNormalGamma, GammaPoisson, NormalGamma
+from mc2core.families.contents import log_gammas_of
+from mc2core.inference import SVI, FastEx, Gibbs
+from mc2core.inference.gibbs.observations import Observations
+from mc2core.models import HDP, MC2, NPTOT, Mixture
+from mc2core.posterior import Posterior
+from mc2core.posterior.clustering import adjusted_rand_index
+
+LENGTHS = [3, 2, 1]
+DOCUMENT = np.repeat(np.arange(3), LENGTHS)
+VALUES = np.array([[0.2, 9.0], [0.3, 8.0], [2.0, 1.0], [2.2, 2.0], [0.1, 8.5], [1.0, 1.5]])
+HYPER = (0.2, 0.6, 1.4, 0.5)
+FAMILY = DiagonalNormalGamma(*HYPER)
+USED = {"visits": GammaPoisson(1.3, 0.8), "year": NormalGamma(0.0, 0.5, 1.5, 0.7)}
+
+
+def tiny(contexts=()):
+    return Corpus.from_observations(VALUES, DOCUMENT, contexts={name: CONTEXTS[name] for name in contexts})
+
+
+def exact_of(pair, corpus):
+    """The enumerated posterior: words are all the same and say nothing."""
+    model, x = pair.model, standardised(VALUES)
+    words, is_hdp = [[0] * n for n in LENGTHS], not pair.model.has_clusters
+    log_context = log_context_of(pair, corpus)
+
+    def log_tokens(topics):
+        return log_observations(x, topics, *HYPER)
+
+    alpha, v, eta = model.group_concentration, model.table_concentration, model.topic_concentration
+    if model.document_level:
+        four = (alpha, v, eta, model.document_concentration)
+        return document_level_posterior(words, 1, four, 1.0, log_context, is_hdp, model.most_clusters, log_tokens)
+    return posterior(words, 1, alpha, v, eta, 1.0, log_context, is_hdp, log_tokens, model.most_clusters)
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("mc2", {}),
+        ("mc2", {"contexts": USED}),
+        ("mc2", {"document_concentration": 0.5}),
+        ("mc2", {"document_concentration": 3.0, "contexts": USED}),
+        ("mc2", {"n_clusters": 2, "document_concentration": 2.0}),
+        ("hdp", {}),
+        ("hdp", {"document_concentration": 2.0}),
+    ],
+)
+def test_the_chain_has_the_enumerated_posterior(model, settings):
+    pair = fixed(model, content=FAMILY, **settings)
+    corpus = tiny(settings.get("contexts", ()))
+    assert_chain_follows(pair, corpus, exact_of(pair, corpus), 4000)
+
+
+def test_of_one_document_the_hdp_is_a_dirichlet_process_mixture():
+    """Where eta is large each table of the one restaurant has a topic of its own."""
+    corpus = Corpus.from_observations(VALUES, np.zeros(6, int))
+    pair = fixed("hdp", content=FAMILY, topic_concentration=1e6)
+    x = standardised(VALUES)
+    logs = {((0,), topics): log_clusters(topics, 1.5) + log_observations(x, topics, *HYPER) for topics in partitions(6)}
+    total = logsumexp(list(logs.values()))
+    assert_chain_follows(pair, corpus, {state: np.exp(one - total) for state, one in logs.items()}, 4000)
+
+
+# -- the joint distribution ----------------------------------------------------------------------------------------
+def draw_values(topic, rng):
+    """(N, 2): numbers given the topics, whose means and precisions have the family's prior."""
+    mu0, kappa0, a0, b0 = HYPER
+    precision = rng.gamma(a0, 1 / b0, (topic.max() + 1, 2))
+    mean = mu0 + rng.standard_normal(precision.shape) / np.sqrt(kappa0 * precision)
+    return mean[topic] + rng.standard_normal((len(topic), 2)) / np.sqrt(precision[topic])
+
+
+def joint_statistics(concentrations, cluster, topic, values):
+    first, last = values[: gibbs_forward.LENGTHS[0]], values[-1]
+    together = float(cluster[0] == cluster[1])
+    return [
+        len(np.unique(cluster)),
+        len(np.unique(topic)),
+        *np.log(concentrations),
+        np.bincount(topic).max(),
+        together,
+        float(np.tanh(values).mean()),
+        float(np.tanh(first[0] @ first[1])),
+        float(np.tanh(first[0] @ last)),
+        float(np.tanh(first[:, 0].mean() - values[4:7, 0].mean()) ** 2) * together,
+        float((topic[0] == topic[1]) * np.tanh(np.abs(first[0] - first[1]).sum())),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("has_level", [False, pytest.param(True, marks=pytest.mark.thorough)])
+def test_forward_draws_and_the_chain_agree(has_level):
+    document = np.repeat(np.arange(len(gibbs_forward.LENGTHS)), gibbs_forward.LENGTHS)
+    priors = gibbs_forward.PRIORS | ({"document": (3.0, 2.0)} if has_level else {})
+
+    def draw(rng):
+        concentrations = [rng.gamma(shape, 1 / rate) for shape, rate in priors.values()]
+        if has_level:
+            cluster, topic = gibbs_forward.draw_document_level_assignments(concentrations, None, rng)
+        else:
+            cluster, topic = gibbs_forward.draw_assignments(*concentrations, rng)
+        return concentrations, cluster, topic
+
+    rng, rows = np.random.default_rng(41), []
+    for _ in range(gibbs_forward.FORWARD):
+        concentrations, cluster, topic = draw(rng)
+        rows.append(joint_statistics(concentrations, cluster, topic, draw_values(topic, rng)))
+    forward = np.array(rows)
+
+    pair = gibbs(
+        document_level=has_level, content=FAMILY, concentration_priors=priors, start_topics=2, start_clusters=2,
+        kernel="collapsed",
+    )  # fmt: skip
+    values = draw_values(topic, rng)
+    corpus = Corpus.from_observations(values, document, n_documents=len(gibbs_forward.LENGTHS))
+    state, chain = pair.init(corpus, 0), []
+    for iteration in range(1, gibbs_forward.SWEEPS + 1):
+        # the family is of the numbers as they are: the standard unit would hang on them
+        state.observations = Observations(FAMILY, values, np.zeros(2), np.ones(2), log_gammas_of(FAMILY, len(values)))
+        pair.step(corpus, state, 0, iteration)
+        concentrations = [state.concentrations.group, state.concentrations.table, state.concentrations.topic]
+        concentrations += [state.omega] if has_level else []
+        values = draw_values(state.topic, rng)
+        chain.append(joint_statistics(concentrations, state.cluster, state.topic, values))
+    gibbs_forward.assert_agree(
+        np.array(chain), forward.mean(axis=0), forward.std(axis=0) / np.sqrt(gibbs_forward.FORWARD)
+    )
+
+
+# -- what a fit leaves ---------------------------------------------------------------------------------------------
+def test_log_joint_has_the_likelihood_in_the_unit_of_the_observations():
+    corpus = tiny()
+    state = fixed(content=FAMILY).init(corpus, 0)
+    of_standard = log_observations(standardised(VALUES), tuple(state.topic), *HYPER)
+    assert sum(state.log_content()) == pytest.approx(of_standard - 6 * np.log(VALUES.std(axis=0)).sum(), rel=1e-10)
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    return crossed_corpus()
+
+
+@pytest.mark.parametrize("settings", [{}, {"document_level": False}])
+def test_clusters_and_topics_are_found(crossed, settings):
+    corpus, topic = crossed
+    found = fit(corpus, MC2(**settings), Gibbs(), iterations=40, seed=0)
+    posterior = found.posterior
+    assert adjusted_rand_index(posterior.cluster, corpus.labels) > 0.8
+    assert adjusted_rand_index(found.state.topic, topic) > 0.8
+    sample = posterior.representative
+    assert sample.contents.mean.shape == sample.contents.sd.shape == (sample.n_topics, 3)
+    # topics of many observations are where those are
+    of_state = found.state.sample().contents
+    for m in np.flatnonzero(np.bincount(found.state.topic) > 100):
+        own = corpus.observations[found.state.topic == m]
+        np.testing.assert_allclose(of_state.mean[m], own.mean(axis=0), atol=0.7)
+        np.testing.assert_allclose(of_state.sd[m], own.std(axis=0), rtol=0.3)
+
+
+def test_held_out_density_and_clusters_are_those_by_hand(crossed, tmp_path):
+    corpus, _ = crossed
+    train, test = corpus.subset(np.arange(50)), corpus.subset(np.arange(50, 60))
+    found = fit(train, MC2(document_level=False), Gibbs(), iterations=4, seed=3)
+    found.posterior.save(tmp_path / "posterior.npz")
+    posterior = Posterior.load(tmp_path / "posterior.npz")
+    by_cluster, logs = [], []
+    for sample in posterior.samples:
+        contents = sample.contents
+        natural = np.vstack([contents.natural, contents.family.prior(12)])
+        mu, kappa, a, b = contents.family.standard(natural)
+        law = student(2 * a, mu, np.sqrt(b * (kappa + 1) / (a * kappa)))
+        x = (test.observations - contents.centre) / contents.scale
+        log_p = law.logpdf(x[:, None]).sum(axis=2) - np.log(contents.scale).sum()
+        known = (1 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster
+        tau = np.column_stack([known, sample.new_topic_weight])
+        of_each = logsumexp(log_p[:, None] + np.log(tau), axis=2)
+        by_cluster.append(of_each.reshape(10, 40, -1).sum(axis=1))
+        weights = np.log(sample.cluster_weights * (1 - sample.new_cluster_weight))
+        logs.append(logsumexp(by_cluster[-1] + weights, axis=1))
+    expected = logsumexp(logs, axis=0) - np.log(len(logs))
+    # a cluster not seen so far is a part of the likelihood too, and a small one
+    np.testing.assert_allclose(posterior.log_likelihood(test), expected, atol=0.2)
+    assert (posterior.log_likelihood(test) > expected - 0.05).all()
+    shown = next(i for i, sample in enumerate(posterior.samples) if sample is posterior.representative)
+    log_p = by_cluster[shown] + np.log(posterior.representative.cluster_weights)
+    likely = np.exp(log_p - logsumexp(log_p, axis=1, keepdims=True))
+    np.testing.assert_allclose(posterior.predict(test), likely, atol=1e-8)
+
+
+def test_held_out_documents_of_the_document_level_find_their_clusters(crossed):
+    corpus, _ = crossed
+    train, test = corpus.subset(np.arange(45)), corpus.subset(np.arange(45, 60))
+    found = fit(train, MC2(), Gibbs(), iterations=30, seed=0)
+    cluster, probability = found.posterior.assign(test)
+    np.testing.assert_allclose(probability.sum(axis=1), 1.0)
+    assert adjusted_rand_index(cluster, test.labels) > 0.7
+    # the density of the truth's kind of documents is above that of documents moved away
+    moved = Corpus.from_observations(test.observations + 20.0, np.repeat(np.arange(15), 40))
+    assert (found.posterior.log_likelihood(test) > found.posterior.log_likelihood(moved)).all()
+    assert found.posterior.find_levels(train).cluster.shape[0] == 45
+
+
+def test_a_run_goes_on_to_the_same_bits(crossed, tmp_path):
+    corpus, _ = crossed
+    corpus.save(tmp_path / "corpus")
+    corpus = Corpus.load(tmp_path / "corpus", verify=True)
+    for model in (MC2(), MC2(document_level=False)):
+        whole = fit(corpus, model, Gibbs(), iterations=6, seed=1)
+        path = tmp_path / f"{model.document_level}.npz"
+        fit(corpus, model, Gibbs(threads=2), iterations=3, seed=1, checkpoint=path)
+        resumed = fit(corpus, model, Gibbs(), iterations=6, seed=1, checkpoint=path)
+        for name, array in whole.state.arrays().items():
+            np.testing.assert_array_equal(array, resumed.state.arrays()[name])
+        assert (whole.trace["log_joint"] == resumed.trace["log_joint"]).all()
+        for one, other in zip(whole.posterior.samples, resumed.posterior.samples, strict=True):
+            np.testing.assert_array_equal(one.contents.natural, other.contents.natural)
+
+
+def test_documents_without_observations_and_a_constant_coordinate():
+    values = np.column_stack([np.arange(6.0), np.full(6, 7.0)])
+    corpus = Corpus.from_observations(values, [0, 0, 2, 2, 2, 4], n_documents=6)
+    found = fit(corpus, MC2(), Gibbs(), iterations=5, seed=0)
+    assert found.posterior.predict(corpus).shape[0] == 6
+    assert np.isfinite(found.trace["log_joint"]).all()
+    np.testing.assert_array_equal(found.posterior.log_likelihood(corpus)[[1, 3, 5]], 0.0)
+
+
+# -- what does not carry over --------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("model", "engine", "said"),
+    [
+        (MC2(document_level=False), SVI(), "SVI fits topics of words only"),
+        (Mixture(n_clusters=2), FastEx(), "mixture has topics of words"),
+        (NPTOT(contexts=["year"]), Gibbs(kernel="collapsed"), "nptot has topics of words"),
+        (MC2(document_level=False), Gibbs(kernel="blocked"), "where topics emit observations"),
+        (MC2(), Gibbs(kernel="parallel"), "where topics emit observations"),
+    ],
+)
+def test_what_does_not_fit_observations_says_so(model, engine, said):
+    with pytest.raises(ValueError, match=said):
+        fit(tiny(["year"]), model, engine, iterations=2)
+
+
+def test_content_must_be_a_family_of_observations_and_the_corpus_one_of_these():
+    with pytest.raises(ValueError, match="must be DiagonalNormalGamma"):
+        MC2(content=NormalGamma())
+    with pytest.raises(ValueError, match="of strength 1"):
+        HDP(content=DiagonalNormalGamma(strength=0.5))
+    with pytest.raises(ValueError, match="the corpus has words"):
+        fit(Corpus(np.eye(3, dtype=int)), MC2(content=FAMILY), Gibbs(), iterations=2)
+    assert MC2(**MC2(content=FAMILY).settings()).content == FAMILY
+
+
+def test_documents_are_not_added_to_a_fit_of_observations():
+    corpus = tiny()
+    model = MC2().for_corpus(corpus)
+    arrays = Gibbs().init(model, corpus, 0).arrays()
+    with pytest.raises(ValueError, match="does not go on with documents added"):
+        Gibbs().extend(model, corpus, arrays, 0)
+
+
+def test_scores_of_words_refuse_observations(crossed):
+    corpus, _ = crossed
+    posterior = fit(corpus, MC2(document_level=False), Gibbs(), iterations=2, seed=0).posterior
+    for asked in (posterior.top_words, lambda: posterior.word_given_topic, lambda: Description.of(posterior, corpus)):
+        with pytest.raises(ValueError, match="topics emit observations, not words"):
+            asked()
+    with pytest.raises(ValueError, match="perplexity is of words"):
+        posterior.perplexity(corpus)
+    with pytest.raises(ValueError, match="smooths topics of words"):
+        posterior.log_likelihood(corpus, "icml14")
+    with pytest.raises(ValueError, match="one of words, but the model was fitted on observations"):
+        posterior.predict(Corpus(np.eye(3, dtype=int)))
+    with pytest.raises(ValueError, match="has 2 numbers, but the model was fitted on 3"):
+        posterior.predict(tiny())
