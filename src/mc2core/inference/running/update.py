@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 # no more work than of so many seconds is lost when an update is killed
 _CHECKPOINT_SECONDS = 60.0
-#: nats a word by which documents are less likely than those before, from which on the model no longer fits: 1.28 times
-#: the perplexity
+#: nats a word by which documents are less likely than those of earlier updates, from which on the model no longer fits:
+#: 1.28 times the perplexity. Years of NIPS are 0.01 to 0.06 apart
 LEAST_DRIFT = 0.25
+#: the same at the first update, beside documents of the fit, which it had learnt from: NIPS' next year is 0.41 lower
+FIRST_DRIFT = 0.75
 #: share of documents in clusters that were small or empty, from which on the model no longer fits
 MOST_IN_SMALL = 0.2
 #: share of tokens without a column, from which on the model no longer fits
@@ -247,7 +249,7 @@ def drift(stream: Stream) -> dict[str, Any]:
     the updates before, likewise before they were learnt from; of those of the fit, which it had learnt from, where this
     is the first (None: it had not ended an epoch). ``in_small`` and ``left_out`` : shares of documents in clusters
     that were small or empty, and of tokens without a column. ``warnings`` : sentences, one where the log likelihood is
-    lower than before by LEAST_DRIFT, one for each share above its bound.
+    lower than before by LEAST_DRIFT, or FIRST_DRIFT, one for each share above its bound.
     """
     *earlier, now = stream.updates
     known = earlier or [stream.fitted]
@@ -258,7 +260,7 @@ def drift(stream: Stream) -> dict[str, Any]:
     in_small = now["in_small"] / max(now["documents"], 1)
     left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
     warnings = []
-    if before is not None and likelihood < before - LEAST_DRIFT:
+    if before is not None and likelihood < before - (LEAST_DRIFT if earlier else FIRST_DRIFT):
         whose = "those of earlier updates" if earlier else "those of the fit"
         warnings.append(
             f"the new documents are less likely than {whose}, {likelihood:.3f} in place of {before:.3f} nats a word"
