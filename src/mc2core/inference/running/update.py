@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 # no more work than of so many seconds is lost when an update is killed
 _CHECKPOINT_SECONDS = 60.0
 #: nats a word by which documents are less likely than those of earlier updates, from which on the model no longer fits:
-#: 1.28 times the perplexity. Years of NIPS are 0.01 to 0.06 apart
+#: 1.28 times the perplexity. Years of NIPS are 0.02 to 0.04 apart
 LEAST_DRIFT = 0.25
 #: the same at the first update, beside documents of the fit, which it had learnt from: NIPS' next year is 0.41 lower
 FIRST_DRIFT = 0.75

@@ -1,0 +1,194 @@
+"""How well a fit that goes on with new documents predicts those of the next year: ``python -m benchmarks.arrivals``.
+
+Documents come in order of years. MC2 with a document level is fitted by SVI to those of the first years, and then each
+year is streamed (``Stream``), or all so far are fitted from scratch. Beside it scikit-learn's online LDA goes on by
+``partial_fit``, and gensim's HDP, where it is installed, by ``update``. All are scored alike: perplexity of documents
+of the next year, left to right, in the words of the first years.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.decomposition import LatentDirichletAllocation
+
+from benchmarks.cases import lacks
+from benchmarks.suite import MIRROR
+from mc2core import Corpus, Posterior, fit
+from mc2core.inference import SVI, Stream
+from mc2core.models import MC2
+from mc2papers.baselines.lda import lda_model
+from mc2papers.datasets.collections import labelled_texts, nips
+
+_SEED, _EPOCHS, _WORD_PRIOR = 0, 10, 0.01
+
+
+class Collection(NamedTuple):
+    """Documents with their years: those up to ``first`` are fitted, each block of ``years`` to ``last`` comes then.
+
+    ``every`` : one of so many documents is scored.
+    """
+
+    read: Callable[[Path], Corpus]
+    first: int
+    last: int
+    years: int
+    every: int
+
+
+def real_nips(mirror: Path) -> Corpus:
+    return nips.read(mirror / "nips/nips-corpus-20111211.zip")
+
+
+def addresses(mirror: Path) -> Corpus:
+    return labelled_texts.read_addresses(mirror / "labelled/state_union.zip")[0]
+
+
+COLLECTIONS = {
+    "NIPS": Collection(real_nips, 1992, 1995, 1, 5),
+    "State of the Union": Collection(addresses, 1981, 1996, 5, 1),
+}
+
+
+def in_blocks(mirror: Path, one: Collection) -> list[Corpus]:
+    """The first years, each block that comes, and the one after the last, in the words of the first years."""
+    corpus = one.read(mirror)
+    year = np.asarray(corpus.contexts["year"])
+    ends = [*range(one.first, one.last + 1, one.years), one.last + one.years]
+    rows = [np.flatnonzero((year > low) & (year <= high)) for low, high in zip([-np.inf, *ends], ends, strict=False)]
+    words = np.flatnonzero(np.bincount(corpus.subset(rows[0]).content.indices, minlength=corpus.n_words))
+    names = [corpus.vocabulary[word] for word in words]
+    return [Corpus(corpus.subset(part).content[:, words], names) for part in rows]
+
+
+# -- methods: each yields a posterior after every block, the last one held out --------------------------------------
+def streamed(blocks: list[Corpus]) -> Iterator[Posterior]:
+    done = fit(blocks[0], MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False)
+    yield done.posterior
+    stream = Stream(done, population=sum(block.n_documents for block in blocks[:-1]))
+    for block in blocks[1:-1]:
+        yield stream.partial_fit(block).posterior
+
+
+def from_scratch(blocks: list[Corpus]) -> Iterator[Posterior | None]:
+    """After the first block as :func:`streamed`, and after the last: a fit for each would take the time of all else."""
+    yield from [None] * (len(blocks) - 2)
+    together = Corpus.concatenate(blocks[:-1])
+    yield fit(together, MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False).posterior
+
+
+def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
+    """100 topics; the first block ten times."""
+    prior = np.full(100, 0.1)
+    model = LatentDirichletAllocation(
+        len(prior), doc_topic_prior=prior[0], topic_word_prior=_WORD_PRIOR, learning_method="online",
+        batch_size=50, max_iter=_EPOCHS, random_state=_SEED, total_samples=sum(one.n_documents for one in blocks[:-1]),
+    )  # fmt: skip
+    for number, block in enumerate(blocks[:-1]):
+        content = sp.csr_matrix(block.content, dtype=np.float64)
+        model = model.fit(content) if number == 0 else model.partial_fit(content)
+        yield of_topics(block, np.maximum(model.components_ - _WORD_PRIOR, 0.0), prior)
+
+
+def hdp(blocks: list[Corpus]) -> Iterator[Posterior]:
+    """At gensim's defaults (150 topics); the first block ten times."""
+    from gensim.matutils import Sparse2Corpus
+    from gensim.models import HdpModel
+
+    names = dict(enumerate(blocks[0].vocabulary))
+    model = None
+    for block in blocks[:-1]:
+        documents = list(Sparse2Corpus(block.content, documents_columns=False))
+        if model is None:
+            model = HdpModel(documents * _EPOCHS, names, random_state=_SEED)
+        else:
+            model.update(documents)
+        alpha, topics = model.hdp_to_lda()
+        # as expected tokens: weights of topics times so many that the prior does not count
+        yield of_topics(block, 1e6 * topics, np.maximum(np.asarray(alpha), 1e-6))
+
+
+def of_topics(corpus: Corpus, topic_words: np.ndarray, prior: np.ndarray) -> Posterior:
+    """What has (M, V) expected tokens and (M,) the prior of a document's proportions."""
+    return lda_model(
+        corpus, topic_words, _WORD_PRIOR, prior, np.full((corpus.n_documents, len(prior)), 1.0 / len(prior))
+    )
+
+
+METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
+    "MC2, streamed": streamed,
+    "MC2, from scratch": from_scratch,
+    "online LDA (scikit-learn)": online_lda,
+    "HDP (gensim)": hdp,
+}
+
+
+# -- all together ----------------------------------------------------------------------------------------------------
+def rows(name: str, mirror: Path) -> Iterator[dict[str, Any]]:
+    """A row for each method: seconds of processors for the last block, and perplexity of the block after each one."""
+    one = COLLECTIONS[name]
+    blocks = in_blocks(mirror, one)
+    asked = [block.subset(np.arange(0, block.n_documents, one.every)) for block in blocks[1:]]
+    for method, run in METHODS.items():
+        if run is hdp and importlib.util.find_spec("gensim") is None:
+            print("HDP (gensim): left out; gensim is not installed", file=sys.stderr)
+            continue
+        row: dict[str, Any] = {"corpus": name, "documents": blocks[0].n_documents, "method": method}
+        found, seconds = run(blocks), 0.0
+        for number, held_out in enumerate(asked):
+            before = time.process_time()
+            posterior = next(found)
+            seconds = time.process_time() - before
+            last = one.first + (number + 1) * one.years
+            row[f"to {last}"] = (
+                None if posterior is None else posterior.perplexity(held_out, "left_to_right", progress=False)
+            )
+        yield row | {"CPU s of the last block": seconds}
+
+
+def as_markdown(table: list[Mapping[str, Any]]) -> str:
+    """A table for each collection."""
+    parts = []
+    for name in dict.fromkeys(row["corpus"] for row in table):
+        chosen = [row for row in table if row["corpus"] == name]
+        lines = ["| " + " | ".join(chosen[0]) + " |", "|---" * len(chosen[0]) + "|"]
+        for row in chosen:
+            cells = (
+                "" if one is None else f"{one:.4g}" if isinstance(one, float) else str(one) for one in row.values()
+            )
+            lines.append("| " + " | ".join(cells) + " |")
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.arrivals", description=(__doc__ or "").partition(":")[0]
+    )
+    parser.add_argument("--only", nargs="+", choices=COLLECTIONS, metavar="CORPUS", help="these collections alone")
+    parser.add_argument("--mirror", type=Path, default=MIRROR, help="folder of the real data (MC2_MIRROR)")
+    parser.add_argument("--out", type=Path, help="write the tables to this Markdown file")
+    given = parser.parse_args()
+    if lack := lacks("mirror", given.mirror):
+        parser.error(lack)
+    table: list[Mapping[str, Any]] = []
+    for name in COLLECTIONS:
+        if given.only is None or name in given.only:
+            for row in rows(name, given.mirror):
+                table.append(row)
+                print(", ".join(f"{key} {value}" for key, value in row.items()), file=sys.stderr, flush=True)
+    print(as_markdown(table), end="")
+    if given.out:
+        given.out.write_text(as_markdown(table), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
