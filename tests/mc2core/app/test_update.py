@@ -183,15 +183,15 @@ def test_documents_without_new_names_are_learnt_from_as_ever(fits):
     np.testing.assert_array_equal(stream.partial_fit(corpus).posterior.word_given_topic, plain.word_given_topic)
 
 
-def killed_at(left, command, name):
-    """Run a command in a process that is killed at its call ``left`` of a function of ``os``; its exit code."""
+def killed_at(left, command, name, number=signal.SIGKILL):
+    """Run a command in a process that gets a signal at its call ``left`` of a function of ``os``; its exit code."""
 
     def run():
         real, state = getattr(os, name), {"left": left}
 
         def call(*arguments, **more):
             if state["left"] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), number)
             state["left"] -= 1
             return real(*arguments, **more)
 
@@ -235,6 +235,20 @@ def test_killed_anywhere_and_run_again_nothing_is_lost_or_twice(fits, monkeypatc
         assert (fits / "svi/posterior.npz").read_bytes() == old
     assert not list(out.glob("update.npz"))
     assert not list(out.glob(".*"))
+
+
+def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
+    monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
+    new = written(fits / "new.jsonl", rows(30, 13))
+    old = (fits / "svi/posterior.npz").read_bytes()
+    code = killed_at(0, ["update", str(fits / "svi"), new], "replace", signal.SIGTERM)
+    assert code == 128 + signal.SIGTERM
+    assert "mc2: stopped; the same command goes on from there" in capfd.readouterr().err
+    assert (fits / "svi/posterior.npz").read_bytes() == old
+    taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
+    assert 0 < taken < 30
+    assert main(["update", str(fits / "svi"), new]) == 0
+    assert Stream.load(fits / "svi/posterior.npz").n_documents == 30
 
 
 def test_drift_is_told_and_kept(fits, capsys):
