@@ -36,7 +36,7 @@ def checkout(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 9)])
+@pytest.mark.parametrize(("names", "number"), [(START, 1), (GUIDES, 10)])
 def test_python_examples_run(checkout, capsys, names, number):
     scope = {}
     examples = blocks(names, "python")
