@@ -66,9 +66,11 @@ def exact_of(pair, corpus):
     ],
 )
 def test_the_chain_has_the_enumerated_posterior(model, settings):
+    # densities that count an observation to its own topic are found by the longer chains alone
+    sweeps = 4_000 if settings else 20_000
     pair = fixed(model, content=FAMILY, **settings)
     corpus = tiny(settings.get("contexts", ()))
-    assert_chain_follows(pair, corpus, exact_of(pair, corpus), 4000)
+    assert_chain_follows(pair, corpus, exact_of(pair, corpus), sweeps)
 
 
 def test_of_one_document_the_hdp_is_a_dirichlet_process_mixture():
