@@ -11,6 +11,8 @@ from helpers.gibbs_enumeration import log_clusters, partitions
 from helpers.gibbs_transitions import FAMILIES
 
 from mc2core import Corpus, fit
+from mc2core.inference import Gibbs
+from mc2core.inference.gibbs import state as seeding
 from mc2core.inference.gibbs.document_level import start as starting
 from mc2core.inference.gibbs.document_level.start import log_clustering
 from mc2core.inference.gibbs.document_level.state import DocumentLevel
@@ -131,6 +133,22 @@ def test_clusters_of_short_documents_are_kept():
         found = fitted.posterior.cluster
         agreements.append(agreement(truth, found))
     assert np.mean(agreements) > 0.35
+
+
+def test_clusters_that_are_told_are_mended_while_topics_settle(monkeypatch):
+    """All are in use, so that none can be split: where k-means joined two and halved a third, it mostly stayed so."""
+    truth = np.repeat(np.arange(CLUSTERS), 4)
+    wrong = np.where(truth == 1, 0, truth)
+    wrong[np.flatnonzero(truth == 2)[::2]] = 1
+    monkeypatch.setattr(seeding, "cluster_documents", lambda *of: wrong)
+    model, engine, agreements = MC2(n_clusters=CLUSTERS), Gibbs(), []
+    for number in range(2):
+        rng = np.random.default_rng(number)
+        words = rng.dirichlet(np.full(2000, 0.05), 30)
+        tau = rng.dirichlet(np.full(30, 0.5), CLUSTERS) + 1e-9
+        corpus = Corpus(np.array([rng.multinomial(2000, rng.dirichlet(20.0 * tau[k]) @ words) for k in truth]))
+        agreements += [agreement(truth, engine.init(model.for_corpus(corpus), corpus, seed).cluster) for seed in (0, 1)]
+    assert np.mean(agreements) > 0.97
 
 
 @pytest.mark.parametrize("n_clusters", [math.inf, 5])

@@ -5,6 +5,10 @@ settle in one cluster at a small omega erase the clusters of short documents. So
 word's, words being clustered by the documents they are in, and documents begin in clusters found by k-means, which are
 held while topics settle. Then all move. How many clusters k-means had better find is not known before: several numbers
 are tried, one of them 1, and the state of the highest posterior density after equal sweeps goes on.
+
+Where a number is told and all of so many clusters are in use, none can be split, and a long document hardly ever leaves
+its own. So of few long documents, those whose topics are told from words, all move halfway through settling, given
+topics as if these were words (docs/notes/labelled.md).
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from mc2core.compute import streams
 from mc2core.compute.threads import in_blocks, n_threads
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
-from mc2core.inference.gibbs.collapsed import contexts_of
+from mc2core.inference.gibbs.collapsed import contexts_of, sweep_clusters
 from mc2core.inference.gibbs.document_level.cluster_moves import ClusterConstants, weigh_clusters
 from mc2core.inference.gibbs.document_level.state import DocumentLevel, DocumentLevelState
 from mc2core.inference.gibbs.document_level.sweep import LEAST, count_topics
@@ -36,6 +40,8 @@ from mc2core.models.base import DOCUMENT, TopicModel
 SETTLING = 20
 #: ... and those after them, in which all move, where several are compared
 TRYING = 20
+# sweeps of documents halfway through settling
+_MENDING = 3
 #: tokens beyond which one start is all that is tried: sweeps of several would take longer than the chain
 _MOST_TRIED = 1_000_000
 # words, and tokens of a document, for each topic at the start
@@ -48,10 +54,16 @@ def topics_by_rule(corpus: Corpus) -> int:
     Of few long documents more: one for 25 words, but at most one for ten tokens of a document. What tells their
     clusters is in fine topics; under few, documents leave even the clusters they belong to (docs/notes/labelled.md).
     """
-    by_tokens = max(1, round(corpus.n_tokens ** (1 / 3)))
+    return max(_topics_by_tokens(corpus), _topics_by_words(corpus))
+
+
+def _topics_by_tokens(corpus: Corpus) -> int:
+    return max(1, round(corpus.n_tokens ** (1 / 3)))
+
+
+def _topics_by_words(corpus: Corpus) -> int:
     n_words = np.count_nonzero(np.bincount(corpus.content.indices))
-    by_words = min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
-    return max(by_tokens, by_words)
+    return min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
 
 
 def numbers_to_try(model: TopicModel, corpus: Corpus, start_clusters: int) -> list[int | None]:
@@ -114,13 +126,24 @@ def _sweep(
 ) -> None:  # fmt: skip
     """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
     first = last - SETTLING - trying
+    is_mended = bool(state.model.n_clusters) and _topics_by_words(corpus) > _topics_by_tokens(corpus)
     state.move_all_but_tokens(seed, first, pool, is_settled=False)
     told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
             state.move_tokens(corpus, kernel, seed, iteration, pool)
+            if is_mended and iteration == first + SETTLING // 2:
+                _mend_clusters(state, seed, iteration)
             state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)
             progress.advance()
+
+
+def _mend_clusters(state: DocumentLevelState, seed: int, iteration: int) -> None:
+    """Sweep documents, each token a draw from its cluster's tau, summed out; then every cluster is at epsilon."""
+    for number in range(_MENDING):
+        key = streams.key(seed, "start clusters", _MENDING * iteration + number)
+        sweep_clusters(state.assignments, state.contexts, state.concentrations, key)
+    state.level = DocumentLevel.start(state.assignments, state.model.document_concentration)
 
 
 def log_density(state: DocumentLevelState) -> float:
