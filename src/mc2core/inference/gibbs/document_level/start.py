@@ -62,7 +62,7 @@ def _topics_by_tokens(corpus: Corpus) -> int:
 
 
 def _topics_by_words(corpus: Corpus) -> int:
-    n_words = np.count_nonzero(np.bincount(corpus.content.indices))
+    n_words = int(np.count_nonzero(np.bincount(corpus.content.indices)))
     return min(n_words // _WORDS_FOR_TOPIC, corpus.n_tokens // (_TOKENS_FOR_TOPIC * corpus.n_documents))
 
 
