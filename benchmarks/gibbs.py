@@ -282,7 +282,7 @@ def score(test: Corpus, psi: np.ndarray, alpha: np.ndarray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gibbs", description=(__doc__ or "").partition(":")[0])
     parser.add_argument("--corpus", choices=CORPORA, default="nips")
-    parser.add_argument("--kernels", nargs="+", choices=KERNELS, default=KERNELS)
+    parser.add_argument("--kernels", nargs="*", choices=KERNELS, default=KERNELS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=60.0, help="of a chain, by the clock of an idle machine")

@@ -6,12 +6,12 @@ writes ``psi`` (M, V), ``alpha`` (M,) and numbers of the run into ``found.npz``.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import tomotopy  # type: ignore[import-not-found]
 
 _AT_A_TIME = 5
@@ -21,13 +21,14 @@ def main() -> None:
     folder, kind, n_topics, seed, workers, seconds = (
         Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5]), float(sys.argv[6])
     )  # fmt: skip
-    content = sp.load_npz(folder / "corpus.npz")
+    content = np.load(folder / "corpus.npz")  # a matrix in rows as scipy writes it
+    start, indices, counts = (content[name] for name in ("indptr", "indices", "data"))
     if kind == "LDA":
         model = tomotopy.LDAModel(k=n_topics, alpha=0.1, eta=0.01, seed=seed)
     else:
         model = tomotopy.HDPModel(initial_k=n_topics, alpha=0.1, gamma=0.1, eta=0.01, seed=seed)
-    for begin, end in zip(content.indptr[:-1], content.indptr[1:], strict=True):
-        words = np.repeat(content.indices[begin:end], content.data[begin:end])
+    for begin, end in itertools.pairwise(start):
+        words = np.repeat(indices[begin:end], counts[begin:end])
         model.add_doc([str(word) for word in words])
     model.train(0)
     started, iterations = time.process_time(), 0
@@ -42,7 +43,7 @@ def main() -> None:
         # the topics' own weights are not told: those of their tokens
         tokens = np.asarray(model.get_count_by_topics(), dtype=float)[used]
         alpha = model.alpha * tokens / tokens.sum()
-    psi = np.zeros((len(used), content.shape[1]))
+    psi = np.zeros((len(used), content["shape"][1]))
     psi[:, [int(word) for word in model.used_vocabs]] = [model.get_topic_word_dist(m) for m in used]
     np.savez(folder / "found.npz", psi=psi, alpha=alpha, processor=processor, iterations=iterations)
 
