@@ -26,6 +26,7 @@ from scipy.special import gammaln, logsumexp
 from mc2core.base import stopping
 from mc2core.base.progress import work
 from mc2core.compute import streams
+from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.compute.special import exp, log, log_gamma
 from mc2core.corpus import Corpus
@@ -379,7 +380,7 @@ class ClusterChains:
     """
 
     def __init__(self, sample: Sample) -> None:
-        self._mixture = SampleMixture(sample)
+        self._mixture, self._buffers = SampleMixture(sample), Buffers()
         priors = _priors(self._mixture)
         n_clusters, self._n_topics = priors.shape
         self._n_columns = _BLOCK * (-(-self._n_topics // _BLOCK))
@@ -402,8 +403,9 @@ class ClusterChains:
         with stopping.noting(), work("clusters of documents", len(out), "documents") as told:
             for rows in blocks(corpus, max(n_clusters, self._n_columns), _DRAWN_BLOCK):
                 block, found = Block(corpus, rows), np.zeros((len(rows), n_clusters))
-                psi = np.zeros((len(block.words), self._n_columns))
-                psi[:, : self._n_topics] = self._mixture.words(block.emitted)
+                psi = self._buffers.empty("words", len(block.words), self._n_columns)
+                self._mixture.words(block.emitted, out=psi[:, : self._n_topics])
+                psi[:, self._n_topics :] = 0.0
                 given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
 
                 def run(first: int, last: int, given: Any = given, found: Any = found) -> None:

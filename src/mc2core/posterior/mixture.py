@@ -133,18 +133,23 @@ class SampleMixture:
         proportions[possible] = np.exp(drawn)
         return proportions
 
-    def words(self, words: np.ndarray) -> np.ndarray:
-        """(U, M + 1) float64: probability of each of the given words in each topic; the last is 1/V.
+    def words(self, words: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(U, M + 1) float64: probability of each of some words in each topic, the last 1/V; in ``out`` if given.
 
         Of (U, D) observations their density relative to that in a new topic, the last, which is 1 (:func:`log_scale`).
         """
         if self.sample.contents is not None:
             log_p = self.sample.contents.log_densities(words)
-            return np.exp(log_p - log_p[:, -1:])
-        counts = self._by_word[words]
-        counts = counts.toarray() if sp.issparse(counts) else counts
-        psi = np.full((len(words), len(self._totals) + 1), 1.0 / self.n_words)
-        psi[:, :-1] = (counts + self.sample.topic_prior) / self._totals
+            return np.exp(log_p - log_p[:, -1:], out=out)
+        psi = np.empty((len(words), len(self._totals) + 1)) if out is None else out
+        known = psi[:, :-1]
+        if sp.issparse(self._by_word):
+            known[:] = self._by_word[words].toarray()
+        else:
+            np.take(self._by_word, words, axis=0, out=known, mode="clip")  # "raise" would go by a copy
+        known += self.sample.topic_prior
+        known /= self._totals
+        psi[:, -1] = 1.0 / self.n_words
         return psi
 
     def log_likelihood(self, block: Block) -> np.ndarray:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from mc2core.base import stopping
 from mc2core.base.progress import work
+from mc2core.compute.buffers import Buffers
 from mc2core.compute.kernels import kernel
 from mc2core.corpus import Corpus
 from mc2core.posterior.mixture import Block, blocks, in_chunks
@@ -108,6 +109,7 @@ class DocumentTopics:
             return
         counts: Any = sample.topic_words
         self._by_word: Any = sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T)
+        self._buffers = Buffers()
         self._prior = np.float64(sample.topic_prior)
         self._totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * self._prior
         self._priors, self._passes = (1.0 - sample.new_topic_weight)[:, None] * sample.topic_given_cluster, 1
@@ -124,9 +126,13 @@ class DocumentTopics:
         with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
             for rows in blocks(corpus, self._n_topics):
                 block = Block(corpus, rows)
-                counts = self._by_word[block.words]
-                counts = counts.toarray() if sp.issparse(counts) else counts
-                psi = np.ascontiguousarray((counts + self._prior) / self._totals)
+                psi = self._buffers.empty("words", len(block.words), self._n_topics)
+                if sp.issparse(self._by_word):
+                    psi[:] = self._by_word[block.words].toarray()
+                else:
+                    np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # "raise" would go by a copy
+                psi += self._prior
+                psi /= self._totals
                 given = self._priors, cluster[rows], self._passes, threads, told.advance
                 parts.append(sp.csr_matrix(_expected(block.counts, psi, *given)))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
