@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-import tomotopy  # type: ignore[import-not-found]
+import tomotopy
 
 _AT_A_TIME = 5
 
