@@ -127,7 +127,9 @@ class Frames:
         kinds = [table for table in self._shares.values() if len(table)]
         known = sorted({one for table in kinds for one in table["context"]})
         if name is not None and name not in known:
-            raise ValueError(f"there is no context {name!r}; known: {', '.join(known) or 'none'}")
+            raise ValueError(
+                f"there is no context {name!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
+            )
         if name is not None:
             kinds = [table[table["context"] == name] for table in kinds if (table["context"] == name).any()]
         if not kinds:
@@ -150,7 +152,9 @@ class Frames:
 
         known = {one.name: one for one in variables_of(self.description)}
         if missing := [name for name in contexts if name not in known]:
-            raise ValueError(f"there is no context {missing[0]!r}; known: {', '.join(known) or 'none'}")
+            raise ValueError(
+                f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"
+            )
         return self._named(effects(self.description, [known[name] for name in contexts]), level)
 
     def _named(self, table: pd.DataFrame, level: int | None) -> pd.DataFrame:

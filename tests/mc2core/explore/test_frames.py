@@ -84,7 +84,9 @@ def test_contexts_count_the_documents_of_each_value(done):
     seen = year[(year["of"] == "topic") & (year["documents"] > 0)]
     assert seen.groupby("start")["share"].sum().to_numpy() == pytest.approx(1.0)
     assert set(done.contexts()["context"]) == {"author", "year", "label"}
-    with pytest.raises(ValueError, match="there is no context 'auther'; known: author, label, year"):
+    with pytest.raises(
+        ValueError, match="there is no context 'auther' of numbers, dates or names; known: author, label, year"
+    ):
         done.contexts("auther")
 
 
@@ -104,7 +106,9 @@ def test_effects_have_names_and_are_of_the_fit_or_a_level(done):
     ).all()
     of_level = done.effects(["label"], level=2)
     assert set(of_level["number"][of_level["of"] == "cluster"]) == set(done.clusters(2)["cluster"])
-    with pytest.raises(ValueError, match="there is no context 'yer'; known: author, year, label"):
+    with pytest.raises(
+        ValueError, match="there is no context 'yer' of numbers, dates or names; known: author, year, label"
+    ):
         done.effects(["yer"])
 
 
