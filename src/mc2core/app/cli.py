@@ -137,7 +137,7 @@ def _add_predictions(commands: Any) -> None:
         "contexts",
         _contexts,
         "print what the words and other contexts of documents say of a context of the fit, as CSV: the likeliest "
-        "names, or mean and 90%% interval of a number",
+        "names, or mean and 90 % interval of a number",
     )
     contexts.add_argument("posterior", type=Path, help="posterior.npz")
     contexts.add_argument(

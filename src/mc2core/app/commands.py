@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.ArgumentParser:
     """A command of a parser: its function, and what it does in a sentence without its capital and full stop."""
-    parser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    # argparse formats the help and leaves the description as it is
+    parser = commands.add_parser(name, help=text.replace("%", "%%"), description=text[0].upper() + text[1:] + ".")
     parser.set_defaults(run=run)
     return parser
 

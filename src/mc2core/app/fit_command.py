@@ -137,12 +137,15 @@ def _left_by_a_stop(out: Path) -> str:
 
 
 def _length(provenance: Path) -> str:
-    """ " of 60 iterations", as told beside a posterior; "" where that is not to be had."""
+    """ " of 60 iterations and 2 updates", as told beside a posterior; "" where that is not to be had."""
     from mc2core.base import storage
+    from mc2core.corpus.building.counts import counted
 
     try:
         about = storage.read_json(provenance)
-        return f" of {about.get('stopped_at', about['iterations']):g} iterations"
+        updates = len(about["stream"]["updates"]) if "stream" in about else 0
+        and_updates = f" and {counted(updates, 'updates')}" if updates else ""
+        return f" of {about.get('stopped_at', about['iterations']):g} iterations{and_updates}"
     except (AttributeError, KeyError, OSError, TypeError, ValueError):
         return ""
 
@@ -167,9 +170,12 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     lines.append(f"for more iterations: {more}")
     if "clusters" not in model.finds:  # there are none to describe
         return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
-    lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
     clusters = f"mc2 clusters {posterior} {options.corpus}"
-    lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
+    if model.content is None:
+        lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
+        lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
+    else:  # page and perplexity are of words
+        lines.append(f"next: mc2 topics {posterior}; {clusters}")
     lines.append(f"for fewer clusters: {clusters} --levels")
     return lines
 

@@ -64,7 +64,14 @@ def run(options: argparse.Namespace) -> None:
     print(f"{out / 'posterior.npz'}: {_said(about)}")
     for warning in about.get("drift", {}).get("warnings", ()):
         print(f"mc2: the model may no longer fit: {warning}", file=sys.stderr)
-    print(f"next: mc2 clusters {out / 'posterior.npz'} {options.new}")
+    print(f"next: {_next(out / 'posterior.npz', options.new)}")
+
+
+def _next(posterior: Path, new: Path) -> str:
+    """How to see the clusters of the new documents: those of a file have to be imported first."""
+    if (new / "corpus.json").is_file():
+        return f"mc2 clusters {posterior} {new}"
+    return f"mc2 import {new} --like {posterior} --out FOLDER; mc2 clusters {posterior} FOLDER"
 
 
 def _said(about: dict[str, Any]) -> str:

@@ -262,6 +262,11 @@ class Corpus:
         return self.content.shape[0]
 
     @property
+    def is_of_observations(self) -> bool:
+        """Whether documents are sets of observations, not of words."""
+        return self.observations is not None
+
+    @property
     def n_words(self) -> int:
         """V, the size of the vocabulary; D, the numbers of an observation, of a corpus of these."""
         return self.content.shape[1] if self.observations is None else self.observations.shape[1]
@@ -348,7 +353,7 @@ class Corpus:
 
     def __repr__(self) -> str:
         content = f"{self.n_words} words, {self.n_tokens} tokens"
-        if self.observations is not None:
+        if self.is_of_observations:
             content = f"{self.n_tokens} observations of {self.n_words} numbers"
         return f"Corpus({self.n_documents} documents, {content}, contexts: {self._contexts_in_words()})"
 
@@ -357,7 +362,8 @@ class Corpus:
 
     def _repr_html_(self) -> str:
         """In a notebook: its sizes, and the first documents."""
-        rows = {"documents": f"{self.n_documents:,}", "words": f"{self.n_words:,}", "tokens": f"{self.n_tokens:,}"}
+        columns, tokens = ("numbers", "observations") if self.is_of_observations else ("words", "tokens")
+        rows = {"documents": f"{self.n_documents:,}", columns: f"{self.n_words:,}", tokens: f"{self.n_tokens:,}"}
         rows["contexts"] = self._contexts_in_words()
         rows["labels"] = "none" if self.labels is None else "one or more of each document"
         known = self.documents.head(_SHOWN_DOCUMENTS)

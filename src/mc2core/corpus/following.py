@@ -103,6 +103,10 @@ class Followed(Protocol):
         """V words."""
 
     @property
+    def is_of_observations(self) -> bool:
+        """Whether documents are sets of observations, not of words."""
+
+    @property
     def context_names(self) -> Mapping[str, Sequence[str]]:
         """Names of the columns of count contexts."""
 
@@ -126,12 +130,14 @@ class Followed(Protocol):
 def pattern_of(like: Followed) -> Pattern:
     """What documents like those of a corpus, or like those a model was fitted on, look like.
 
-    Of a model these are the contexts it was fitted with. ValueError where words or columns have no names, or a name
-    stands for two of them.
+    Of a model these are the contexts it was fitted with. ValueError where words or columns have no names, a name
+    stands for two of them, or documents are sets of observations.
     """
     if not hasattr(like, "context_kinds"):
         raise ValueError(f"like is {type(like).__name__}; a Corpus or a Posterior is needed")
     what, words = "the corpus" if hasattr(like, "content") else "the model", like.vocabulary
+    if like.is_of_observations:
+        raise ValueError(f"{what} is of observations; Corpus.from_observations makes a corpus of others like it")
     numbers = {name: kind == "number" for name, kind in like.context_kinds.items() if kind != "vector"}
     columns = {
         name: None if is_number else _distinct(what, f"columns of context {name!r}", like.context_names.get(name))

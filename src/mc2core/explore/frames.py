@@ -66,9 +66,10 @@ class Frames:
         Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
         how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
         relevant; found, the share of samples that have it, too; and for each number or date its trend, Spearman's rank
-        correlation of share and time. Of a model whose documents are clusters of their own (HDP): topic, share, words.
+        correlation of share and time. Of a model whose documents are clusters of their own (HDP): topic, share, words;
+        of topics that emit observations: topic, share, NAME_mean and NAME_sd of each number.
         """
-        if self.posterior.representative.documents_are_clusters:
+        if self.posterior.representative.documents_are_clusters or self.posterior.is_of_observations:
             from mc2core.explore.topics import describe_topics
 
             return describe_topics(self.posterior)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
@@ -26,22 +28,29 @@ _BLOCK = 64
 
 def fitted_shares(posterior: Posterior) -> np.ndarray:
     """(M,) float64, sums to 1: the share of each topic in the tokens that the representative was fitted to."""
-    tokens = np.asarray(posterior.representative.topic_words.sum(axis=1), dtype=np.float64).ravel()
+    if posterior.contents is not None:
+        tokens = posterior.contents.n_observations
+    else:
+        tokens = np.asarray(posterior.representative.topic_words.sum(axis=1), dtype=np.float64).ravel()
     return tokens / tokens.sum()
 
 
 def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
-    """Topics of the representative sample, the commonest first: topic, share (:func:`fitted_shares`), words."""
+    """Topics of the representative sample, the commonest first: topic, share (:func:`fitted_shares`), words.
+
+    Where they emit observations: NAME_mean and NAME_sd of each number in place of words.
+    """
     share = fitted_shares(posterior)
     order = np.argsort(-share, kind="stable")
-    words = posterior.top_words(n_words)
-    return pd.DataFrame(
-        {
-            "topic": order + 1,
-            "share": share[order],
-            "words": [" ".join(words[topic]) for topic in order],
-        }
-    )
+    table: dict[str, Any] = {"topic": order + 1, "share": share[order]}
+    if posterior.contents is not None:
+        mean, sd = posterior.contents.mean[order], posterior.contents.sd[order]
+        for d, name in enumerate(posterior.vocabulary):
+            table |= {f"{name}_mean": mean[:, d], f"{name}_sd": sd[:, d]}
+    else:
+        words = posterior.top_words(n_words)
+        table["words"] = [" ".join(words[topic]) for topic in order]
+    return pd.DataFrame(table)
 
 
 def topic_tables(

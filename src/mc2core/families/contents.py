@@ -214,6 +214,11 @@ class Contents:
         _, _, a, b = self.family.standard(self.natural)
         return np.sqrt(b / a) * self.scale
 
+    @property
+    def n_observations(self) -> np.ndarray:
+        """(M,) float64: how many observations each topic has."""
+        return self.family.standard(self.natural)[1][:, 0] - self.family.kappa0
+
     def log_densities(self, values: np.ndarray) -> np.ndarray:
         """(n, M + 1): ln p(x | topic) of (n, D) observations in their own unit; the last column is a new topic's."""
         columns = len(self.natural) + 1

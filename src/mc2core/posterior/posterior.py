@@ -76,7 +76,7 @@ class Posterior:
         contexts = ", ".join(sorted(self.families)) or "none"
         return (
             f"Posterior({self.representative.n_clusters} clusters, {self.representative.n_topics} topics, "
-            f"{self.n_words} words, "
+            f"{self.n_words} {self._columns}, "
             f"{len(self.samples)} samples, contexts: {contexts})"
         )
 
@@ -89,7 +89,7 @@ class Posterior:
             + (" ({:,} to {:,} in 90 % of samples)".format(*self.interval(what)) if several else "")
             for what in counted
         }
-        rows |= {"samples": f"{len(self.samples):,}", "words": f"{self.n_words:,}"}
+        rows |= {"samples": f"{len(self.samples):,}", self._columns: f"{self.n_words:,}"}
         rows["contexts"] = ", ".join(sorted(self.families)) or "none"
         rows |= {part: self.provenance[part]["name"] for part in ("model", "engine") if part in self.provenance}
         rows |= {name: self.provenance[name] for name in ("iterations", "seed") if name in self.provenance}
@@ -185,6 +185,15 @@ class Posterior:
         return self.representative.contents
 
     @property
+    def is_of_observations(self) -> bool:
+        """Whether topics emit observations, not words."""
+        return self.contents is not None
+
+    @property
+    def _columns(self) -> str:
+        return "numbers" if self.is_of_observations else "words"
+
+    @property
     def n_words(self) -> int:
         """V; numbers of an observation where topics emit these."""
         return self.samples[0].topic_words.shape[1]
@@ -244,8 +253,7 @@ class Posterior:
         if of_fit != of_corpus:
             raise ValueError(f"the corpus is one of {of_corpus}, but the model was fitted on {of_fit}")
         found = corpus.vocabulary if corpus.has_vocabulary else None
-        what = "words" if self.contents is None else "numbers"
-        matching.check_columns("the corpus", what, self.vocabulary, found, self.n_words, corpus.n_words)
+        matching.check_columns("the corpus", self._columns, self.vocabulary, found, self.n_words, corpus.n_words)
 
     def check_fitted(self, corpus: Corpus) -> None:
         """ValueError unless ``corpus`` may be the one that was fitted: its words, as many documents."""

@@ -590,6 +590,14 @@ class TestCommands:
         text = capsys.readouterr().out
         assert all(f"mc2 {name}" in text for name in ("import", "fit", "evaluate", "topics", "clusters", "verify"))
 
+    def test_help_has_single_percent_signs(self, capsys):
+        with pytest.raises(SystemExit):
+            main(["contexts", "--help"])
+        assert "mean and 90 % interval of a number" in " ".join(capsys.readouterr().out.split())
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        assert "mean and 90 % interval of a number" in " ".join(capsys.readouterr().out.split())
+
     def test_help_names_every_estimator(self, capsys):
         with pytest.raises(SystemExit):
             main(["evaluate", "--help"])

@@ -287,6 +287,11 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
         (["nowhere"], "posterior.npz is missing"),
     ]
+    (fits / "empty.jsonl").write_text("")
+    assert main(["update", str(fits / "svi"), str(fits / "empty.jsonl")]) == 2
+    assert f"{fits / 'empty.jsonl'} has no document" in capsys.readouterr().err
+    assert main(["update", str(fits / "gibbs"), new, "--out", out]) == 2
+    assert f"{new} is not the folder of a corpus; a fit by gibbs goes on with its own corpus" in capsys.readouterr().err
     for (name, *more), message in wrong:
         where = new if name != "gibbs" else str(fits / "data")
         assert main(["update", str(fits / name), where, *more]) == 2
@@ -333,3 +338,27 @@ def test_an_update_of_another_is_not_taken_up(fits, monkeypatch):
     assert killed_at(2, ["update", str(fits / "svi"), one], "replace") == -signal.SIGKILL
     with pytest.raises(ValueError, match=r"update\.npz is of another update; finish that one, or remove it"):
         update_fit(fits / "svi", other)
+
+
+def test_what_to_do_next_can_be_done(fits, capsys, monkeypatch):
+    monkeypatch.chdir(fits)
+    written(fits / "new.jsonl", rows(12, 8))
+    for new in ("new.jsonl", "corpus"):
+        assert main(["update", "svi", new]) == 0
+        steps = capsys.readouterr().out.splitlines()[-1].removeprefix("next: ").split("; ")
+        for step in steps:
+            program, *command = step.replace("FOLDER", "corpus").split()
+            assert program == "mc2"
+            assert main(command) == 0
+        assert len(capsys.readouterr().out.splitlines()) > 12
+        assert main(["import", written(fits / "later.jsonl", rows(12, 9)), *COLUMNS, "--out", "corpus"]) == 0
+        capsys.readouterr()
+
+
+def test_a_fit_that_replaces_updates_says_so(fits, capsys):
+    for seed in (8, 9):
+        assert main(["update", str(fits / "svi"), written(fits / f"{seed}.jsonl", rows(12, seed))]) == 0
+    capsys.readouterr()
+    command = ["fit", str(fits / "data"), "--engine", "svi", "--set", "batch_size=10", "--iterations", "1"]
+    assert main([*command, "--out", str(fits / "svi")]) == 0
+    assert f"the fit of 4 iterations and 2 updates in {fits / 'svi'} will be replaced" in capsys.readouterr().err

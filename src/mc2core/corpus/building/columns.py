@@ -129,8 +129,10 @@ class Layout:
     def among(self, columns: Sequence[str], where: str) -> Layout:
         """This layout without its optional columns that are none of ``columns``.
 
-        ValueError, which begins with ``where``: the words stood in one of them.
+        ValueError, which begins with ``where``: the words stood in one of them, or there are no columns at all.
         """
+        if not columns:
+            raise ValueError(f"{where} has no document")
         lacking = set(self.optional) - set(columns)
         if self.content in lacking:
             raise ValueError(

@@ -46,6 +46,8 @@ MOST_IN_SMALL = 0.2
 #: share of tokens without a column, from which on the model no longer fits
 MOST_LEFT_OUT = 0.2
 
+_OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
+
 
 class _Saved(NamedTuple):
     """A fit, as far as a stream goes on from it."""
@@ -290,6 +292,8 @@ def _continue_chains(
     model, engine = specify(*names, of_model | of_engine, contexts, threads)
     if model.has_token_context:  # type: ignore[attr-defined]
         raise ValueError(f"the fit is of {model.name}, whose tokens have contexts: it cannot go on")
+    if not (new / "corpus.json").is_file():
+        raise ValueError(f"{new} is not the folder of a corpus; {_OWN_CORPUS}")
     corpus = _with_old_first(Corpus.load(new), posterior, new_columns)
     iterations = about["iterations"] if iterations is None else iterations
     chains = len(about.get("chains", [1]))
@@ -327,12 +331,11 @@ def _with_old_first(corpus: Corpus, posterior: Posterior, new_columns: int) -> C
     n_before = len(posterior.samples[0].cluster)
     corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in posterior.families})
     pattern = following.pattern_of(posterior)
-    help_ = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
     if corpus.n_documents <= n_before:
-        raise ValueError(f"the corpus has {corpus.n_documents} documents and the fit {n_before}; {help_}")
+        raise ValueError(f"the corpus has {corpus.n_documents} documents and the fit {n_before}; {_OWN_CORPUS}")
     before, _ = following.conform(Corpus, corpus.subset(np.arange(n_before)), pattern)
     if not posterior.was_fitted_on(before):
-        raise ValueError(f"the corpus does not begin with the documents of the fit; {help_}")
+        raise ValueError(f"the corpus does not begin with the documents of the fit; {_OWN_CORPUS}")
     new = corpus.subset(np.arange(n_before, corpus.n_documents))
     pattern, _ = following.grown(pattern, new, new_columns)
     placed, dropped = following.conform(Corpus, corpus, pattern)

@@ -4,7 +4,10 @@ The enumeration sums contents out in closed form, by code of its own (helpers.ob
 test_exact.py, joint tests as in test_geweke.py.
 """
 
+import io
+
 import numpy as np
+import pandas as pd
 import pytest
 from helpers import gibbs_forward
 from helpers.document_level_enumeration import document_level_posterior
@@ -16,6 +19,7 @@ from scipy.special import logsumexp
 from scipy.stats import t as student
 
 from mc2core import Corpus, fit
+from mc2core.app.cli import main
 from mc2core.explore.description import Description
 from mc2core.families import DiagonalNormalGamma, GammaPoisson, NormalGamma
 from mc2core.families.contents import log_gammas_of
@@ -295,3 +299,57 @@ def test_scores_of_words_refuse_observations(crossed):
         posterior.predict(Corpus(np.eye(3, dtype=int)))
     with pytest.raises(ValueError, match="has 2 numbers, but the model was fitted on 3"):
         posterior.predict(tiny())
+
+
+def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    counts, centres = np.array([150, 50]), np.array([[0.0, 10.0], [30.0, -20.0]])
+    kind = np.repeat([0, 1], counts)
+    values = centres[kind] + rng.standard_normal((200, 2))
+    corpus = Corpus.from_observations(values, rng.permutation(200) % 10, names=["maths", "reading"])
+    corpus.save(tmp_path / "data")
+    command = ["fit", str(tmp_path / "data"), "--iterations", "30", "--out", str(tmp_path / "fit")]
+    assert main(command) == 0
+    posterior = tmp_path / "fit/posterior.npz"
+    said = capsys.readouterr().out
+    assert f"next: mc2 topics {posterior}; mc2 clusters {posterior} {tmp_path / 'data'}\n" in said
+    assert "mc2 describe" not in said
+    assert "mc2 evaluate" not in said
+    assert main(["topics", str(posterior)]) == 0
+    table = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    assert list(table.columns) == ["topic", "share", "maths_mean", "maths_sd", "reading_mean", "reading_sd"]
+    assert table["share"].sum() == pytest.approx(1.0, abs=1e-5)
+    first = table.iloc[0]
+    assert first["share"] == pytest.approx(0.75, abs=0.02)
+    assert first["maths_mean"] == pytest.approx(values[kind == 0, 0].mean(), abs=1.0)
+    assert first["reading_mean"] == pytest.approx(values[kind == 0, 1].mean(), abs=1.0)
+    done = fit(corpus, iterations=4, seed=0)
+    assert list(done.topics().columns) == list(table.columns)
+    assert "reading_mean" in done._repr_html_()
+    assert f"{done.posterior.representative.n_topics} topics, 2 numbers, " in repr(done.posterior)
+    label, cell = '<th style="text-align:left">{}</th>', '<td style="text-align:left">{}</td>'
+    assert label.format("numbers") + cell.format(2) in done.posterior._repr_html_()
+    shown = corpus._repr_html_()
+    assert label.format("observations") + cell.format(200) in shown
+    assert label.format("numbers") + cell.format(2) in shown
+    assert "words" not in shown
+
+
+def test_texts_are_not_read_like_observations(tmp_path, capsys):
+    corpus = Corpus.from_observations(VALUES, DOCUMENT, names=["maths", "reading"])
+    posterior = fit(corpus, iterations=2, seed=0).posterior
+    posterior.save(tmp_path / "posterior.npz")
+    corpus.save(tmp_path / "data")
+    (tmp_path / "new.csv").write_text("text\nmaths\n")
+    for like in (corpus, posterior):
+        with pytest.raises(ValueError, match=r"is of observations; Corpus\.from_observations makes .* others like it"):
+            Corpus.from_texts(["maths"], like=like)
+    new, path = str(tmp_path / "new.csv"), str(tmp_path / "posterior.npz")
+    told = ["import", new, "--text", "text"]
+    for command in (
+        [*told, "--like", path, "--out", str(tmp_path / "out")],
+        [*told, "--append", "--out", str(tmp_path / "data")],
+        ["predict", path],
+    ):
+        assert main(command) == 2
+        assert "is of observations; Corpus.from_observations" in capsys.readouterr().err
