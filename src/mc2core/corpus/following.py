@@ -148,7 +148,8 @@ def pattern_of(like: Followed) -> Pattern:
 
 
 def _distinct(what: str, columns: str, names: Sequence[str] | None) -> list[str]:
-    known = named(names)
+    # a column of the file that is empty in all rows has no names, which is no lack of them
+    known = [] if names is not None and not len(names) else named(names)
     if known is None:
         raise ValueError(f"{what} does not name its {columns}, so that documents cannot be read like those behind it")
     if len(set(known)) < len(known):
