@@ -39,7 +39,7 @@ def corpus_of(documents, n_words, **more):
 def states_equal(one, other):
     """Whether two states hold the same bits."""
     left, right = one.arrays(), other.arrays()
-    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name]) for name in left)
+    return left.keys() == right.keys() and all(np.array_equal(left[name], right[name], equal_nan=True) for name in left)
 
 
 def engine_of(n_clusters=3, n_tables=2, n_topics=3, is_told=False, **settings):

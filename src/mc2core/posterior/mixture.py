@@ -96,7 +96,7 @@ class SampleMixture:
         uneven = np.full(len(high), sample.contents is not None) | (high > low)
         # by words, of which some are asked for at a time
         part = table[uneven].T
-        self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part)
+        self._by_word: Any = sp.csr_matrix(part) if sp.issparse(table) else np.ascontiguousarray(part, np.float64)
         self._totals = totals[uneven]
         unused = np.asarray(sample.new_topic_weight)[:, None]
         known: Any = sample.topic_given_cluster

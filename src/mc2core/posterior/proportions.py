@@ -108,7 +108,9 @@ class DocumentTopics:
         if self._are_clusters:
             return
         counts: Any = sample.topic_words
-        self._by_word: Any = sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T)
+        self._by_word: Any = (
+            sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T, np.float64)
+        )
         self._buffers = Buffers()
         self._prior = np.float64(sample.topic_prior)
         self._totals = np.asarray(counts.sum(axis=1), np.float64).ravel() + counts.shape[1] * self._prior

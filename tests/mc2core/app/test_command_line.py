@@ -527,8 +527,8 @@ class TestCommands:
             ),
             (
                 [*FIT, "--context", "year=dirichlet"],
-                "context 'year': DirichletCategorical needs a matrix of counts, not one "
-                "number for each document: numbers take NormalGamma (normal_gamma)",
+                "context 'year': DirichletCategorical needs a matrix of counts, sparse or of integers, not "
+                "one number for each document: numbers take NormalGamma (normal_gamma)",
             ),
             (
                 [*FIT, "--context", "=normal_gamma"],

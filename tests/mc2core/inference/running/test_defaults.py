@@ -23,6 +23,7 @@ MODEL = {
     "document_concentration": "learn",
     "n_clusters": None,
     "contexts": {},
+    "content": None,
     "group_concentration": 1.0,
     "table_concentration": 1.0,
     "topic_concentration": 1.0,

@@ -68,11 +68,11 @@ def is_possible(engine, name, what):
     """Whether a run might hold such a value, as far as its array alone tells."""
     value = what.split()[-1]
     if engine == "svi":
-        unbounded = {"table_topic", "context_counts", "context_totals", "evidence", "elbo"}
+        unbounded = {"table_topic", "context_counts", "context_totals", "evidence", "last_evidence", "elbo"}
         return (
             (value == "1e+300" and name not in ("shrink",))
             or (value == "-1e+300" and name in unbounded)
-            or (value in ("nan", "inf", "-inf") and name == "elbo")  # NaN before the first step
+            or (value in ("nan", "inf", "-inf") and name in ("elbo", "last_evidence"))  # NaN before the first
             or (value in ("1073741824", "2147483647") and name == "n_updates")
         )
     return engine.startswith("gibbs") and (name, what) in {("scalars", "last -1e+300"), ("scalars", "last 1e+300")}
