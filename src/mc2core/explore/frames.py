@@ -139,8 +139,8 @@ class Frames:
         order = ["of", "number", "name", "context", "value", "start", "end"]
         return table[[*(one for one in order if one in table), *_SHARES]]
 
-    def effects(self, contexts: Sequence[str], level: int | None = None) -> pd.DataFrame:
-        """What each of several contexts, kept columns or labels changes in the share of each cluster (of the fit or of
+    def effects(self, contexts: str | Sequence[str], level: int | None = None) -> pd.DataFrame:
+        """What a context, kept column or label, or several change in the share of each cluster (of the fit or of
         a ``level``) and topic, the others held fixed: a regression over the documents.
 
         Columns of, "cluster" or "topic"; number; name; context; value and reference, of groups: their effect is
@@ -152,6 +152,7 @@ class Frames:
         from mc2core.explore.variables import variables_of
 
         known = {one.name: one for one in variables_of(self.description)}
+        contexts = [contexts] if isinstance(contexts, str) else contexts
         if missing := [name for name in contexts if name not in known]:
             raise ValueError(
                 f"there is no context {missing[0]!r} of numbers, dates or names; known: {', '.join(known) or 'none'}"

@@ -109,7 +109,8 @@ def test_effects_have_names_and_are_of_the_fit_or_a_level(done):
     with pytest.raises(
         ValueError, match="there is no context 'yer' of numbers, dates or names; known: author, year, label"
     ):
-        done.effects(["yer"])
+        done.effects("yer")
+    pd.testing.assert_frame_equal(done.effects("year"), done.effects(["year"]))
 
 
 def test_contexts_that_the_model_does_not_use_are_told_of_as_well(corpus):
