@@ -247,6 +247,8 @@ def test_a_signal_stops_it_with_a_checkpoint(fits, monkeypatch, capfd):
     assert (fits / "svi/posterior.npz").read_bytes() == old
     taken = Stream.load(fits / "svi/update.npz").updates[-1]["documents"]
     assert 0 < taken < 30
+    assert main(["update", str(fits / "svi"), new, "--population", "7"]) == 2
+    assert "is of another update" in capfd.readouterr().err
     assert main(["update", str(fits / "svi"), new]) == 0
     assert Stream.load(fits / "svi/posterior.npz").n_documents == 30
 
