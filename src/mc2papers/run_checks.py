@@ -82,15 +82,20 @@ def _check_baseline(run: Mapping[str, Any], corpus: Mapping[str, Any], runs: Map
     for name in fit["contexts"]:
         if offered[name] == "number":
             raise ValueError(f"{baseline.title} takes contexts of counts, but {name!r} is a number for each document")
-    if not baseline.needs_model:
+    if not baseline.models:
         if fit["of"] is not None:
             raise ValueError(f"{baseline.title} uses no model of another run, but of is {fit['of']!r}")
         return
-    hdp = [name for name, one in runs.items() if one["dataset"] == run["dataset"] and one["fit"].get("model") == "hdp"]
-    if fit["of"] not in hdp:
+    fitting = [
+        name
+        for name, one in runs.items()
+        if one["dataset"] == run["dataset"] and one["fit"].get("model") in baseline.models
+        if one["fit"]["contexts"] == fit["contexts"]
+    ]
+    if fit["of"] not in fitting:
         raise ValueError(
             f"of is {fit['of']!r}; {baseline.title} needs there a run on {run['dataset']} of the model "
-            f"hdp: {', '.join(hdp) or 'the sheet has none'}"
+            f"{' or '.join(baseline.models)}: {', '.join(fitting) or 'the sheet has none'}"
         )
 
 

@@ -39,21 +39,25 @@ SCORES = [
     ),
     fit("l-hdp", "HDP", {"clusters": None}, cpu_seconds=10.0),
     fit("l-ap", "HDP + AP", solution(0.3, solution="cluster"), cpu_seconds=1.0, converged={"cluster": True}),
+    fit("l-level", "MC2, marked level", solution(0.7, solution="cluster", clusters=9), converged={"cluster": True}),
     fit("s-words", "MC2", solution(0.5), title="Union"),
     fit("s-year", "MC2", solution(0.7), title="Union", contexts=["year"]),
 ]
 CLASSES = {"Union": 10, "LabelMe": 8}
 
 
+USES = {"l-ap": "l-hdp", "l-level": "l-words"}
+
+
 def made(scores=SCORES):
-    return table1.agreement_table(scores, CLASSES, {"l-ap": "l-hdp"})
+    return table1.agreement_table(scores, CLASSES, USES)
 
 
 def test_rows_are_means_over_seeds_and_numbers_of_clusters():
     table = made()
     assert list(dict.fromkeys(table["dataset"])) == ["Union", "LabelMe"]  # the order of the datasets
     rows = table[table["dataset"] == "LabelMe"].set_index("method")
-    assert list(rows.index) == ["MC2", "K-means (K given)", "K-means (several K)", "HDP + AP"]
+    assert list(rows.index) == ["MC2", "K-means (K given)", "K-means (several K)", "HDP + AP", "MC2, marked level"]
     assert (rows["classes"] == 8).all()
     ours, many = rows.loc["MC2"], rows.loc["K-means (several K)"]
     assert (ours["nmi"], ours["clusters"], ours["clusterings"]) == (pytest.approx(0.5), 55, 2)
@@ -62,6 +66,7 @@ def test_rows_are_means_over_seeds_and_numbers_of_clusters():
     assert (many["nmi"], many["clusterings"], many["not_converged"]) == (pytest.approx(0.3), 2, 1)
     assert many["cpu_seconds"] == 3.0  # six seconds, two clusterings
     assert rows.loc["HDP + AP", "cpu_seconds"] == 11.0  # its HDP took ten
+    assert rows.loc["MC2, marked level", "cpu_seconds"] == 4.0  # so did the fit, which has a row of its own
 
 
 def test_the_table_for_people():
@@ -72,7 +77,7 @@ def test_the_table_for_people():
 
 
 def judged(scores):
-    return {(one.dataset, one.text): one for one in table1.claims(scores, CLASSES, {"l-ap": "l-hdp"})}
+    return {(one.dataset, one.text): one for one in table1.claims(scores, CLASSES, USES)}
 
 
 def seeds(run, method, *values, **more):
@@ -125,9 +130,34 @@ def test_told_the_number_of_classes_ours_is_held_against_each_that_is_told_it():
     assert found == {f"ours: told K, ARI at least that of {name} (K given)": one for name, one in verdicts.items()}
 
 
+@pytest.mark.parametrize(
+    ("ari", "clusters", "verdicts"),
+    [
+        ((0.7, 0.72, 0.71), (13, 12, 13), ("holds", "holds")),
+        ((0.67, 0.66, 0.67), (19, 20, 19), ("does not hold", "does not hold")),
+        ((0.6, 0.75, 0.69), (9, 20, 15), ("cannot be told", "cannot be told")),
+        ((0.7, 0.72, 0.71), (2, 3, 2), ("holds", "does not hold")),
+    ],
+)
+def test_the_marked_level_is_held_against_the_best_rival_and_the_number_of_classes(ari, clusters, verdicts):
+    method, told = "MC2, document level (ours, marked level)", ("K-means (K given)", "NMF (K given)")
+    level = [
+        fit("a", method, solution(2 * value, clusters=number), seed=seed)
+        for seed, (value, number) in enumerate(zip(ari, clusters, strict=True))
+    ]
+    rivals = [*seeds("b", told[0], 1.7, 1.5, 1.6), *seeds("c", told[1], 1.6, 1.6, 1.61)]  # ARI .800 and .802
+    found = {text: one for (_, text), one in judged([*level, *rivals]).items()}
+    assert [one.verdict for one in found.values()] == list(verdicts)
+    of_ari, of_size = found.values()
+    assert of_ari.text == "ours: not told K, ARI of the marked level at least 0.85 of that of the best rival told K"
+    assert "against 0.802 ± 0.003 of NMF (K given): less 0.85 of it " in of_ari.numbers
+    assert of_size.text == "ours: not told K, clusters of the marked level within a factor 2 of the classes"
+    assert of_size.numbers.startswith(f"{np.mean(clusters):.1f} ± {np.std(clusters, ddof=1):.1f} for 8: ")
+
+
 def test_corpora_without_labels_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="run 'l-hdp' has no agreement: each document of its corpus needs one label"):
-        table1.agreement_table(SCORES, CLASSES, {})
+    with pytest.raises(ValueError, match="run 'bare' has no agreement: each document of its corpus needs one label"):
+        table1.agreement_table([*SCORES, fit("bare", "MC2", {"clusters": 3})], CLASSES, {})
     folder = tmp_path / "labelme"
     Corpus(np.eye(3, dtype=int)).save(folder / "train")
     storage.write_json(folder / "source.json", {"title": "LabelMe"})
@@ -160,7 +190,7 @@ def test_without_a_mirror_the_target_is_left_out_and_with_one_it_is_planned(chec
     assert output.count("stateunion is left out") == 1
     planned = output[output.rindex("Job stats:") :]
     # MC2, with a document level, told K too, SVI twice, FastEx twice, HDP: three seeds, three corpora; K-means twice,
-    # LSA twice, NMF, AP
-    for rule, jobs in (("fit", 72), ("baseline", 21), ("baseline_model", 3), ("score", 48), ("labelled_table1", 1)):
+    # LSA twice, NMF, AP, HDP + AP, the marked level
+    for rule, jobs in (("fit", 72), ("baseline", 24), ("baseline_model", 3), ("score", 51), ("labelled_table1", 1)):
         assert f"\n{rule} " in planned
         assert planned.split(f"\n{rule} ")[1].split()[0] == str(jobs)

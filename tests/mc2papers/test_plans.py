@@ -372,6 +372,14 @@ class TestRuns:
                 checked(tmp_path, HEADER + hdp + other + ap.format(wrong))
         with refused("of the model hdp: hdp"):
             checked(tmp_path, HEADER + hdp + ap.format("mc2"))
+        level = row(run="level", engine="level", settings="of={}")
+        years = row(run="years", contexts="year")
+        assert checked(tmp_path, HEADER + hdp + level.format("mc2"))["level"]["fit"]["of"] == "mc2"
+        for wrong in ("hdp", "years"):
+            with refused(
+                f"run 'level': of is '{wrong}'; the marked level needs there a run on nips of the model mc2 or"
+            ):
+                checked(tmp_path, HEADER + hdp + years + level.format(wrong))
 
     def test_the_plans_of_the_checkout_are_accepted(self):
         from mc2papers.run_checks import check_runs

@@ -118,7 +118,7 @@ class HDPAffinity(_Propagation):
     name: ClassVar[str] = "hdp_affinity"
     title: ClassVar[str] = "HDP + AP"
     citation: ClassVar[str] = "Teh et al. (2006), Hierarchical Dirichlet processes; Frey and Dueck (2007)"
-    needs_model: ClassVar[bool] = True
+    models: ClassVar[tuple[str, ...]] = ("hdp",)
 
     def __init__(self, *, damping: float = 0.9, preference: float | None = None, max_iterations: int = 1000) -> None:
         super().__init__(damping, preference, max_iterations)

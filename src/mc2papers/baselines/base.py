@@ -51,14 +51,14 @@ class Baseline(Settings, ABC):
     citation: ClassVar[str]
     #: whether it leaves a model, with a likelihood of words; else it leaves assignments
     leaves_model: ClassVar[bool] = False
-    #: whether it clusters by the model of another run, which is one of the HDP
-    needs_model: ClassVar[bool] = False
+    #: names of the models by one of which it clusters, fitted in another run; () where it needs none
+    models: ClassVar[tuple[str, ...]] = ()
     #: whether it can look at contexts
     takes_contexts: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, corpus: Corpus, seed: int, model: Posterior | None = None) -> Fitted:
-        """Cluster the documents of ``corpus``; ``model`` where :attr:`needs_model`.
+        """Cluster the documents of ``corpus``; ``model`` where it has :attr:`models`.
 
         ValueError where the corpus does not fit the method or its settings.
         """

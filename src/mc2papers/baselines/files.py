@@ -10,9 +10,10 @@ from typing import Any
 
 from mc2core.base import storage
 from mc2core.base.provenance import environment
+from mc2core.compute.kernels import compile_seconds
 from mc2core.corpus import Corpus
 from mc2core.posterior import Posterior
-from mc2papers.baselines.base import Fitted, load_libraries
+from mc2papers.baselines.base import Baseline, Fitted, load_libraries
 from mc2papers.baselines.registry import make_baseline
 
 Path = str | os.PathLike[str]
@@ -44,9 +45,10 @@ def fit_baseline(
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
     by = None if model is None else Posterior.load(model)
     load_libraries()
-    started, cpu_started = time.perf_counter(), time.process_time()
-    fitted = baseline.fit(part, seed, by)
-    spent = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
+    with compile_seconds() as compiled:
+        fitted, spent = _timed(baseline, part, seed, by)
+    if compiled:  # which is not of the fit: it is timed again
+        fitted, spent = _timed(baseline, part, seed, by)
     about = {
         "engine": {"name": engine} | baseline.settings(),
         "seed": seed,
@@ -56,10 +58,16 @@ def fit_baseline(
         "citation": baseline.citation,
     }
     _save(fitted, about, output)
-    timing = spent | {"compile_seconds": 0.0, "threads": 1}
+    timing = spent | {"compile_seconds": sum(compiled), "threads": 1}
     complete = about | timing | environment()
     storage.write_json(provenance, complete)
     return complete
+
+
+def _timed(baseline: Baseline, corpus: Corpus, seed: int, model: Posterior | None) -> tuple[Fitted, dict[str, float]]:
+    started, cpu_started = time.perf_counter(), time.process_time()
+    fitted = baseline.fit(corpus, seed, model)
+    return fitted, {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu_started}
 
 
 def _save(fitted: Fitted, about: Mapping[str, Any], output: Path) -> None:

@@ -11,12 +11,13 @@ from mc2papers.baselines.base import Baseline
 from mc2papers.baselines.gaussian_mixture import GaussianMixture
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
+from mc2papers.baselines.level import Level
 from mc2papers.baselines.mllib import MLlibLDA
 from mc2papers.baselines.nmf import NMF
 
 #: name in configuration files: class
 BASELINES: dict[str, type[Baseline]] = {
-    one.name: one for one in (LDA, MLlibLDA, KMeans, GaussianMixture, NMF, Affinity, HDPAffinity)
+    one.name: one for one in (LDA, MLlibLDA, KMeans, GaussianMixture, NMF, Affinity, HDPAffinity, Level)
 }
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from mc2papers.datasets.origins import MC2, ORIGINS
 from mc2papers.report.captions import DOCUMENT_LEVEL, counted
-from mc2papers.report.claims import Claim, difference, judge, not_computed
+from mc2papers.report.claims import Claim, difference, judge, mean_of, not_computed
 from mc2papers.report.tables import mean_and_sd, mean_sd, number, spread
 from mc2papers.targets import Built, Files, Options, Target
 
@@ -29,20 +29,28 @@ MEASURES = {
     "vi_bits": "VI, bits",
 }
 _OURS, _RIVAL = ("MC2", DOCUMENT_LEVEL), "K-means (K given)"
+_LEVEL = DOCUMENT_LEVEL.replace("(ours)", "(ours, marked level)")
 # told the number of classes, as its rivals are
 _TOLD = DOCUMENT_LEVEL.replace("(ours)", "(ours, K given)")
 _TOLD_RIVALS = tuple(f"{one} (K given)" for one in ("K-means", "LSA + K-means", "LSA + Gaussian mixture", "NMF", "LDA"))
+
+#: of the ARI of the best rival told K, what a method not told it should reach
+_SHARE = 0.85
+#: and how many times more or fewer clusters than classes it may have
+_TIMES = 2.0
 
 NOTES = (
     "Mean ± sd over seeds (and numbers of clusters, where a row has several). Each corpus is its half for reports, all "
     "of it fitted; settings were not chosen on it. Only scores see the classes, but where a row says K given: there "
     "the method is told their number.",
     "K: clusters of the consensus of a fit's samples, whose scores these are. Of LDA, a document's cluster is its most "
-    "probable topic.",
+    "probable topic. The marked level: the clusters of the row without it, joined as far as the data bear "
+    "(docs/model.md, section 5).",
     "ARI is the Rand index adjusted for chance; VI the variation of information (0 is perfect). Purity rises with the "
     "number of clusters, whatever they are, NMI does somewhat, and the Rand index mostly counts pairs that are apart "
     "in both: compare rows of like K, or by ARI.",
-    "CPU seconds of one clustering, of the processor and without compilation; of HDP + AP with its HDP.",
+    "CPU seconds of one clustering, of the processor and without compilation; of HDP + AP with its HDP, of the marked "
+    "level with its fit.",
     "not converged: clusterings whose method was stopped before it came to rest.",
 )
 
@@ -57,7 +65,8 @@ def agreement_table(
     scores : one for each fit, with ``run``, ``seed``, ``title``, ``documents``, ``method``, ``contexts``,
         ``cpu_seconds``, ``converged`` (by solution) and clusterings (:func:`mc2core.posterior.scores.solutions_of`).
     classes : number of classes by title of the dataset.
-    uses : run: the run whose models it clusters by. That one's seconds are added, and it has no row of its own.
+    uses : run: the run whose models it clusters by. That one's seconds are added. A fit that leaves each document
+        alone (HDP) has no row.
 
     Returns
     -------
@@ -86,12 +95,13 @@ def agreement_table(
 
 def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> pd.DataFrame:
     """A row for each clustering that is shown, of the arguments of :func:`agreement_table`."""
+    from mc2core.posterior.scores import solutions_of
     from mc2papers.report.agreement import solutions_with_agreement
 
     seconds = {(fit["run"], fit["seed"]): fit["cpu_seconds"] for fit in scores}
     rows = []
     for fit in scores:
-        if fit["run"] in uses.values():
+        if all(one["clusters"] is None for one in solutions_of(fit)):
             continue
         found = solutions_with_agreement(fit)
         spent = fit["cpu_seconds"] + seconds.get((uses.get(fit["run"]), fit["seed"]), 0.0)
@@ -115,14 +125,15 @@ def _measured(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], u
 
 def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses: Mapping[str, str]) -> list[Claim]:
     """Ours, no paper's: whether MC2, with and without a document level, reaches K-means that is told K; whether, told K
-    too, it reaches each of the others; and what contexts add.
+    too, it reaches each of the others; whether the marked level is near to the best of these and to the number of
+    classes; and what contexts add.
 
     Of the arguments of :func:`agreement_table`.
     """
     rows, judged = _measured(scores, classes, uses), []
     for dataset in [title for title in classes if title in set(rows["dataset"])]:
         here: dict[Any, pd.DataFrame] = {
-            key: one.groupby("seed")[list(MEASURES)].mean()
+            key: one.groupby("seed")[["clusters", *MEASURES]].mean()
             for key, one in rows[rows["dataset"] == dataset].groupby(["method", "contexts"], sort=False)
         }
         for method, measure in product([one for one in _OURS if (one, "") in here], ("nmi", "ari")):
@@ -133,6 +144,8 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
                 _compared(dataset, f"ours: told K, ARI at least that of {rival}", here, "ari", (_TOLD, ""), (rival, ""))
                 for rival in _TOLD_RIVALS
             ]
+        if (_LEVEL, "") in here:
+            judged += _of_level(dataset, here, classes[dataset])
         judged += [
             _compared(
                 dataset, f"ours: NMI of {method} higher with {contexts}", here, "nmi", (method, contexts), (method, "")
@@ -141,6 +154,25 @@ def claims(scores: Sequence[Mapping[str, Any]], classes: Mapping[str, int], uses
             if contexts
         ]
     return judged
+
+
+def _of_level(dataset: str, here: Mapping[Any, pd.DataFrame], n_classes: int) -> list[Claim]:
+    """Of the marked level: its ARI beside that of the best rival told K, and its number of clusters."""
+    level = here[_LEVEL, ""]
+    ratio = level["clusters"] / n_classes
+    bounds = [mean_of("times the classes", ratio, above=1.0 / _TIMES, digits=2)]
+    bounds += [mean_of("times the classes", ratio, below=_TIMES, digits=2)]
+    text = f"ours: not told K, clusters of the marked level within a factor {_TIMES:.0f} of the classes"
+    of_size = judge(dataset, text, bounds, f"{mean_sd(level['clusters'], 1)} for {n_classes}", favours=MC2)
+    text = f"ours: not told K, ARI of the marked level at least {_SHARE} of that of the best rival told K"
+    rivals = [one for one in _TOLD_RIVALS if (one, "") in here]
+    if not rivals:
+        return [not_computed(dataset, text, "no fit of a rival told K"), of_size]
+    best = max(rivals, key=lambda one: here[one, ""]["ari"].mean())
+    first, second = level["ari"], here[best, ""]["ari"]
+    numbers = f"{mean_sd(first, 3)} against {mean_sd(second, 3)} of {best}"
+    lead = difference(first, _SHARE * second, above=0, digits=3, name=f"less {_SHARE} of it")
+    return [judge(dataset, text, [lead], numbers, MC2), of_size]
 
 
 def _compared(

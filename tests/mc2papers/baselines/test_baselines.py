@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers.fits import gibbs
+from helpers.fits import fastex, gibbs
 from scipy.special import rel_entr
 from sklearn import cluster, decomposition, mixture
 from sklearn.feature_extraction.text import TfidfTransformer
@@ -20,6 +20,7 @@ from mc2papers.baselines.files import fit_baseline
 from mc2papers.baselines.gaussian_mixture import GaussianMixture
 from mc2papers.baselines.kmeans import KMeans
 from mc2papers.baselines.lda import LDA
+from mc2papers.baselines.level import Level
 from mc2papers.baselines.nmf import NMF
 from mc2papers.baselines.registry import BASELINES, make_baseline
 from mc2papers.plan import LEAVE_MODELS, ON_SPARK
@@ -43,6 +44,12 @@ def clear(seed=0, with_tags=False):
 def hdp():
     engine = gibbs(kernel="collapsed", model="hdp", start_topics=6)
     return fit(clear(), *engine, iterations=40, seed=0, progress=False).posterior
+
+
+@pytest.fixture(scope="module")
+def mixture_of_nine():
+    engine = fastex(n_clusters=9, proposal="exact")
+    return fit(clear(), *engine, iterations=6, burn_in=5, seed=0, progress=False).posterior
 
 
 def solve(baseline, corpus=None, seed=0, model=None):
@@ -156,7 +163,7 @@ class TestSettings:
             (
                 "kmens",
                 {},
-                "allowed: lda, mllib_lda, kmeans, gaussian_mixture, nmf, affinity, hdp_affinity; "
+                "allowed: lda, mllib_lda, kmeans, gaussian_mixture, nmf, affinity, hdp_affinity, level; "
                 "did you mean 'kmeans'?",
             ),
         ],
@@ -198,10 +205,11 @@ class TestClusters:
     @pytest.mark.parametrize(
         "name", [pytest.param(name, marks=pytest.mark.needs("spark") if name in ON_SPARK else ()) for name in BASELINES]
     )
-    def test_the_same_seed_gives_the_same_bits(self, name, hdp):
+    def test_the_same_seed_gives_the_same_bits(self, name, hdp, mixture_of_nine):
         several = {one: {"n_clusters": [3, 7]} for one in ("kmeans", "gaussian_mixture", "nmf")}
         settings = (several | {"lda": {"n_topics": 5}}).get(name, {})
-        one, other = (make_baseline(name, settings).fit(clear(5), 3, hdp).result for _ in range(2))
+        model = mixture_of_nine if "mixture" in BASELINES[name].models else hdp
+        one, other = (make_baseline(name, settings).fit(clear(5), 3, model).result for _ in range(2))
         if isinstance(one, Posterior):
             np.testing.assert_array_equal(one.representative.topic_words, other.representative.topic_words)
             third = make_baseline(name, settings).fit(clear(5), 4, hdp).result
@@ -209,6 +217,13 @@ class TestClusters:
         else:
             for solution in one.solutions:
                 np.testing.assert_array_equal(one.solutions[solution], other.solutions[solution])
+
+    def test_the_marked_level_of_a_fit_of_many_clusters_is_the_groups(self, mixture_of_nine):
+        n_clusters = len(np.unique(mixture_of_nine.cluster))
+        assert n_clusters > GROUPS
+        found = Level().fit(clear(), 0, mixture_of_nine)
+        assert found.iterations == n_clusters
+        assert clustering.adjusted_rand_index(TRUTH, found.result.solutions["cluster"]) == pytest.approx(1.0)
 
     def test_a_corpus_that_cannot_be_clustered_is_refused(self, monkeypatch, hdp):
         few = clear().subset(np.arange(3))
@@ -227,6 +242,8 @@ class TestClusters:
             solve(KMeans(n_clusters=2), Corpus(np.ones((3, 2), int), contexts={"year": np.arange(3.0)}))
         with pytest.raises(ValueError, match=r"HDP \+ AP needs a model whose documents are clusters of their own"):
             solve(HDPAffinity(), model=solve(LDA(n_topics=2)))
+        with pytest.raises(ValueError, match="the marked level needs the model of another run"):
+            solve(Level())
         with pytest.raises(ValueError, match="the corpus has 3 documents, but the model was fitted on 36"):
             solve(HDPAffinity(), few, model=hdp)
         monkeypatch.setattr(memory, "available_bytes", lambda: 10_000)
@@ -246,10 +263,15 @@ class TestClusters:
 
 
 class TestFiles:
-    def test_of_a_fit(self, tmp_path, hdp):
+    def test_of_a_fit(self, tmp_path, hdp, mixture_of_nine):
         hdp.save(tmp_path / "hdp.npz")
+        mixture_of_nine.save(tmp_path / "mixture.npz")
         corpus = clear(with_tags=True)
-        for name, contexts, model in (("kmeans", ["tag"], None), ("hdp_affinity", [], tmp_path / "hdp.npz")):
+        for name, contexts, model in (
+            ("kmeans", ["tag"], None),
+            ("hdp_affinity", [], tmp_path / "hdp.npz"),
+            ("level", [], tmp_path / "mixture.npz"),
+        ):
             settings = {"n_clusters": [2, 3]} if name == "kmeans" else {}
             output, provenance = tmp_path / f"{name}.tsv", tmp_path / f"{name}.json"
             about = fit_baseline(
