@@ -18,7 +18,7 @@ from mc2core.explore.words import Names
 from mc2core.posterior import Posterior
 
 DESCRIBED_FILES = (
-    r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|document_topics|levels|level_clusters)\.csv|index\.html"
+    r"(summary|clusters|cluster_\w+|topics|topic_\w+|names|shares|trends|documents|document_clusters|document_topics|levels|level_clusters|arrivals)\.csv|index\.html"
     r"|summary\.md|texts_\d+\.js"
     r"|\.snakemake_timestamp"
 )

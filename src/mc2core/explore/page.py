@@ -44,8 +44,9 @@ _COLUMNS = {
     "document_topics": ("document", "topic", "share"),
     "shares": ("of", "number", "context", "value", "documents", "share", "low", "high"),
     "trends": ("of", "number", "context", "start", "end", "documents", "share", "low", "high"),
+    "arrivals": None,
 }
-_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "panels.js")
+_SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "panels.js")
 _OF_NODES = ("cluster", "name", "level", "number", "documents", "share", "joins", "words", "distinctive_words")
 _MAYBE = ("certainty", "found", "chains", "label", "label_share")
 

@@ -6,6 +6,7 @@ import re
 
 import pandas as pd
 
+from mc2core.corpus.building.counts import counted
 from mc2core.explore.description import Description
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import LABEL, variables_of
@@ -24,6 +25,11 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     head = f"{told['documents']} documents, {told['clusters']} clusters, {told['topics']} topics"
     model = f"{told['model']} by {told['engine']}" if "model" in told else ""
     lines = [f"# {plain(title)}", "", f"{head}{f'; {plain(model)}' if model else ''}.", ""]
+    if "arrivals" in tables:
+        came = tables["arrivals"].iloc[-1]
+        lines += [f"{counted(came['update'], 'updates')} with {counted(came['so_far'], 'documents')}."]
+        lines += [f"**The model may no longer fit: {plain(came['warnings'])}.**"] if came["warnings"] else []
+        lines += [""]
     of_level = "" if size == description.n_clusters else f" where there are {size}"
     lines += [f"## Clusters{of_level}", ""]
     columns = {"cluster": clusters["number"], "name": clusters["name"], "documents": clusters["documents"]}

@@ -11,6 +11,7 @@ import pandas as pd
 
 from mc2core.base import storage
 from mc2core.base.progress import work
+from mc2core.explore.arrivals import arrivals_table
 from mc2core.explore.clusters import agreement, cluster_tables
 from mc2core.explore.description import Description
 from mc2core.explore.documents import document_tables, document_topics
@@ -34,6 +35,7 @@ def tables_of(description: Description, seed: int = 0) -> dict[str, pd.DataFrame
     with work("tables of documents"):
         tables |= document_tables(description, seed)
         tables["document_topics"] = document_topics(description)
+    tables["arrivals"] = arrivals_table(description.posterior)
     tables["names"] = names_table(tables)
     return {name: table for name, table in tables.items() if len(table)}
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.base import storage
+from mc2core.base.described import Stored, check
 from mc2core.base.pages import facts
 from mc2core.base.progress import showing
 from mc2core.corpus import Corpus, matching
@@ -55,7 +56,8 @@ class Posterior:
 
     ``samples`` holds at least one :class:`Sample`, of one chain after another; the plain attributes
     (``cluster_weights`` ...) are those of :attr:`representative`. ``provenance`` says how it came about (model, engine,
-    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`).
+    seed, versions, digests, seconds), ``imported`` how the documents were read (:class:`mc2core.Corpus`). ``marks``
+    (n,) int64 say which documents ``mc2 fit`` and ``mc2 update`` have taken (:mod:`mc2core.corpus.marks`).
     """
 
     samples: list[Sample]
@@ -67,6 +69,7 @@ class Posterior:
     provenance: dict[str, Any] = field(default_factory=dict)
     imported: dict[str, Any] | None = None
     levels: Levels | None = None
+    marks: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         if not self.samples:
@@ -460,6 +463,8 @@ class Posterior:
             arrays |= pack_sample(sample, f"{i}.")
         if self.levels is not None:
             arrays |= pack_levels(self.levels)
+        if self.marks is not None:
+            arrays["marks"] = self.marks
         return arrays
 
     @classmethod
@@ -481,6 +486,8 @@ class Posterior:
             for i, sample in enumerate(samples):
                 _check_natural(sample, families, meta["dimensions"], f"sample {i}")
             units = {name: check_unit(unit, dimensions[name] // STATISTICS) for name, unit in meta["units"].items()}
+            if "marks" in arrays:
+                check(arrays, {"marks": Stored("i", "N")}, {})
             return cls(
                 samples=samples,
                 families=families,
@@ -491,6 +498,7 @@ class Posterior:
                 provenance=meta["provenance"],
                 imported=meta.get("imported"),
                 levels=unpack_levels(arrays, sizes.get("J", 0)),
+                marks=arrays.get("marks"),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path} is not a saved posterior: {error}") from error

@@ -103,9 +103,40 @@ def test_days_follow_each_other_in_place_and_each_is_taken_once(fits, capsys):
     assert main(["update", str(fits / "svi"), days[0]]) == 2
     assert "were taken before: each is taken once" in capsys.readouterr().err
     assert main(["update", str(fits / "svi"), str(fits / "data")]) == 2
-    assert "are those of the fit: each is taken once" in capsys.readouterr().err
+    assert "were taken before: each is taken once" in capsys.readouterr().err
     updates = json.loads((fits / "svi/provenance.json").read_text())["stream"]["updates"]
     assert [(one["file"], "batches" in one) for one in updates] == [("day1.jsonl", False), ("day2.jsonl", True)]
+
+
+@pytest.mark.parametrize("has_ids", [True, False])
+def test_a_document_that_came_before_is_left_out(tmp_path, capsys, caplog, has_ids):
+    """Some of the fit and of an earlier update, which was killed on its way, come again among others that are new."""
+    columns, fitted = COLUMNS if has_ids else COLUMNS[:-2], tmp_path / "svi"
+    days = {"old": rows(60, 0, words=40), "one": rows(30, 1, words=40), "two": rows(25, 2, words=40)}
+    for some in days.values():
+        for row in [] if has_ids else some:
+            del row["id"]
+    old = written(tmp_path / "old.jsonl", days["old"])
+    assert main(["import", old, *columns, "--out", str(tmp_path / "data")]) == 0
+    settings = [part for one in ("max_clusters=4", "n_topics=6", "batch_size=10") for part in ("--set", one)]
+    command = ["fit", str(tmp_path / "data"), "--context", "year", "--context", "author", "--engine", "svi", *settings]
+    assert main([*command, "--iterations", "2", "--out", str(fitted)]) == 0
+    one = written(tmp_path / "one.jsonl", days["one"])
+    assert killed_at(1, ["update", str(fitted), one], "replace") == -signal.SIGKILL
+    assert main(["update", str(fitted), one]) == 0
+    shutil.copytree(fitted, tmp_path / "alone")
+    again = written(tmp_path / "two.jsonl", [*days["old"][3:9], *days["two"], *days["one"][5:19]])
+    alone = written(tmp_path / "alone.jsonl", days["two"])
+    assert main(["update", str(fitted), again]) == 0
+    assert "left out: 20 documents: taken before" in caplog.text
+    assert main(["update", str(tmp_path / "alone"), alone]) == 0
+    found, wanted = (Stream.load(path / "posterior.npz") for path in (fitted, tmp_path / "alone"))
+    assert (found.n_documents, found.updates[-1]["repeated"]) == (55, 20)
+    ours, theirs = found._state.arrays(), wanted._state.arrays()
+    assert all(np.array_equal(ours[array], theirs[array], equal_nan=True) for array in ours)
+    assert set(found.taken) == set(wanted.taken)
+    assert main(["update", str(fitted), written(tmp_path / "three.jsonl", days["one"][:4])]) == 2
+    assert "were taken before: each is taken once" in capsys.readouterr().err
 
 
 def test_names_decide_and_new_ones_get_columns(fits, capsys):

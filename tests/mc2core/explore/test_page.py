@@ -218,6 +218,32 @@ def test_clusters_without_documents_are_not_listed(opened, description, tmp_path
         assert page.locator("#clusters button").count() == len(used)
 
 
+def test_documents_that_came_later_are_told_with_a_warning(opened, folder, description, tmp_path):
+    with opened(folder / "index.html") as page:
+        assert not page.is_visible("#arrivals-part")
+    changes = {"clusters_born": 2, "clusters_gone": 1, "topics_born": 0, "topics_gone": 3}
+    counts = {"documents": 50, "tokens": 1000, "in_small": 4, "left_out_tokens": 10} | changes
+    updates = [counts | {"file": f"day{day}", "log_evidence": 1000 * nats} for day, nats in ((1, -7.1), (2, -7.2))]
+    fitted = {"documents": 100, "tokens": 2000, "log_evidence": -14000.0}
+    for number, (more, wanted) in enumerate([([], False), ([updates[0] | {"log_evidence": -7500.0}], True)]):
+        stream = {"stream": {"fitted": fitted, "updates": [*updates, *more]}}
+        posterior = dataclasses.replace(description.posterior, provenance=stream)
+        describe(posterior, description.corpus, tmp_path / str(number))
+        table = pd.read_csv(tmp_path / str(number) / "arrivals.csv")
+        assert table["log_likelihood"].tolist() == [-7.1, -7.2, -7.5][: len(table)]
+        assert table["so_far"].tolist() == [50, 100, 150][: len(table)]
+        with opened(tmp_path / str(number) / "index.html") as page:
+            said = page.inner_text("#arrivals-fit")
+            assert ("may no longer fit: the new documents are less likely than those of earlier" in said) == wanted
+            rows = page.locator("#arrivals-table tbody tr")
+            assert rows.count() == 2 + wanted
+            cells = "2 day2 50 -7.2 8 % 0.99 % +2 \u22121 +0 \u22123"
+            assert " ".join(rows.nth(1).inner_text().split()) == cells
+            assert colours(page, "arrivals-likelihood") > 2
+            assert colours(page, "arrivals-small") > 2
+        assert ("may no longer fit" in (tmp_path / str(number) / "summary.md").read_text("utf-8")) == wanted
+
+
 def test_topics_say_their_coherence_and_that_of_chance(opened, folder):
     row = pd.read_csv(folder / "topics.csv").iloc[0]
     by_chance = " ± ".join(f"{float(f'{row[name]:.2g}'):g}" for name in ("npmi_by_chance", "npmi_by_chance_sd"))

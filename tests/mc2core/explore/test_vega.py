@@ -176,6 +176,26 @@ GROUPS = {
         },
     ],
 }
+#: a number over how many documents have come
+COURSE = {
+    "width": "container",
+    "height": 170,
+    "data": {"name": "course"},
+    "encoding": {
+        "x": {**number("so_far", {"format": "~s", "tickCount": 6}), "title": "documents that have come"},
+        "y": number("value", {"format": "~g", "tickCount": 4}, zero=False),
+    },
+    "layer": [
+        {"mark": {"type": "line", "strokeWidth": 2}},
+        {
+            "mark": {"type": "circle", "size": 40, "opacity": 1},
+            "encoding": {
+                "color": given("colour", "nominal"),
+                "tooltip": {"field": "update", "type": "quantitative"},
+            },
+        },
+    ],
+}
 HEAT = {
     "width": "container",
     "height": {"step": 19},
@@ -224,6 +244,7 @@ CHARTS = {
     "bars": BARS,
     "trend": TREND,
     "groups": GROUPS,
+    "course": COURSE,
     "heat": HEAT,
     "tree": TREE,
 }

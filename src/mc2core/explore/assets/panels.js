@@ -246,6 +246,7 @@ const redraw = () => {
   forget();
   choose(chosen ?? groups[0].cluster);
   drawHeat();
+  drawArrivals();
   if (topics.length) chooseTopic(topic ?? topics[0].topic);
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };

@@ -7,7 +7,6 @@ how likely documents were before they were learnt from. A Gibbs chain goes on ov
 from __future__ import annotations
 
 import logging
-import math
 import os
 import time
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ from mc2core.corpus import Corpus, following
 from mc2core.corpus.building.counts import Dropped
 from mc2core.inference.registry import specify
 from mc2core.inference.running import checkpoint as checkpoints
+from mc2core.inference.running.drift import drift
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import asked_for, checkpoints_of, seeds_of, tell_unused
 from mc2core.posterior import Posterior
@@ -36,16 +36,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 # no more work than of so many seconds is lost when an update is killed
 _CHECKPOINT_SECONDS = 60.0
-#: nats a word by which documents are less likely than those of earlier updates, from which on the model no longer fits:
-#: 1.28 times the perplexity. Years of NIPS are 0.02 to 0.04 apart
-LEAST_DRIFT = 0.25
-#: the same at the first update, beside documents of the fit, which it had learnt from: NIPS' next year is 0.41 lower
-FIRST_DRIFT = 0.75
-#: share of documents in clusters that were small or empty, from which on the model no longer fits
-MOST_IN_SMALL = 0.2
-#: share of tokens without a column, from which on the model no longer fits
-MOST_LEFT_OUT = 0.2
-
+# numbers of a visit that an update adds up
+_COUNTED = (
+    *("documents", "tokens", "in_small"),
+    *("clusters_born", "clusters_gone", "topics_born", "topics_gone"),
+)
 _OWN_CORPUS = "a fit by gibbs goes on with its own corpus, to which mc2 import --append has added documents"
 
 
@@ -130,25 +125,33 @@ def _go_on(
         ):
             raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
-    elif any(one["documents_of"] == source["documents_of"] for one in stream.updates):
-        raise ValueError(f"the documents of {new} were taken before: each is taken once")
     corpus, dropped = _read(new, posterior, new_columns)
-    if stream.was_fitted_on(corpus):
-        raise ValueError(f"the documents of {new} are those of the fit: each is taken once")
+    marks = stream.marks_of(corpus)
+    is_new = ~np.isin(marks, stream.taken)
+    if not is_new.any():
+        raise ValueError(f"the documents of {new} were taken before: each is taken once")
+    # which of the documents of a file had the tokens that were left out is not known: an even share of them
+    lost = sum(one.number for one in dropped if one.what == "tokens")
+    n_tokens, repeated = corpus.n_tokens, int((~is_new).sum())
+    if repeated:
+        dropped.append(Dropped("documents", repeated, "taken before"))
+        corpus = corpus.subset(is_new)
+        lost = round(lost * corpus.n_tokens / max(n_tokens, 1))
     placed, names, left_out = stream.place(corpus, new_columns)
+    lost += sum(one.number for one in left_out if one.what == "tokens")
     tell_unused(corpus, placed.contexts)
     for one in (dropped := [*dropped, *left_out]):
         logger.warning("left out: %s", one)
     if not part.is_file():
         stream.updates = [{name: one[name] for name in one if name != "batches"} for one in stream.updates]
-        lost = sum(one.number for one in dropped if one.what == "tokens")
         stream.updates.append(
             source
-            | {"file": new.name, "documents": 0, "tokens": 0, "log_evidence": 0.0, "in_small": 0}
+            | {"file": new.name, "log_evidence": 0.0, **dict.fromkeys(_COUNTED, 0), "repeated": repeated}
             | {"left_out_tokens": lost, "new_words": len(names.words), "batches": []}
             | {"new_values": {name: len(values) for name, values in names.values.items()}}
         )
     _take(stream, placed, part)
+    stream.remember(marks[is_new])
     return _leave(out, stream)
 
 
@@ -161,7 +164,7 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
     ):
         for visit in stream.visits(corpus, now["documents"]):
             now["batches"].append(visit.log_evidence / max(visit.tokens, 1))
-            for name in ("documents", "tokens", "log_evidence", "in_small"):
+            for name in ("log_evidence", *_COUNTED):
                 now[name] += getattr(visit, name)
             bar.advance(visit.documents, {"log likelihood a word": now["batches"][-1]})
             is_asked_to_stop = bool(stop)
@@ -177,7 +180,7 @@ def _leave(out: Path, stream: Stream) -> dict[str, Any]:
     """Write what an update leaves, or what a killed one has not come to."""
     with work("writing the posterior"):
         stream.save(out / "posterior.npz")
-    about = stream.posterior.provenance | {"drift": drift(stream)} | environment()
+    about = stream.posterior.provenance | {"drift": drift(stream.fitted, stream.updates)} | environment()
     storage.write_json(out / "provenance.json", about)
     # that of the fit would go on without the new documents, and what it writes would replace them
     for name in ("update.npz", "checkpoint.npz"):
@@ -241,40 +244,6 @@ def _read(path: Path, posterior: Posterior, new_columns: int) -> tuple[Corpus, l
         if (path / "corpus.json").is_file() or posterior.imported is None:
             return Corpus.load(path), []
         return read_own(path, {}, posterior, None, new_columns)
-
-
-# -- drift ---------------------------------------------------------------------------------------------------------
-def drift(stream: Stream) -> dict[str, Any]:
-    """How the documents of the last update came to the model, before it learnt from them, and whether it still fits.
-
-    ``log_likelihood`` : nats a word, the bound on that of words and contexts. ``before`` : that of the documents of
-    the updates before, likewise before they were learnt from; of those of the fit, which it had learnt from, where this
-    is the first (None: it had not ended an epoch). ``in_small`` and ``left_out`` : shares of documents in clusters
-    that were small or empty, and of tokens without a column. ``warnings`` : sentences, one where the log likelihood is
-    lower than before by LEAST_DRIFT, or FIRST_DRIFT, one for each share above its bound.
-    """
-    *earlier, now = stream.updates
-    known = earlier or [stream.fitted]
-    tokens = sum(one["tokens"] for one in known)
-    evidences = [one["log_evidence"] for one in known]
-    before = None if None in evidences or not tokens else math.fsum(evidences) / tokens
-    likelihood = now["log_evidence"] / max(now["tokens"], 1)
-    in_small = now["in_small"] / max(now["documents"], 1)
-    left_out = now["left_out_tokens"] / max(now["left_out_tokens"] + now["tokens"], 1)
-    warnings = []
-    if before is not None and likelihood < before - (LEAST_DRIFT if earlier else FIRST_DRIFT):
-        whose = "those of earlier updates" if earlier else "those of the fit"
-        warnings.append(
-            f"the new documents are less likely than {whose}, {likelihood:.3f} in place of {before:.3f} nats a word"
-        )
-    if in_small > MOST_IN_SMALL:
-        warnings.append(f"{in_small:.0%} of the new documents are in clusters that held less than 1 % before, or none")
-    if left_out > MOST_LEFT_OUT:
-        warnings.append(f"{left_out:.0%} of the words of the new documents have no column")
-    return {
-        "log_likelihood": likelihood, "before": before, "in_small": in_small, "left_out": left_out,
-        "warnings": warnings,
-    }  # fmt: skip
 
 
 # -- by Gibbs ------------------------------------------------------------------------------------------------------

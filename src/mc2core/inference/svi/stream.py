@@ -14,7 +14,6 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -27,12 +26,13 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, following
 from mc2core.corpus.building.counts import Dropped
 from mc2core.corpus.checks import all_missing
+from mc2core.corpus.marks import marks_of
 from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
 from mc2core.inference.svi.engine import SVI
-from mc2core.inference.svi.state import Globals, RunSettings
+from mc2core.inference.svi.state import Globals, RunSettings, topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
 
@@ -72,12 +72,19 @@ class Visit(NamedTuple):
         of their probability that counts, prior count over total, not that of its logarithm, which is -100 at 0.01.
     in_small : int
         Documents whose likeliest cluster held less than a hundredth of the latest ones, or none.
+    clusters_born, clusters_gone, topics_born, topics_gone : int
+        Clusters that were the likeliest one of none of the latest documents and now are, and the reverse; topics of
+        less than half a token that now have more, and the reverse.
     """
 
     documents: int
     tokens: int
     log_evidence: float
     in_small: int
+    clusters_born: int
+    clusters_gone: int
+    topics_born: int
+    topics_gone: int
 
 
 class Stream:
@@ -108,10 +115,12 @@ class Stream:
     n_documents : int
         Documents taken so far, not those of the fit.
     fitted : dict
-        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), digest of the
-        ``corpus``, ``words`` and ``dimensions`` of contexts of the fit.
+        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), ``words`` and
+        ``dimensions`` of contexts of the fit.
     updates : list of dicts
         What ``mc2 update`` took.
+    taken : (n,) int64
+        Marks (:mod:`mc2core.corpus.marks`) of the documents that ``mc2 fit`` and ``mc2 update`` have taken.
 
     Raises
     ------
@@ -128,15 +137,11 @@ class Stream:
         about = fit.posterior.provenance
         self._about = {name: about[name] for name in about if name not in ("corpus", "chains", "stopped_at")}
         self.n_documents, self.updates = 0, list[dict[str, Any]]()
+        self.taken = _marks(fit.posterior)
         tokens = int(fit.trace["tokens"].iloc[-1])
         evidence = None if math.isnan(state.last_evidence) else state.last_evidence
-        self.fitted: dict[str, Any] = {
-            "documents": fitted,
-            "tokens": tokens,
-            "log_evidence": evidence,
-            "corpus": about.get("corpus"),
-        }
-        self.fitted["words"], self.fitted["dimensions"] = self._columns.n_words, dict(fit.posterior.dimensions)
+        self.fitted: dict[str, Any] = {"documents": fitted, "tokens": tokens, "log_evidence": evidence}
+        self.fitted |= {"words": self._columns.n_words, "dimensions": dict(fit.posterior.dimensions)}
         settings = state.settings._replace(population=population)
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
@@ -171,6 +176,7 @@ class Stream:
             stream |= self._state.settings._asdict()
             sample = self.engine.sample(self._columns, self._state)
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
+            self._posterior.marks = self.taken
         return self._posterior
 
     def grow(self, corpus: Corpus, new_columns: int = 2) -> Corpus:
@@ -202,16 +208,18 @@ class Stream:
         """
         return self.place(corpus, new_columns)[0]
 
-    def was_fitted_on(self, corpus: Corpus) -> bool:
-        """Whether ``corpus``, its columns in any order, has the documents of the fit."""
-        pattern = following.pattern_of(self.posterior)
-        sizes = self.fitted["dimensions"]
+    def marks_of(self, corpus: Corpus) -> np.ndarray:
+        """(J,) int64 of the documents of ``corpus``, its columns in any order, by the words and names of the fit.
+
+        Those that have got columns since are not looked at, so that a document keeps its mark.
+        """
+        pattern, sizes = following.pattern_of(self.posterior), self.fitted["dimensions"]
         known = {name: None if names is None else names[: sizes[name]] for name, names in pattern.columns.items()}
-        pattern = replace(pattern, words=pattern.words[: self.fitted["words"]], columns=known)
-        if corpus.n_documents != self.fitted["documents"] or not set(corpus.vocabulary) & set(pattern.words):
-            return False
-        corpus = corpus.with_contexts({name: one for name, one in corpus.contexts.items() if name in known})
-        return following.conform(Corpus, corpus, pattern)[0].digest == self.fitted["corpus"]
+        return marks_of(corpus, pattern.words[: self.fitted["words"]], known | dict.fromkeys(pattern.vectors))
+
+    def remember(self, marks: np.ndarray) -> None:
+        """Add to ``taken``."""
+        self.taken, self._posterior = np.append(self.taken, marks), None
 
     def place(self, corpus: Corpus, new_columns: int) -> tuple[Corpus, following.New, list[Dropped]]:
         """:meth:`grow`, with the names that got columns and what was left out."""
@@ -272,7 +280,8 @@ class Stream:
         """One mini-batch; its documents become the latest ones."""
         state, self._posterior = self._state, None
         latest, state.cluster = state.cluster, np.full(corpus.n_documents, -1, np.int32)
-        small = np.bincount(latest[latest >= 0], minlength=state.n_clusters) < _SMALL * len(latest)
+        sizes, topics = _sizes(latest, state.n_clusters), topics_in_use(state)
+        small = sizes < _SMALL * len(latest)
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
         unmet = _unmet(state.topic_words, words, counts) * _geometric(state.topic_prior)
@@ -288,9 +297,11 @@ class Stream:
         finally:
             state.follow(latest)
         self.n_documents += len(rows)
+        clusters = np.flatnonzero(sizes), np.flatnonzero(_sizes(latest, state.n_clusters))
+        changes = (*_changes(*clusters), *_changes(topics, topics_in_use(state)))
         if state.n_visited >= self.population:
             self.engine.end_epoch(state, pool)
-        return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()))
+        return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()), *changes)
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -313,6 +324,7 @@ class Stream:
             stream.model, stream.engine = _pair(posterior.provenance, threads)
             stream._columns = _one_document(posterior)
             stream._about = {name: one for name, one in posterior.provenance.items() if name != "stream"}
+            stream.taken = _marks(posterior)
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
@@ -324,6 +336,20 @@ class Stream:
             raise ValueError(f"{path} is not a saved stream: {error}") from error
         stream._posterior = posterior
         return stream
+
+
+def _marks(posterior: Posterior) -> np.ndarray:
+    return np.zeros(0, np.int64) if posterior.marks is None else posterior.marks
+
+
+def _sizes(cluster: np.ndarray, n_clusters: int) -> np.ndarray:
+    """(K,) documents of each cluster."""
+    return np.bincount(cluster[cluster >= 0], minlength=n_clusters)
+
+
+def _changes(before: np.ndarray, after: np.ndarray) -> tuple[int, int]:
+    """How many numbers came, and how many went."""
+    return len(np.setdiff1d(after, before)), len(np.setdiff1d(before, after))
 
 
 def _unmet(table: np.ndarray, columns: np.ndarray, counts: np.ndarray) -> float:
