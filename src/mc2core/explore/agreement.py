@@ -8,10 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from mc2core.explore.description import Description, chosen_samples
+from mc2core.families.contents import Contents
 
 LEAST_JACCARD = 0.5
 """Of the documents of a cluster and those of a sample's clusters that lie in it; below, it is dissolved there (Hennig,
 2007)."""
+LEAST_OVERLAP = 0.5
+"""Of two topics of observations (Bhattacharyya's coefficient) that are taken as one."""
 N_COMPARED = 10
 """Likeliest words of a topic; a sample has it where one of its topics shares half of them."""
 
@@ -55,15 +58,35 @@ def chains_of(description: Description, found: np.ndarray) -> np.ndarray:
 
 
 def found_topics(description: Description) -> np.ndarray:
-    """(S, M) bool: whether one topic of a sample has half of the N_COMPARED likeliest words of each topic."""
+    """(S, M) bool: whether one topic of a sample has half of the N_COMPARED likeliest words of each topic; of
+    observations whether it overlaps with it by LEAST_OVERLAP or more.
+    """
     posterior = description.posterior
-    own = _likeliest(posterior.representative.topic_words)
     samples = chosen_samples(posterior)
-    found = np.zeros((len(samples), own.shape[0]), bool)
+    found = np.zeros((len(samples), posterior.representative.n_topics), bool)
+    if posterior.contents is not None:
+        for row, number in enumerate(samples):
+            other = posterior.samples[number].contents
+            assert other is not None  # all samples are of one kind
+            found[row] = (_overlap(posterior.contents, other) >= LEAST_OVERLAP).any(axis=1)
+        return found
+    own = _likeliest(posterior.representative.topic_words)
     for row, number in enumerate(samples):
         shared = own @ _likeliest(posterior.samples[number].topic_words).T
         found[row] = 2 * np.asarray(shared.max(axis=1).todense()).ravel() >= np.asarray(own.sum(axis=1)).ravel()
     return found
+
+
+def _overlap(one: Contents, other: Contents) -> np.ndarray:
+    """(M, M'): Bhattacharyya's coefficient, from 0 to 1, of Gaussians with the means and standard deviations of the
+    topics, the numbers of an observation independent.
+    """
+    log_overlap = np.zeros((len(one.mean), len(other.mean)))
+    for mean, sd, of_other, sd_of_other in zip(one.mean.T, one.sd.T, other.mean.T, other.sd.T, strict=True):
+        both = sd[:, None] ** 2 + sd_of_other**2
+        log_overlap += 0.5 * np.log(2.0 * sd[:, None] * sd_of_other / both)
+        log_overlap -= 0.25 * (mean[:, None] - of_other) ** 2 / both
+    return np.exp(log_overlap)
 
 
 def _likeliest(topic_words: Any) -> sp.csr_matrix:

@@ -10,9 +10,10 @@ import pandas as pd
 import scipy.sparse as sp
 
 from mc2core.explore import agreement as agreement_of
+from mc2core.explore import numbers as of_numbers
 from mc2core.explore.description import Description
 from mc2core.explore.variables import LABEL, Variable, label_names, labels_table, variables_of
-from mc2core.explore.words import Top, name_of, often_enough, said, top_of, words_table
+from mc2core.explore.words import Emitted, Top, of_words, often_enough, top_of
 from mc2core.posterior import clustering
 
 N_DOCUMENTS = 10
@@ -23,24 +24,24 @@ _BLOCK = 64
 
 
 def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
-    """Tables by name: clusters, cluster_words, cluster_values, cluster_numbers, cluster_documents, cluster_labels,
-    level_clusters, levels.
+    """Tables by name: clusters, cluster_words (of observations cluster_means), cluster_values, cluster_numbers,
+    cluster_documents, cluster_labels, level_clusters, levels.
 
     ``joins`` is the cluster of the next smaller level that has most of the documents; ``certainty``, ``found`` (a share
     of samples) and ``chains`` (a number) say how sure a cluster is (:mod:`mc2core.explore.agreement`).
     ``cluster`` counts from 1; numbers above K are clusters of levels, as ``level_clusters`` says. A cluster without a
     document has no row in it, nor in ``clusters``.
     """
-    tops, vocabulary = _tops(description), description.corpus.vocabulary
+    emitted = of_numbers.clusters(description) if description.is_of_observations else _of_words(description)
     values, numbers = _variables(description)
     tables = {
-        "cluster_words": words_table("cluster", list(enumerate(tops, start=1)), vocabulary),
+        **emitted.tables,
         "cluster_values": values,
         "cluster_numbers": numbers,
         "cluster_documents": _typical(description),
         "cluster_labels": _labels(description),
     }
-    rows = _rows(description, tops)
+    rows = _rows(description, emitted)
     rows = rows.assign(**_how_sure(description))
     for name, table in (("values", values), ("numbers", numbers)):
         if len(table):
@@ -58,21 +59,24 @@ def cluster_tables(description: Description) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def _rows(description: Description, tops: list[Top]) -> pd.DataFrame:
-    vocabulary, given = description.corpus.vocabulary, description.names.get("cluster", {})
+def _rows(description: Description, emitted: Emitted) -> pd.DataFrame:
+    given = description.names.get("cluster", {})
     sizes = np.diff(description.documents_of.indptr)
     return pd.DataFrame(
         {
             "cluster": np.array(description.nodes) + 1,
-            "name": [given.get(node + 1) or name_of(vocabulary, top) for node, top in enumerate(tops)],
+            "name": [given.get(node + 1) or name for node, name in enumerate(emitted.names)],
             "documents": sizes,
             "share": sizes / description.corpus.n_documents,
             "joins": pd.arrays.IntegerArray(description.parent + 1, description.parent < 0),
             "weight": description.members @ description.posterior.cluster_weights,
-            "words": [said(vocabulary, top, top.by_probability) for top in tops],
-            "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
+            **emitted.columns,
         }
     )
+
+
+def _of_words(description: Description) -> Emitted:
+    return of_words("cluster", _tops(description), description.corpus.vocabulary)
 
 
 def _how_sure(description: Description) -> dict[str, np.ndarray]:
@@ -184,17 +188,15 @@ def _labels(description: Description) -> pd.DataFrame:
 
 
 def _typical(description: Description) -> pd.DataFrame:
-    """Overlap: sum over words of sqrt(share in the document * probability in the node), from 0 to 1."""
-    content = sp.csr_matrix(description.corpus.content, dtype=np.float64)
-    lengths = np.maximum(description.corpus.document_lengths, 1)
-    root = sp.csr_matrix(sp.diags(1.0 / lengths) @ content)
-    root.data = np.sqrt(root.data)
-    rows = []
+    """Overlap: sum over words, of observations over topics, of sqrt(share in the document * probability in the node),
+    from 0 to 1.
+    """
+    root, rows = description.document_features, []
     for start in range(0, len(description.nodes), _BLOCK):
         block = np.arange(start, min(start + _BLOCK, len(description.nodes)))
-        for row, probability in zip(block, description.node_words(block), strict=True):
+        for row, features in zip(block, description.node_features(block), strict=True):
             own = documents(description, int(row))
-            overlap = root[own] @ np.sqrt(probability)
+            overlap = root[own] @ features
             best = np.argsort(-overlap, kind="stable")[:N_DOCUMENTS]
             rows += [(description.nodes[row] + 1, i + 1, own[one] + 1, overlap[one]) for i, one in enumerate(best)]
     return pd.DataFrame(rows, columns=["cluster", "rank", "document", "overlap"])

@@ -64,7 +64,6 @@ class Description:
         something that is not there.
         """
         sample = posterior.representative
-        sample.need_words()
         if sample.documents_are_clusters:
             raise ValueError("each document is a cluster of its own in this posterior; there is nothing to describe")
         cluster, probability = posterior.assign(corpus, threads=threads)
@@ -159,7 +158,12 @@ class Description:
             several.append((met, counts / np.maximum(size, 1.0)))
         return several
 
-    # -- words ---------------------------------------------------------------------------------------------
+    # -- words or observations, and topics -----------------------------------------------------------------
+    @property
+    def is_of_observations(self) -> bool:
+        """Whether topics emit observations in place of words; what follows of words is of none then."""
+        return self.posterior.is_of_observations
+
     @cached_property
     def clusters_are_topics(self) -> bool:
         """Whether each cluster is a topic of its own (FastEx, LDA)."""
@@ -209,6 +213,27 @@ class Description:
             + self.posterior.representative.topic_prior
         )
         return counts / counts.sum()
+
+    @cached_property
+    def all_observations(self) -> tuple[np.ndarray, np.ndarray]:
+        """(D,) mean and (D,) sd, of a constant number 1, of all observations of the corpus."""
+        values = np.asarray(self.corpus.observations)
+        sd = values.std(axis=0)
+        return values.mean(axis=0), np.where(sd > 0.0, sd, 1.0)
+
+    @property
+    def document_features(self) -> sp.csr_matrix:
+        """(J, F) CSR float64, square roots of shares: of each word in a document; of observations of each topic."""
+        counts = self.document_topics if self.is_of_observations else self.corpus.content
+        root = sp.csr_matrix(counts, dtype=np.float64)
+        lengths = np.asarray(root.sum(axis=1)).ravel()
+        root = sp.csr_matrix(sp.diags(1.0 / np.where(lengths > 0, lengths, 1.0)) @ root)
+        root.data = np.sqrt(root.data)
+        return root
+
+    def node_features(self, rows: np.ndarray) -> np.ndarray:
+        """(n, F): the same of some of the nodes, by row, as they are expected."""
+        return np.sqrt(self.topic_shares[0][rows] if self.is_of_observations else self.node_words(rows))
 
     @cached_property
     def document_topics(self) -> sp.csr_matrix:

@@ -77,7 +77,8 @@ def titles_of(description: Description) -> list[str]:
     """What documents are called: their title, else their id, else their number."""
     known = description.corpus.documents
     by_name = {str(name).lower(): name for name in known.columns}
-    column = next((by_name[name] for name in (*_TITLES, "id") if name in by_name), None)
+    of_import = (description.corpus.imported or {}).get("settings", {}).get("document", "")
+    column = next((by_name[name] for name in (*_TITLES, "id", of_import.lower()) if name in by_name), None)
     numbers = [f"document {j + 1}" for j in range(description.corpus.n_documents)]
     if column is None:
         return numbers
@@ -90,14 +91,15 @@ def titles_of(description: Description) -> list[str]:
 def layout(description: Description, seed: int) -> np.ndarray:
     """(J, 2) float64 in [0, 1]: t-SNE (scikit-learn) of MOST_POINTS documents at most; NaN for the others.
 
-    Documents are near each other for their words (the first components of square roots of their shares) and for
-    their clusters (square roots of probabilities). The same seed gives the same map on the same machine.
+    Documents are near each other for their words, of observations for their topics (the first components of square
+    roots of their shares), and for their clusters (square roots of probabilities). The same seed gives the same map on
+    the same machine.
     """
     n = description.corpus.n_documents
     place = np.full((n, 2), np.nan)
     rng = streams.generator(seed, "explore.map")
     chosen = np.sort(rng.permutation(n)[:MOST_POINTS])
-    features = np.hstack([_of_words(description, chosen), np.sqrt(description.probability[chosen])])
+    features = np.hstack([_components(description.document_features[chosen]), np.sqrt(description.probability[chosen])])
     with work("map of documents (t-SNE)"):
         place[chosen] = flattened(features, _NEIGHBOURS, seed)
     return place
@@ -124,12 +126,8 @@ def flattened(features: np.ndarray, neighbours: int, seed: int) -> np.ndarray:
     return (flat - low) / np.where(high > low, high - low, 1.0)
 
 
-def _of_words(description: Description, chosen: np.ndarray) -> np.ndarray:
-    """(n, at most _DIMENSIONS): singular vectors of the square roots of the words' shares."""
-    content = sp.csr_matrix(description.corpus.content[chosen], dtype=np.float64)
-    lengths = np.asarray(content.sum(axis=1)).ravel()
-    root = sp.csr_matrix(sp.diags(1.0 / np.maximum(lengths, 1.0)) @ content)
-    root.data = np.sqrt(root.data)
+def _components(root: sp.csr_matrix) -> np.ndarray:
+    """(n, at most _DIMENSIONS): places on the first singular vectors of (n, F) features."""
     n = min(_DIMENSIONS, min(root.shape) - 1)
     if n < 1:
         return root.toarray()

@@ -66,10 +66,11 @@ class Frames:
         Columns topic; name; tokens, expected ones in the documents; share, of the tokens that were fitted; clusters,
         how many use it; npmi, its coherence, and that of chance; words, the likeliest; distinctive_words, the most
         relevant; found, the share of samples that have it, too; and for each number or date its trend, Spearman's rank
-        correlation of share and time. Of a model whose documents are clusters of their own (HDP): topic, share, words;
-        of topics that emit observations: topic, share, NAME_mean and NAME_sd of each number.
+        correlation of share and time. Of topics that emit observations NAME_mean and NAME_sd of each number in place of
+        words and npmi, and names of the means that tell them most. Of a model whose documents are clusters of their
+        own (HDP): topic, share, and words or means.
         """
-        if self.posterior.representative.documents_are_clusters or self.posterior.is_of_observations:
+        if self.posterior.representative.documents_are_clusters:
             from mc2core.explore.topics import describe_topics
 
             return describe_topics(self.posterior)
@@ -79,9 +80,10 @@ class Frames:
         """A row for each cluster that has documents, of the fit or of a ``level`` of so many.
 
         Columns cluster; name; documents; share, of all; joins, the cluster of the next smaller level that has most of
-        them; weight; words; distinctive_words; of several samples certainty, found and chains, how sure it is
-        (:mod:`mc2core.explore.agreement`); and what the documents have in contexts, kept columns and labels: the
-        commonest values, or mean and sd. ValueError where there is no such level.
+        them; weight; words; distinctive_words (of observations topics, those that tell it most); of several samples
+        certainty, found and chains, how sure it is (:mod:`mc2core.explore.agreement`); and what the documents have in
+        contexts, kept columns and labels: the commonest values, or mean and sd. ValueError where there is no such
+        level.
         """
         if level is None or level == self.description.n_clusters:
             return self._of_clusters["clusters"].copy()

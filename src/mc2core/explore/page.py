@@ -33,12 +33,14 @@ _COLUMNS = {
     "documents": ("document", "title", "label", "tokens", "cluster", "probability", "x", "y"),
     "levels": ("clusters", "loss", "moved", "agreement", "marked", "nmi", "ari", "purity"),
     "cluster_words": ("cluster", "word", "probability", "lift"),
+    "cluster_means": None,
     "cluster_values": ("cluster", "context", "value", "count", "share", "lift", "by_share"),
     "cluster_numbers": None,
     "cluster_documents": None,
     "cluster_labels": None,
     "topics": None,
     "topic_words": ("topic", "word", "probability", "lift"),
+    "topic_means": None,
     "topic_clusters": None,
     "topic_documents": None,
     "document_topics": ("document", "topic", "share"),
@@ -47,8 +49,10 @@ _COLUMNS = {
     "arrivals": None,
 }
 _SCRIPTS = ("data.js", "charts.js", "map.js", "texts.js", "relations.js", "arrivals.js", "panels.js")
-_OF_NODES = ("cluster", "name", "level", "number", "documents", "share", "joins", "words", "distinctive_words")
-_MAYBE = ("certainty", "found", "chains", "label", "label_share")
+MOST_MEANS = 12
+"""Numbers of an observation, those by which a topic or cluster is told, whose means the page shows."""
+_OF_NODES = ("cluster", "name", "level", "number", "documents", "share", "joins")
+_MAYBE = ("words", "distinctive_words", "certainty", "found", "chains", "label", "label_share")
 
 
 def build(
@@ -67,6 +71,7 @@ def build(
         "summary": tables["summary"].to_numpy().tolist(),
         "markdown": summary,
         "clusters": description.n_clusters,
+        "of_observations": description.is_of_observations,
         "sizes": description.sizes,
         "levels": _levels(description, rows),
         "nodes": _packed(_nodes(description, tables)),
@@ -133,6 +138,9 @@ def _parts(description: Description, tables: Tables) -> list[tuple[str, pd.DataF
             is_large = table["share"] >= LEAST_OF_DOCUMENT
             is_shown = table["document"].isin(_shown_documents(description, tables)["document"])
             table = table[is_large & is_shown].groupby("document").head(MOST_OF_DOCUMENT)
+        elif name.endswith("_means"):
+            table = table[table[name.removesuffix("_means")].isin(shown if name.startswith("cluster") else topics)]
+            table = table.groupby(name.removesuffix("_means")).head(MOST_MEANS)
         elif "of" in table:
             wanted = table["number"].isin(large).where(table["of"] == "cluster", table["number"].isin(topics))
             table = table.loc[wanted]

@@ -63,7 +63,8 @@ def topics_over_time(
         middle, colour = _middle(line), _colour(place)
         ax.plot(middle, line["share"], color=colour, marker="o", markersize=3, label=_short(line["name"].iloc[0]))
         ax.fill_between(middle, line["low"], line["high"], color=colour, alpha=0.15, linewidth=0)
-    ax.set(xlabel=name, ylabel="share of the words", title=f"topics over {name}, 90 % intervals")
+    emitted = "observations" if found.posterior.is_of_observations else "words"
+    ax.set(xlabel=name, ylabel=f"share of the {emitted}", title=f"topics over {name}, 90 % intervals")
     ax.set_ylim(bottom=0)
     _per_cent(ax.yaxis)
     _legend_beside(ax)
@@ -214,8 +215,10 @@ def words(
 ) -> Axes:
     """The ``n`` most distinctive words of a topic or a cluster, with their probability in it and in the whole corpus.
 
-    ValueError unless one of ``topic`` and ``cluster`` is given, and where there is no such.
+    ValueError unless one of ``topic`` and ``cluster`` is given, where there is no such, and where topics emit
+    observations.
     """
+    found.posterior.representative.need_words()
     if topic is not None and cluster is None:
         what, number, table = "topic", topic, found._of_topics["topic_words"]
     elif cluster is not None and topic is None:

@@ -34,14 +34,14 @@ def summary(description: Description, tables: Tables, title: str) -> str:
     lines += [f"## Clusters{of_level}", ""]
     columns = {"cluster": clusters["number"], "name": clusters["name"], "documents": clusters["documents"]}
     columns["share"] = clusters["share"].map("{:.1%}".format)
-    columns["words"] = clusters["distinctive_words"]
+    columns |= _words(clusters)
     for variable in variables_of(description):
         if variable.role != LABEL:
             columns[variable.name] = clusters["cluster"].map(_who_and_when(tables, variable.name))
     lines += [*_table(pd.DataFrame(columns)), "", "## Topics", ""]
     topics = tables["topics"].head(MOST_ROWS)
     shares = topics["share"].map("{:.1%}".format)
-    named = {"topic": topics["topic"], "name": topics["name"], "share": shares, "words": topics["distinctive_words"]}
+    named = {"topic": topics["topic"], "name": topics["name"], "share": shares, **_words(topics)}
     return "\n".join([*lines, *_table(pd.DataFrame(named)), ""])
 
 
@@ -54,6 +54,11 @@ def _clusters(description: Description, tables: Tables) -> tuple[int, pd.DataFra
     else:
         size, table = description.n_clusters, tables["clusters"].assign(number=tables["clusters"]["cluster"])
     return size, table.sort_values("documents", ascending=False, kind="stable").head(MOST_ROWS)
+
+
+def _words(table: pd.DataFrame) -> dict[str, pd.Series]:
+    """The column of words, where there are any; observations are told by the name."""
+    return {"words": table["distinctive_words"]} if "distinctive_words" in table else {}
 
 
 def _who_and_when(tables: Tables, name: str) -> pd.Series:

@@ -54,8 +54,11 @@ def _summary(description: Description) -> pd.DataFrame:
     shown = ("clusters", "topics") if len(posterior.samples) > 1 else ()
     rows: dict[str, Any] = {
         "documents": corpus.n_documents,
-        "words": corpus.n_words,
-        "tokens": corpus.n_tokens,
+        **(
+            {"numbers": corpus.n_words, "observations": corpus.n_tokens}
+            if description.is_of_observations
+            else {"words": corpus.n_words, "tokens": corpus.n_tokens}
+        ),
         "clusters": description.n_clusters,
         "clusters with a document": len(np.unique(description.cluster)),
         "clusters with 1 % of the documents": int(

@@ -9,11 +9,12 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy import stats
 
+from mc2core.explore import numbers as of_numbers
 from mc2core.explore.agreement import found_topics
 from mc2core.explore.coherence import coherence
 from mc2core.explore.description import Description
 from mc2core.explore.documents import flattened
-from mc2core.explore.words import N_SHOWN, Top, name_of, often_enough, said, top_of, words_table
+from mc2core.explore.words import N_SHOWN, Emitted, Top, of_words, often_enough, top_of
 from mc2core.posterior import Posterior
 
 LEAST_SHARE = 0.01
@@ -56,29 +57,28 @@ def describe_topics(posterior: Posterior, n_words: int = 10) -> pd.DataFrame:
 def topic_tables(
     description: Description, trends: pd.DataFrame, seed: int = 0, with_map: bool = True
 ) -> dict[str, pd.DataFrame]:
-    """Tables by name: topics (the commonest first), topic_words, topic_clusters, topic_documents.
+    """Tables by name: topics (the commonest first), topic_words (of observations topic_means), topic_clusters,
+    topic_documents.
 
     The ``share`` of a topic is that of :func:`fitted_shares`, whatever documents are described; ``tokens`` are expected
     in these. ``trends`` are those of :func:`mc2core.explore.shares.shares_tables`, ``seed`` is that of
     :func:`coherence` and of the topics' map; ``with_map``: columns x and y are places on it (:func:`topic_map`).
     """
     tokens = np.asarray(description.document_topics.sum(axis=0)).ravel()
-    tops = _tops(description, tokens)
-    shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
+    is_of_words = not description.is_of_observations
+    emitted = _of_words(description, tokens, seed) if is_of_words else of_numbers.topics(description)
     uses = _uses(description)
     used_by = uses[uses["cluster"] <= description.n_clusters].groupby("topic").size()
-    number, vocabulary = np.arange(1, len(tokens) + 1), description.corpus.vocabulary
+    number = np.arange(1, len(tokens) + 1)
     given = description.names.get("topic", {})
     topics = pd.DataFrame(
         {
             "topic": number,
-            "name": [given.get(topic) or name_of(vocabulary, top) for topic, top in enumerate(tops, start=1)],
+            "name": [given.get(topic) or name for topic, name in enumerate(emitted.names, start=1)],
             "tokens": tokens,
             "share": fitted_shares(description.posterior),
             "clusters": used_by.reindex(number, fill_value=0).to_numpy(),
-            **coherence(description.corpus.content, shown, seed),
-            "words": [said(vocabulary, top, top.by_probability) for top in tops],
-            "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
+            **emitted.columns,
         }
     )
     found = found_topics(description)
@@ -92,10 +92,18 @@ def topic_tables(
     topics = topics.sort_values("share", ascending=False, kind="stable").reset_index(drop=True)
     return {
         "topics": topics,
-        "topic_words": words_table("topic", list(zip(number, tops, strict=True)), vocabulary),
+        **emitted.tables,
         "topic_clusters": uses,
         "topic_documents": _typical(description),
     }
+
+
+def _of_words(description: Description, tokens: np.ndarray, seed: int) -> Emitted:
+    """The words of each topic, and how coherent they are."""
+    tops, corpus = _tops(description, tokens), description.corpus
+    shown = [top.column[np.argsort(top.by_probability)[:N_SHOWN]] for top in tops]
+    emitted = of_words("topic", tops, corpus.vocabulary)
+    return emitted._replace(columns={**coherence(corpus.content, shown, seed), **emitted.columns})
 
 
 def _tops(description: Description, tokens: np.ndarray) -> list[Top]:
@@ -142,13 +150,18 @@ def _typical(description: Description) -> pd.DataFrame:
 def topic_map(description: Description, seed: int = 0) -> np.ndarray:
     """(M, 2) float64 in [0, 1]: places of the MOST_ON_MAP commonest topics, NaN of the others.
 
-    t-SNE of the square roots of their words' probabilities: topics with similar words lie near each other.
+    t-SNE of the square roots of their words' probabilities, of observations of their means: topics with similar words,
+    or means, lie near each other.
     """
     share = fitted_shares(description.posterior)
     chosen = np.sort(np.argsort(-share, kind="stable")[:MOST_ON_MAP])
-    root = np.vstack([np.sqrt(description.topic_words(chosen[i : i + _BLOCK])) for i in range(0, len(chosen), _BLOCK)])
+    if description.is_of_observations:
+        features = of_numbers.standing(description)[chosen]
+    else:
+        blocks = (chosen[i : i + _BLOCK] for i in range(0, len(chosen), _BLOCK))
+        features = np.vstack([np.sqrt(description.topic_words(block)) for block in blocks])
     whole = np.full((len(share), 2), np.nan)
-    whole[chosen] = flattened(root, _NEIGHBOURS, seed)
+    whole[chosen] = flattened(features, _NEIGHBOURS, seed)
     return whole
 
 

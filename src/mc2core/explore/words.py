@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,31 @@ class Top(NamedTuple):
     lift: np.ndarray
     by_probability: np.ndarray
     by_relevance: np.ndarray
+
+
+class Emitted(NamedTuple):
+    """What all clusters, or all topics, emit: words, or observations (:mod:`mc2core.explore.numbers`).
+
+    Attributes
+    ----------
+    names : of each, for one that nobody named
+    columns : of the table of clusters or topics, by name
+    tables : with rows of each word or number of each of them, by name
+    """
+
+    names: list[str]
+    columns: dict[str, Any]
+    tables: dict[str, pd.DataFrame]
+
+
+def of_words(what: str, tops: Sequence[Top], vocabulary: Sequence[str]) -> Emitted:
+    """The words of each cluster or topic (``what``), in their order."""
+    columns = {
+        "words": [said(vocabulary, top, top.by_probability) for top in tops],
+        "distinctive_words": [said(vocabulary, top, top.by_relevance) for top in tops],
+    }
+    table = words_table(what, list(enumerate(tops, start=1)), vocabulary)
+    return Emitted([name_of(vocabulary, top) for top in tops], columns, {f"{what}_words": table})
 
 
 def often_enough(expected: np.ndarray) -> np.ndarray:

@@ -19,6 +19,7 @@ from mc2core.posterior.sample import Sample
 # documents a thread takes at a time
 _CHUNK = 16
 _PASSES = 20  # over a document whose proportions are its own
+_LEAST_LOG = -600.0  # of a density beside the highest: no sum is 0, even where the topic of that has no weight
 
 
 @kernel(fastmath={"reassoc"})
@@ -107,6 +108,7 @@ class DocumentTopics:
         self._are_clusters = sp.issparse(sample.topic_given_cluster)  # FastEx, LDA
         if self._are_clusters:
             return
+        self._contents = sample.contents
         counts: Any = sample.topic_words
         self._by_word: Any = (
             sp.csr_matrix(counts.T) if sp.issparse(counts) else np.ascontiguousarray(counts.T, np.float64)
@@ -128,13 +130,21 @@ class DocumentTopics:
         with stopping.noting(), work("topics of documents", corpus.n_documents, "documents") as told:
             for rows in blocks(corpus, self._n_topics):
                 block = Block(corpus, rows)
-                psi = self._buffers.empty("words", len(block.words), self._n_topics)
-                if sp.issparse(self._by_word):
-                    psi[:] = self._by_word[block.words].toarray()
-                else:
-                    np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # "raise" would go by a copy
-                psi += self._prior
-                psi /= self._totals
+                psi = self._likely(block)
                 given = self._priors, cluster[rows], self._passes, threads, told.advance
                 parts.append(sp.csr_matrix(_expected(block.counts, psi, *given)))
         return sp.csr_matrix(sp.vstack(parts, format="csr"))
+
+    def _likely(self, block: Block) -> np.ndarray:
+        """(U, M) float64: probability of each word in each topic; of observations their density beside the highest."""
+        if self._contents is not None:
+            log_p = self._contents.log_densities(block.emitted)[:, :-1]
+            return np.exp(np.maximum(log_p - log_p.max(axis=1, keepdims=True), _LEAST_LOG))
+        psi = self._buffers.empty("words", len(block.words), self._n_topics)
+        if sp.issparse(self._by_word):
+            psi[:] = self._by_word[block.words].toarray()
+        else:
+            np.take(self._by_word, block.words, axis=0, out=psi, mode="clip")  # "raise" would go by a copy
+        psi += self._prior
+        psi /= self._totals
+        return psi

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from helpers import fits
 from helpers.explored_fits import HOSTILE, corpus, fastex, gibbs
+from helpers.observed import crossed_corpus
 
 from mc2core import fit
 from mc2core.explore.describe import describe
@@ -124,6 +125,26 @@ def test_it_says_how_sure_the_numbers_are_and_how_far_chains_agree(opened, descr
         said = page.inner_text("#summary")
     assert f"{k} clusters ({k} to {k} in 90 % of the samples) · {m} topics (2 to {m} in 90 % of the samples)" in said
     assert f" · 2 chains of {k} and {k} clusters agree by ARI 1.00, VI 0.00 bits" in said
+
+
+def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_path):
+    made, _ = crossed_corpus(n_documents=24, n_observations=15, seed=4)
+    posterior = fit(made, *fits.gibbs(start_topics=5, start_clusters=3), iterations=3, seed=1).posterior
+    describe(posterior, made, tmp_path / "out")
+    for width in (390, 1300):
+        with opened(tmp_path / "out/index.html", width=width) as page:
+            for chart in ("map", "cluster-bars", "topic-bars", "heat", "topic-map"):
+                assert colours(page, chart) > 5
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert "360 observations · 3 numbers" in page.inner_text("#summary")
+            assert page.locator("#relevance").is_hidden()
+            saved = csv_of(page, "#topics-part .block .saves button >> nth=0")
+            assert {row["name"] for row in saved} == {"w0", "w1", "w2"}
+            said = page.inner_text("main")
+            assert "words" not in said.lower()
+            assert "% of the observations that were fitted" in said
+            page.click("#typical button >> nth=0")
+            assert "15 observations" in page.inner_text("#reader-facts")
 
 
 def test_titles_and_names_are_text(opened, folder):

@@ -196,6 +196,31 @@ COURSE = {
         },
     ],
 }
+IN_SDS = {"type": "quantitative", "title": "standard deviations of all observations from their mean"}
+#: means of an observation's numbers, a point each, and one standard deviation to each side
+MEANS = {
+    "width": "container",
+    "height": {"step": 19},
+    "data": {"name": "means"},
+    "encoding": {"y": nominal("value", "place")},
+    "layer": [
+        {
+            "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5, "color": "#4c78a8"},
+            "encoding": {
+                "x": {"field": "low", **IN_SDS, "axis": {"format": "~g", "tickCount": 5}},
+                "x2": {"field": "high"},
+            },
+        },
+        {
+            "mark": {"type": "circle", "size": 60, "opacity": 1, "color": "#4c78a8"},
+            "encoding": {"x": {"field": "at", **IN_SDS}, "tooltip": {"field": "value", "type": "nominal"}},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 1, "color": "#9aa0a8"},
+            "encoding": {"x": {"datum": 0, **IN_SDS}, "y": None},
+        },
+    ],
+}
 HEAT = {
     "width": "container",
     "height": {"step": 19},
@@ -242,6 +267,7 @@ CHARTS = {
     "map": MAP,
     "topics": TOPICS,
     "bars": BARS,
+    "means": MEANS,
     "trend": TREND,
     "groups": GROUPS,
     "course": COURSE,

@@ -112,6 +112,15 @@ const bars = (id, rows, weight, label) => {
   const data = relevant(rows, weight).map((row, place) => ({ word: row.word, probability: row.probability, lift: row.lift, everywhere: row.probability / row.lift, place }));
   draw(id, "bars", { bars: data }, (d) => `${d.word}\nprobability ${digits(d.probability)}, ${times(d.lift)} that in the whole corpus`, `${label}: ${data.map((row) => row.word).join(", ")}`);
 };
+// of each number its mean, and one standard deviation to each side, in those of all observations from their mean
+const means = (id, rows, label) => {
+  const data = rows.map((row, place) => {
+    const at = (x) => (x - row.mean_of_all) / row.sd_of_all;
+    return { ...row, value: row.name, at: at(row.mean), low: at(row.mean - row.sd), high: at(row.mean + row.sd), place };
+  });
+  const say = (d) => `${d.value}\nmean ${digits(d.mean)}, standard deviation ${digits(d.sd)}\nof all observations ${digits(d.mean_of_all)}, ${digits(d.sd_of_all)}`;
+  draw(id, "means", { means: data }, say, `${label}: ${rows.map((row) => `${row.name} ${digits(row.mean)}`).join(", ")}`, { rows });
+};
 const step = (context, d) => sayStep(context, { start: d.start, end: d.end });
 const trendCharts = (parent, what, number, whose) => {
   for (const { name } of variables.filter((one) => trends.has(`${what} ${number} ${one.name}`))) {

@@ -18,6 +18,9 @@ const told = Object.fromEntries(DESCRIPTION.summary), nDocuments = +told.documen
 const ofMap = documents.length < nDocuments ? ` (of ${documents.length.toLocaleString("en")} on this page)` : "";
 const sizes = DESCRIPTION.sizes, levels = new Map(rowsOf(T.levels).map((row) => [row.clusters, row]));
 const words = grouped(rowsOf(T.cluster_words), "cluster"), topicWords = grouped(rowsOf(T.topic_words), "topic");
+// topics emit words, or observations, which are told by their means
+const ofObservations = DESCRIPTION.of_observations, TOKENS = ofObservations ? "observations" : "words";
+const clusterMeans = grouped(rowsOf(T.cluster_means), "cluster"), topicMeans = grouped(rowsOf(T.topic_means), "topic");
 const typical = grouped(rowsOf(T.cluster_documents), "cluster"), labels = grouped(rowsOf(T.cluster_labels), "cluster");
 const topicsOf = grouped(rowsOf(T.document_topics), "document");
 const topicTypical = grouped(rowsOf(T.topic_documents), "topic");

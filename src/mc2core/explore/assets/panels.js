@@ -1,4 +1,8 @@
 // -- lists and panels ------------------------------------------------------------------------------------------
+const drawEmitted = (id, weight, wordRows, meanRows, of) =>
+  (ofObservations ? means(id, meanRows || [], `Means of ${of}`) : bars(id, wordRows || [], weight, `Words of ${of}`));
+const drawCluster = () => drawEmitted("cluster-bars", +$("relevance").value, words.get(chosen), clusterMeans.get(chosen), nameOf(chosen));
+const drawTopic = () => drawEmitted("topic-bars", +$("topic-relevance").value, topicWords.get(topic), topicMeans.get(topic), topicName(topic));
 const item = (number, text, action, dot, current) => {
   const button = element("button", undefined, { type: "button", onclick: action });
   if (dot) { const mark = element("span", undefined, { className: "dot" }); mark.style.setProperty("--dot", dot); button.append(mark); }
@@ -49,7 +53,7 @@ const choose = (node, focus = false) => {
   const facts = [`${many(row.documents, "document")}, ${percent(row.share)} of all`, ...howSure(row, "cluster")];
   if (row.label) facts.push(`commonest label ${row.label}: ${percent(row.label_share)}`);
   $("facts").textContent = facts.join(" · ");
-  bars("cluster-bars", words.get(node) || [], +$("relevance").value, `Words of ${nameOf(node)}`);
+  drawCluster();
   listDocuments("typical", (typical.get(node) || []), (one) => short(one.overlap), markedOfCluster(node));
   aboutCluster(node);
   keepInSight($("clusters"));
@@ -81,12 +85,12 @@ const aboutCluster = (node) => {
   if (used.length && topics.length) {
     const list = element("ul", undefined, { className: "list" });
     list.append(...used.map((row) => item(percent(row.share_of_cluster), topicName(row.topic), () => chooseTopic(row.topic, true))));
-    about.append(block(element("h3", "Topics, by their share of its words"), list));
+    about.append(block(element("h3", `Topics, by their share of its ${TOKENS}`), list));
   }
 };
 
-const coherenceOf = (row) => row.npmi === null ? "coherence not known: fewer than two of its words are in five documents"
-  : `coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`;
+const coherenceOf = (row) => row.npmi === undefined ? [] : row.npmi === null ? ["coherence not known: fewer than two of its words are in five documents"]
+  : [`coherence (NPMI) ${short(row.npmi)}, by chance ${short(row.npmi_by_chance)} ± ${short(row.npmi_by_chance_sd)}`];
 const listTopics = () => fill($("topics"), topics.map((row) => {
   const line = item(percent(row.share), `${row.topic}: ${row.name} `, () => chooseTopic(row.topic), null, row.topic === topic);
   if (isUnsure(row)) line.firstChild.lastChild.append(unsure(row));
@@ -99,19 +103,19 @@ const chooseTopic = (number, focus = false) => {
   const row = byTopic.get(number);
   $("topic-title").textContent = topicName(number);
   const trendsOf = Object.keys(row).filter((name) => name.endsWith("_trend") && row[name] !== null);
-  $("topic-facts").textContent = [`${percent(row.share)} of the words that were fitted`, `used by ${many(row.clusters, "cluster")}`, ...howSure(row, "topic"), coherenceOf(row),
+  $("topic-facts").textContent = [`${percent(row.share)} of the ${TOKENS} that were fitted`, `used by ${many(row.clusters, "cluster")}`, ...howSure(row, "topic"), ...coherenceOf(row),
     ...trendsOf.map((name) => rises(name.slice(0, -6), row[name]))].join(" · ");
-  bars("topic-bars", topicWords.get(number) || [], +$("topic-relevance").value, `Words of ${topicName(number)}`);
+  drawTopic();
   const near = topicTypical.get(number) || [];
   $("topic-typical-part").hidden = !near.length;
   listDocuments("topic-typical", near, (one) => percent(one.share), markedOfTopic(number));
   const about = $("topic-about");
   about.replaceChildren();
-  trendCharts(about, "topic", number, "Share of words");
+  trendCharts(about, "topic", number, `Share of ${TOKENS}`);
   const list = element("ul", undefined, { className: "list" });
   const shown = (uses.get(number) || []).filter((one) => colours.has(one.cluster)).sort((a, b) => b.share_of_cluster - a.share_of_cluster).slice(0, 10);
   list.append(...shown.map((one) => item(percent(one.share_of_cluster), nameOf(one.cluster), () => show(one.cluster, true), colours.get(one.cluster))));
-  about.append(block(element("h3", "Clusters, by its share of their words"), list));
+  about.append(block(element("h3", `Clusters, by its share of their ${TOKENS}`), list));
   keepInSight($("topics"));
   drawTopicMap();
   if (compareWhat === "topic") drawCompare();
@@ -126,9 +130,9 @@ const search = () => {
   if (asked.length < 2) return;
   const kind = (name, rows) => { if (rows.length) results.append(element("li", name, { className: "kind" }), ...rows); };
   const has = (text) => text.toLowerCase().includes(asked), begins = (list) => (list || []).some((one) => one.word.toLowerCase().startsWith(asked));
-  kind("Topics with the word", topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
+  kind(`Topics with the ${ofObservations ? "name" : "word"}`, topics.filter((row) => has(row.name) || begins(topicWords.get(row.topic))).slice(0, 6)
     .map((row) => item(String(row.topic), row.name, () => chooseTopic(row.topic, true))));
-  kind("Clusters with the word", groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
+  kind(`Clusters with the ${ofObservations ? "name" : "word"}`, groups.filter((row) => has(row.name) || begins(words.get(row.cluster))).slice(0, 6)
     .map((row) => item(String(row.number), row.name, () => show(row.cluster, true), colours.get(row.cluster))));
   const matches = [];
   for (const row of documents) {
@@ -195,8 +199,8 @@ slider.max = sizes.length - 1;
 slider.value = sizes.length - 1;
 slider.disabled = sizes.length < 2;
 slider.oninput = () => setLeft(sizes[+slider.value]);
-$("relevance").oninput = () => bars("cluster-bars", words.get(chosen) || [], +$("relevance").value, `Words of ${nameOf(chosen)}`);
-$("topic-relevance").oninput = () => bars("topic-bars", topicWords.get(topic) || [], +$("topic-relevance").value, `Words of ${topicName(topic)}`);
+$("relevance").oninput = drawCluster;
+$("topic-relevance").oninput = drawTopic;
 $("search").oninput = search;
 const options = [["cluster", "cluster"]];
 if (points.some((row) => row.label)) options.push(["label", "label"]);
@@ -227,16 +231,17 @@ $("report-close").onclick = () => $("report-box").close();
 // -- what the words mean ---------------------------------------------------------------------------------------
 const hasSamples = known(told["clusters in 90 % of the samples"]), hasScores = known(told["nmi of all clusters"]);
 const TERMS = [
-  ["Name", "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
-  ["× average", "How many times a word or value is as common here as in the whole corpus (its lift)."],
+  ["Name", ofObservations ? "Of a topic, the means that are furthest from those of all observations, in standard deviations of these; of a cluster, the topics that are commoner in it than elsewhere. Other names can be given: mc2 describe --names."
+    : "The three most distinctive words: probable here, and more probable than elsewhere (relevance: 0.3 times the log of the probability plus 0.7 times the log of the lift). Other names can be given: mc2 describe --names."],
+  ["× average", `How many times a ${ofObservations ? "" : "word or "}value is as common here as in the whole corpus (its lift).`],
   ["Probability of a document's cluster", hasSamples ? "The share of its cluster's other documents that it is together with, over samples." : "As of this one sample of the posterior."],
-  ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all words and topics, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
+  ...(hasSamples ? [["In 90 % of the samples", "The middle nine tenths of the posterior's samples. The numbers before it, and all topics and what is said of them, are those of one of them, the one whose clusters are nearest to the others'."]] : []),
   ["90 % interval", "Where the share of all such documents lies with 90 % probability, given these."],
-  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample has half of its ten likeliest words. Found in less than half of the samples: unsure."]] : []),
+  ...(hasSamples ? [["Found, unsure", "A cluster is found in a sample if some of the sample's clusters together share at least half of the documents that are in either (Jaccard index); a topic, if one topic of the sample " + (ofObservations ? "overlaps with it by half (Bhattacharyya's coefficient)" : "has half of its ten likeliest words") + ". Found in less than half of the samples: unsure."]] : []),
   ...(told.chains ? [["Chains", "Independent runs. ARI is 1 where they agree and 0 where they agree as chance would; VI, the variation of information, is 0 bits where they agree."]] : []),
   ...(levels.size ? [["Level", "Clusters joined two by two, the pair first that costs least of the log marginal likelihood, the probability of the data given the clusters. Marked is the finest level that the data bear."]] : []),
   ...(hasScores ? [["NMI, ARI, purity", "Agreement with the labels: shared information (0 to 1), pairs put together rightly beyond chance (0 by chance, 1 at best), and the share of documents in a cluster of mostly their own label."]] : []),
-  ...(topics.length ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. Trust a topic that is 0.1 and three ± above."]] : []),
+  ...(topics.length && !ofObservations ? [["Coherence (NPMI)", "Whether the ten likeliest words of a topic meet in documents more often than by chance: 0 as by chance, 1 at most. Beside it: what it is on permuted documents. Trust a topic that is 0.1 and three ± above."]] : []),
   ...(topics.some((row) => Object.keys(row).some((name) => name.endsWith("_trend"))) ? [["Rank correlation", "1 where the share of a topic only rises with the number, -1 where it only falls (Spearman's)."]] : []),
 ];
 fill($("terms"), TERMS.map(([term, text]) => { const one = element("div"); one.append(element("dt", term), element("dd", text)); return one; }));
@@ -251,12 +256,17 @@ const redraw = () => {
 };
 $("theme").onclick = () => { document.documentElement.dataset.theme = dark() ? "light" : "dark"; redraw(); };
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-$("summary").textContent = ["documents", "words", "tokens", "clusters", "topics"].map((name) => {
+$("summary").textContent = ["documents", "words", "tokens", "observations", "numbers", "clusters", "topics"].filter((name) => known(told[name])).map((name) => {
   const range = told[`${name} in 90 % of the samples`];
   return `${whole(told[name])} ${name}${range ? ` (${range} in 90 % of the samples)` : ""}`;
 }).concat(told.chains ?? []).join(" · ")
   + (points.length < nDocuments ? ` · the map shows ${whole(points.length)} of them, drawn at random` : "");
-if (hasTexts) $("search").placeholder = "word, title, name or text";
+const searched = [...(ofObservations ? [] : ["word"]), "title", "name", ...(hasTexts ? ["text"] : [])];
+$("search").placeholder = `${searched.slice(0, -1).join(", ")} or ${searched.at(-1)}`;
+if (ofObservations) {
+  for (const one of document.querySelectorAll("[data-observations]")) one.textContent = one.dataset.observations;
+  for (const one of document.querySelectorAll("[data-words-only]")) one.hidden = true;
+}
 cut(left);
 sayMerged();
 startPicks();

@@ -25,7 +25,7 @@ const drawCompare = () => {
     }
     return pick;
   }));
-  const what = compareWhat === "cluster" ? "documents" : "words", asked = variables.slice(0, allVariables ? variables.length : MOST_VARIABLES);
+  const what = compareWhat === "cluster" ? "documents" : TOKENS, asked = variables.slice(0, allVariables ? variables.length : MOST_VARIABLES);
   if ($("compare").children.length !== asked.length)
     fill($("compare"), asked.map(({ name, role }, i) => {
       const one = element("div", null, { className: "block" }), chart = element("div", null, { id: `compare-${i}`, className: "chart" });
@@ -74,12 +74,12 @@ const drawHeat = () => {
   for (const cell of cells) {
     cell.ratio = cell.average > 0 ? cell.share / cell.average : null;
     cell.colour = isRatio ? ratioColour(cell.ratio ?? 1) : heatColour(Math.sqrt(cell.share / most));
-    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : " of its words"}\n${known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
+    cell.text = `${cell.row}\n${cell.column}\n${sayShare(cell)}${cell.documents ? ` of ${many(cell.documents, "document")}` : ` of its ${TOKENS}`}\n${known(cell.ratio) ? `${times(cell.ratio)} the average` : ""}`;
   }
   const marks = isRatio ? [0.125, 0.5, 1, 2, 8].map((one) => [`${one}×`, ratioColour(one)]) : [0, 0.25, 0.5, 1].map((t) => [percent(t * t * most), heatColour(t)]);
   fill($("heat-legend"), marks.map(([text, dot]) => { const one = element("span", text); one.style.setProperty("--dot", dot); return one; }));
   const left_out = [groups.length > MOST_ROWS ? `${whole(groups.length - MOST_ROWS)} smaller clusters` : "", more > 0 ? `${whole(more)} less common ${what === "topics" ? "topics" : "values"}` : ""].filter(Boolean);
-  $("heat-about").textContent = (what === "topics" ? "The share of each topic in the words of a cluster." : `Of the documents of each ${what}, the share in a cluster.`)
+  $("heat-about").textContent = (what === "topics" ? `The share of each topic in the ${TOKENS} of a cluster.` : `Of the documents of each ${what}, the share in a cluster.`)
     + " The average is that over all documents." + (left_out.length ? ` Not shown: ${left_out.join(" and ")}.` : "");
   draw("heat", "heat", { cells }, (d) => d.text, `Heat map of clusters by ${what}`, {
     rows: cells.map(({ colour, text, down, across, ...rest }) => rest),
@@ -151,7 +151,7 @@ const drawTopicMap = () => {
       .map((row) => ({ x: x(row) * w, y: (1 - y(row)) * h - above(row), topic: row.topic, name: fitted(row.name, Math.min(220, 0.42 * w), 11), ink: css("--ink"), halo: css("--paper") }));
     return withoutOverlap(wanted, w, h, 11).map((one) => ({ ...one, x: one.x / w, y: 1 - one.y / h }));
   };
-  draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the words` : ""), `Map of ${many(shown.length, "topic")}`, {
+  draw("topic-map", "topics", { topics: discs, labels }, (d) => (d.topic ? `${topicName(d.topic)}\n${percent(byTopic.get(d.topic).share)} of the ${TOKENS}` : ""), `Map of ${many(shown.length, "topic")}`, {
     rows: discs.map(({ colour: _, size, ...rest }) => rest),
     click: (d) => { if (d?.topic) chooseTopic(d.topic); },
   });

@@ -67,7 +67,7 @@ const openDocument = async (number, marks, focus = true) => {
   $("reader").hidden = false;
   $("reader-title").textContent = row.title;
   const ofTopics = (topicsOf.get(number) || []).map((one) => `${percent(one.share)} ${topicName(one.topic)}`);
-  $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, "word token")].join("\n");
+  $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, ofObservations ? "observation" : "word token")].join("\n");
   $("reader-text").textContent = hasTexts ? "…" : "";
   $("reader-marks").textContent = hasTexts ? "" : "Texts were not put in this page: mc2 describe --texts does.";
   if (focus) $("reader-title").focus();

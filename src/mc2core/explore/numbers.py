@@ -1,0 +1,86 @@
+"""Means that stand for a topic or a cluster of observations, in place of words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from mc2core.explore.description import Description
+from mc2core.explore.words import N_NAME, N_SHOWN, Emitted
+
+N_TOPICS = 2
+"""Topics in the name of a cluster."""
+
+
+def topics(description: Description) -> Emitted:
+    """Mean and sd of each number in each topic; names are of those means that are furthest from that of all
+    observations, in standard deviations of these.
+    """
+    contents, names = description.posterior.contents, description.corpus.vocabulary
+    assert contents is not None
+    mean, sd = contents.mean, contents.sd
+    columns: dict[str, np.ndarray] = {}
+    for d, name in enumerate(names):
+        columns |= {f"{name}_mean": mean[:, d], f"{name}_sd": sd[:, d]}
+    order = np.argsort(-np.abs(standing(description)), axis=1, kind="stable")
+    called = [", ".join(f"{names[d]} {mean[m, d]:.3g}" for d in row[:N_NAME]) for m, row in enumerate(order)]
+    return Emitted(called, columns, {"topic_means": _table(description, "topic", np.arange(len(mean)), mean, sd)})
+
+
+def clusters(description: Description) -> Emitted:
+    """Mean and sd of each number over the observations of each node's documents; names are of the topics that tell
+    them most: of p ln (p / q), p a topic's share in the node and q in all documents, the largest.
+    """
+    shares, _ = description.topic_shares
+    of_all = np.asarray(description.document_topics.sum(axis=0)).ravel()
+    of_all = np.maximum(of_all / max(of_all.sum(), 1.0), np.finfo(float).tiny)
+    told = np.where(shares > 0.0, shares * np.log(np.maximum(shares, np.finfo(float).tiny) / of_all), 0.0)
+    order = np.argsort(-told, axis=1, kind="stable")
+    given = description.names.get("topic", {})
+    called = [given.get(topic) or name for topic, name in enumerate(topics(description).names, start=1)]
+    names = ["; ".join(called[topic] for topic in row[:N_TOPICS]) for row in order]
+    columns = {"topics": [" ".join(str(topic + 1) for topic in row[:N_SHOWN]) for row in order]}
+    rows, mean, sd = _of_documents(description)
+    return Emitted(names, columns, {"cluster_means": _table(description, "cluster", rows, mean, sd)})
+
+
+def standing(description: Description) -> np.ndarray:
+    """(M, D): means of the topics, in standard deviations of all observations from their mean."""
+    contents, (centre, scale) = description.posterior.contents, description.all_observations
+    assert contents is not None
+    return (contents.mean - centre) / scale
+
+
+def _of_documents(description: Description) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The nodes whose documents have observations, and (n, D) each the mean and sd of these."""
+    corpus, (centre, scale) = description.corpus, description.all_observations
+    values = (np.asarray(corpus.observations) - centre) / scale  # squares of what is far from 0 would lose digits
+    into = sp.csr_matrix(corpus.content, dtype=np.float64)
+    first, second = (description.documents_of @ (into @ values**power) for power in (1, 2))
+    n = description.documents_of @ corpus.document_lengths
+    rows = np.flatnonzero(n > 0)
+    first, second = (part[rows] / n[rows, None] for part in (first, second))
+    return rows, first * scale + centre, np.sqrt(np.maximum(second - first**2, 0.0)) * scale
+
+
+def _table(
+    description: Description, what: str, rows: Sequence[int] | np.ndarray, mean: np.ndarray, sd: np.ndarray
+) -> pd.DataFrame:
+    """A row for each number of each topic or cluster, those that tell it most first: its name, mean and sd, and beside
+    them those of all observations.
+    """
+    (centre, scale), names = description.all_observations, np.array(description.corpus.vocabulary, dtype=object)
+    order = np.argsort(-np.abs((mean - centre) / scale), axis=1, kind="stable")
+    return pd.DataFrame(
+        {
+            what: np.repeat(np.asarray(rows) + 1, mean.shape[1]),
+            "name": names[order].ravel(),
+            "mean": np.take_along_axis(mean, order, axis=1).ravel(),
+            "sd": np.take_along_axis(sd, order, axis=1).ravel(),
+            "mean_of_all": centre[order].ravel(),
+            "sd_of_all": scale[order].ravel(),
+        }
+    )
