@@ -67,15 +67,16 @@ def _add_readers(commands: Any) -> None:
         commands,
         "evaluate",
         _evaluate,
-        "print scores of a posterior on a corpus as JSON: perplexity, and agreement with its labels",
+        "print scores of a posterior on a corpus as JSON: perplexity (of observations log density), and agreement with "
+        "its labels",
     )
     evaluate.add_argument("posterior", type=Path, help="posterior.npz")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
     evaluate.add_argument(
         "--estimator",
         action="append",
-        help="of perplexity: marginal, context, icml14, importance or left_to_right; may be given again (default "
-        "marginal where it is exact, else left_to_right)",
+        help="of perplexity or log density: marginal, context, icml14, importance or left_to_right; may be given again "
+        "(default marginal where it is exact, else left_to_right)",
     )
     evaluate.add_argument("--seed", type=int, default=0, help="of estimators that draw (default 0)")
     _add_threads(evaluate)
@@ -184,11 +185,15 @@ def _evaluate(options: argparse.Namespace) -> None:
 
     posterior, corpus = _read(options)
     names = options.estimator or [suited(posterior)]
-    scores: dict[str, Any] = {"documents": corpus.n_documents, "tokens": corpus.n_tokens}
-    scores["perplexity"] = {name: posterior.perplexity(corpus, name, options.seed, options.threads) for name in names}
+    if posterior.is_of_observations:
+        counted, score, scored, worse = "observations", "log_density", posterior.log_density, "lower log density"
+    else:
+        counted, score, scored, worse = "tokens", "perplexity", posterior.perplexity, "higher perplexity"
+    scores: dict[str, Any] = {"documents": corpus.n_documents, counted: corpus.n_tokens}
+    scores[score] = {name: scored(corpus, name, options.seed, options.threads) for name in names}
     scores |= predicted_agreement(posterior, corpus, options.threads)
     if posterior.was_fitted_on(corpus):
-        print("mc2: the model was fitted on these documents; held-out ones have a higher perplexity", file=sys.stderr)
+        print(f"mc2: the model was fitted on these documents; held-out ones have a {worse}", file=sys.stderr)
     print(json.dumps(scores, indent=2))
 
 

@@ -171,11 +171,8 @@ def _summary(options: argparse.Namespace, provenance: dict[str, Any]) -> list[st
     if "clusters" not in model.finds:  # there are none to describe
         return [*lines, f"next: mc2 topics {posterior}; mc2 evaluate {posterior} CORPUS"]
     clusters = f"mc2 clusters {posterior} {options.corpus}"
-    if model.content is None:
-        lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
-        lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
-    else:  # page and perplexity are of words
-        lines.append(f"next: mc2 topics {posterior}; {clusters}")
+    lines.append(f"next: mc2 describe {posterior} {options.corpus} --out {options.out / 'description'}")
+    lines.append(f"or: mc2 topics {posterior}; {clusters}; mc2 evaluate {posterior} CORPUS")
     lines.append(f"for fewer clusters: {clusters} --levels")
     return lines
 

@@ -335,8 +335,27 @@ def perplexity(
     ValueError, beside those of :func:`log_likelihood`: the corpus has no tokens.
     """
     if corpus.observations is not None:
-        raise ValueError("perplexity is of words; of observations log_likelihood gives the log density")
+        raise ValueError("perplexity is of words; of observations log_density tells how well they are predicted")
     n_tokens = corpus.n_tokens
     if n_tokens == 0:
         raise ValueError("perplexity needs words: no document of the corpus has a token")
     return float(np.exp(-log_likelihood(corpus, posterior, estimator, seed, threads, progress).sum() / n_tokens))
+
+
+def log_density(
+    corpus: Corpus,
+    posterior: Posterior,
+    estimator: str | None = None,
+    seed: int = 0,
+    threads: int = 1,
+    progress: bool | None = None,
+) -> float:
+    """sum_j ln p(x_j) / sum_j N_j of observations, in nats and their own unit; see :func:`log_likelihood`.
+
+    ValueError, beside those of :func:`log_likelihood`: the corpus has words, or no observations.
+    """
+    if corpus.observations is None:
+        raise ValueError("the log density is of observations; words have a perplexity")
+    if corpus.n_tokens == 0:
+        raise ValueError("the log density needs observations: no document of the corpus has any")
+    return float(log_likelihood(corpus, posterior, estimator, seed, threads, progress).sum() / corpus.n_tokens)

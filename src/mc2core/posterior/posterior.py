@@ -440,6 +440,20 @@ class Posterior:
         """
         return perplexity.perplexity(corpus, self, estimator, seed, threads, progress)
 
+    def log_density(
+        self,
+        corpus: Corpus,
+        estimator: str | None = None,
+        seed: int = 0,
+        threads: int = 1,
+        progress: bool | None = None,
+    ) -> float:
+        """sum_j ln p(x_j) / sum_j N_j of observations, nats each, in their own unit: higher is better.
+
+        In place of :meth:`perplexity`, whose arguments these are. ValueError where the corpus is one of words.
+        """
+        return perplexity.log_density(corpus, self, estimator, seed, threads, progress)
+
     # -- disk ----------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write one .npz file, whole or not at all."""
