@@ -19,6 +19,8 @@ in JSON; in CSV, names with semicolons between, or the --separator: 'graph; tree
 twice. The .txt files of a folder are documents with the columns text, file and folder.
 Words of running text are runs of letters, marks and digits of any script, with apostrophes inside. Chinese, Japanese
 and Thai, which have no spaces, become pairs of characters: for words, cut them yourself and import a bag.
+Observations, numbers in place of words (--document, --observations), have a row each; whatever else is imported of a
+document is the same in all of its rows.
 UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
 obs. --like leaves out, and counts, the words and values that the earlier import does not have. Columns are its own, as
 far as the file has them, unless they are given: --context NAME=COLUMN names the column of a context anew."""
@@ -52,6 +54,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     words.add_argument("--text", metavar="COLUMN", help="column of running text")
     words.add_argument("--bag", metavar="COLUMN", help="column of words, taken as they are")
     words.add_argument("--counts", metavar="COLUMN", help="column of words with counts: 'graph:2; tree'")
+    parser.add_argument("--document", metavar="COLUMN", help="of a table with an observation to a row: its document")
+    parser.add_argument(
+        "--observations",
+        metavar="COLUMN,...",
+        help="the numbers of an observation, which take the place of words",
+    )
     parser.add_argument(
         "--context",
         dest="contexts",

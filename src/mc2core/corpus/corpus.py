@@ -154,7 +154,7 @@ class Corpus:
     @classmethod
     def from_observations(
         cls, values: Any, document: Any, contexts: Any = None, labels: Any = None, documents: Any = None,
-        *, names: Sequence[str] | None = None, n_documents: int | None = None,
+        *, names: Sequence[str] | None = None, n_documents: int | None = None, **called: Any,
     ) -> Corpus:  # fmt: skip
         """Documents that are sets of observations: vectors of numbers in place of words.
 
@@ -170,6 +170,8 @@ class Corpus:
             What the columns of ``values`` are called; they are the corpus' ``vocabulary``.
         n_documents : int, optional
             J; one more than the largest of ``document`` if not given.
+        called : by name
+            ``context_names``, ``label_names``, ``units``, as of :class:`Corpus`.
 
         Raises
         ------
@@ -179,7 +181,7 @@ class Corpus:
         table, of = check_observations(values, document, n_documents)
         order = np.argsort(of, kind="stable")
         n_documents = int(of.max()) + 1 if n_documents is None else n_documents
-        corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents)
+        corpus = cls(ones(np.bincount(of, minlength=n_documents)), None, contexts, labels, documents, **called)
         corpus.observations = np.ascontiguousarray(table[order])
         corpus._vocabulary = check_names(names, "names", table.shape[1])
         return corpus

@@ -47,21 +47,31 @@ def read_paper_counts(path: str | os.PathLike[str], dataset: str) -> dict[str, P
 
 
 def quantities(corpus: Corpus) -> dict[str, str]:
-    """What a datasheet says of a corpus, ready to print: sizes, then each context, then labels.
+    """What a datasheet says of a corpus, ready to print: sizes, then each context, then labels; of observations mean
+    and sd of each number.
 
     A column "part" in ``documents`` is the official split, and its parts are counted. Contexts of counts give how many
     values there are, how many a document has, and the share of documents without any; numeric contexts give their
     range in their own unit. Of words, those with the most tokens are named, of a context the values of most documents.
     """
     lengths = corpus.document_lengths
+    one, columns, tokens = ("observation", "numbers", "observations") if corpus.is_of_observations else (
+        "word", "words", "tokens"
+    )  # fmt: skip
     sheet = {
         "documents": f"{corpus.n_documents:,}",
-        "words": f"{corpus.n_words:,}",
-        "tokens": f"{corpus.n_tokens:,}",
-        "tokens a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
-        "documents without a word": _share(int((lengths == 0).sum()), corpus.n_documents),
+        columns: f"{corpus.n_words:,}",
+        tokens: f"{corpus.n_tokens:,}",
+        f"{tokens} a document, least / mean / most": f"{lengths.min():,} / {lengths.mean():,.1f} / {lengths.max():,}",
+        f"documents without {'an' if corpus.is_of_observations else 'a'} {one}": _share(
+            int((lengths == 0).sum()), corpus.n_documents
+        ),
     }
-    if corpus.has_vocabulary:
+    if corpus.observations is not None:
+        of_all = np.asarray(corpus.observations)
+        for name, mean, sd in zip(corpus.vocabulary, of_all.mean(axis=0), of_all.std(axis=0), strict=True):
+            sheet[f"{name}: mean, sd"] = f"{mean:.6g}, {sd:.6g}"
+    elif corpus.has_vocabulary:
         totals = np.bincount(corpus.content.indices, weights=corpus.content.data, minlength=corpus.n_words)
         sheet["words: most frequent"] = _most_frequent(totals, corpus.vocabulary)
     if "part" in corpus.documents:

@@ -14,6 +14,8 @@ from mc2core.corpus.building.tokens import MIN_LETTERS, Tokenise, Tokeniser
 
 #: forms of documents that have columns of the user's, which settings name
 TABLE, ANNDATA, UCI, TEXTS = "a table", "AnnData", "UCI bag-of-words", "texts"
+#: and that of a table with an observation to a row
+OBSERVATIONS = "a table of observations"
 #: what the tokeniser is called where words were made by a function of the user's, which no file can hold
 FUNCTION = "function"
 #: how text is cut into words
@@ -25,7 +27,7 @@ CHOSEN = ("vocabulary", "min_documents", "max_share", "max_words", "rare")
 #: stands for no stop words, or for no separator
 NONE = "none"
 _FEWEST_LETTERS = {"unicode": MIN_LETTERS, "a-z": 3, FUNCTION: 1}
-_LISTS = ("contexts", "keep", "separators")
+_LISTS = ("contexts", "keep", "separators", "observations")
 
 
 def complete(settings: Mapping[str, Any], separator: str = SEPARATOR) -> dict[str, Any]:

@@ -24,6 +24,9 @@ _COLUMNS = (
 #: settings that each form of input takes
 _SETTINGS = {
     "a table": (*_COLUMNS, "vocabulary", "min_documents", "max_share", "max_words", "rare", "skip_bad"),
+    "a table of observations": (
+        *("document", "observations", "contexts", "separators", "date_format", "labels", "keep", "rare", "skip_bad"),
+    ),
     "UCI bag-of-words": ("vocabulary",),
     "AnnData": ("contexts", "labels", "layer", "date_format"),
 }
@@ -48,7 +51,8 @@ def read_own(
         "NAME=FILE.npy:vector", a matrix of numbers with a row for each document, which goes with every form.
         ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
-        ``skip_bad``: so many bad rows of a table are left out.
+        ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
+        of them: the table has an observation to a row (:mod:`mc2core.corpus.readers.observations`).
     like : read the documents as those of this corpus, or those this model was fitted on, were: in its words and the
         columns, kinds and units of its contexts (a model's: those it was fitted with). Where it comes from a file of
         the same form, the file's columns are known too; those that are given stand in their place, a context's under
@@ -73,19 +77,23 @@ def read_own(
     from mc2core.corpus import Corpus, following
     from mc2core.corpus.building.columns import CONTENT_KINDS
     from mc2core.corpus.building.rows import BadRows
-    from mc2core.corpus.building.settings import ANNDATA, TABLE, UCI, complete, stored
+    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, TABLE, UCI, complete, stored
 
     name = "" if path.is_dir() else path.name.lower()
     form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
     contexts, files = _vectors_apart(settings.get("contexts") or ())
     given = dict(settings) | {"contexts": contexts}
     given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
+    if form == TABLE and ("observations" in given or "document" in given):
+        form = OBSERVATIONS
     for setting in given:
         if setting not in _SETTINGS[form]:
             raise ValueError(f"{setting!r} has no meaning for {path}, read as {form}")
     if "stop_words" in given:
         given["stop_words"] = _stop_words(given["stop_words"])
     pattern = None if like is None else following.pattern_of(like)
+    if form == OBSERVATIONS and pattern is not None:
+        raise ValueError(f"{pattern.what} that is followed is one of words; observations are imported by themselves")
     used, optional = (given, set[str]()) if pattern is None else following.follow(pattern, form, given)
     if path.is_dir() and not any(kind in used for kind in CONTENT_KINDS):
         used = {"text": "text"} | used
@@ -143,8 +151,8 @@ def _read(
     path: Path, form: str, settings: Mapping[str, Any], optional: set[str], bad: BadRows
 ) -> tuple[Corpus, list[Dropped]]:
     """The file as it is; ``optional`` columns may be absent."""
-    from mc2core.corpus.building.settings import ANNDATA, UCI, layout_of, parse_contexts, rule_of
-    from mc2core.corpus.readers import h5ad, table, uci
+    from mc2core.corpus.building.settings import ANNDATA, OBSERVATIONS, UCI, layout_of, parse_contexts, rule_of
+    from mc2core.corpus.readers import h5ad, observations, table, uci
 
     if form == ANNDATA:
         labels, layer, date_format = map(settings.get, ("labels", "layer", "date_format"))
@@ -153,6 +161,8 @@ def _read(
         return h5ad.read(*arguments), []
     if form == UCI:
         return uci.read(path, settings.get("vocabulary")), []
+    if form == OBSERVATIONS:
+        return observations.read(path, settings, bad)
     vocabulary = table.read_vocabulary(settings["vocabulary"]) if "vocabulary" in settings else None
     return table.read_table(path, layout_of(settings, optional), vocabulary, rule_of(settings), bad)
 

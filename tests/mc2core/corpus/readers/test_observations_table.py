@@ -1,0 +1,141 @@
+"""Tables with an observation to a row: what is read, and bad rows named."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from mc2core import Corpus
+from mc2core.app.cli import main
+from mc2core.corpus.readers.reading import read_own
+
+ROWS = """school,maths,size,region,reading,head
+B,3,200,north; coast,4,Ann
+A,1.5,90,south,2,Bob
+B,5,200,north; coast,6,Ann
+A,-1,90,south,0,Bob
+C,7,,,8,Cy
+"""
+SETTINGS = {
+    "document": "school",
+    "observations": "maths,reading",
+    "contexts": ["size:number", "region:bag"],
+    "keep": ["head"],
+}
+
+
+def read(tmp_path, rows, name="points.csv", **settings):
+    path = tmp_path / name
+    path.write_text(rows, encoding="utf-8")
+    return read_own(path, SETTINGS | settings)[0]
+
+
+def test_rows_are_observations_of_their_documents(tmp_path):
+    corpus = read(tmp_path, ROWS)
+    assert corpus.is_of_observations
+    assert corpus.vocabulary == ["maths", "reading"]
+    np.testing.assert_array_equal(corpus.observations, [[3, 4], [5, 6], [1.5, 2], [-1, 0], [7, 8]])
+    np.testing.assert_array_equal(corpus.document_lengths, [2, 2, 1])
+    np.testing.assert_array_equal(corpus.contexts["size"], [200, 90, np.nan])
+    assert corpus.context_names["region"] == ["coast", "north", "south"]
+    np.testing.assert_array_equal(corpus.contexts["region"].toarray(), [[1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    assert corpus.documents["school"].tolist() == ["B", "A", "C"]
+    assert corpus.documents["head"].tolist() == ["Ann", "Bob", "Cy"]
+
+
+def test_other_tables_are_read_alike(tmp_path):
+    lines = [line.split(",") for line in ROWS.splitlines()]
+    records = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    numbers = [record | {one: float(record[one]) for one in ("maths", "reading")} for record in records]
+    text = "".join(json.dumps(record) + "\n" for record in numbers)
+    other, first = read(tmp_path, text, "points.jsonl"), read(tmp_path, ROWS)
+    assert other.digest == first.digest
+    comma = read(tmp_path, ROWS.replace("; coast", "").replace(",", ";").replace("1.5", "1,5"))
+    np.testing.assert_array_equal(comma.observations, first.observations)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("B,5,", "B,,", "line 4, column 'maths': it is missing; every number of an observation is needed"),
+        ("B,5,", "B,five,", "line 4, column 'maths': found 'five'; a finite number"),
+        ("B,5,", "B,inf,", "line 4, column 'maths': found 'inf'; a finite number"),
+        ("B,5,", ",5,", "line 4 names no document"),
+        ("5,200", "5,201", "line 4 'size' is '201', but '200' in line 2, of the same document"),
+        ("A,1.5,90", "A,1.5,many", "line 3, column 'size': found 'many'"),
+        ("B,5,200,", "B,5,", "line 4 has 5 fields, but the header has 6"),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, old, new, said):
+    text = ROWS.replace(old, new)
+    if "many" in new:
+        text = text.replace("-1,90", "-1,many")
+    with pytest.raises(ValueError, match=r"points\.csv, ") as caught:
+        read(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_bad_rows_may_be_left_out(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text(ROWS.replace("B,5,", "B,,"), encoding="utf-8")
+    corpus, dropped = read_own(path, SETTINGS | {"skip_bad": 1})
+    assert len(corpus.observations) == 4
+    assert str(dropped[0]) == "1 observation: bad rows"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"observations": ""}, "--document COLUMN and --observations COLUMN,... go together"),
+        ({"document": None}, "--document COLUMN and --observations COLUMN,... go together"),
+        ({"observations": "maths,,reading"}, "--document COLUMN and --observations COLUMN,... go together"),
+        ({"observations": "maths,maths"}, "--observations names 'maths' twice"),
+        ({"observations": "maths,writing"}, "has no column 'writing'"),
+        ({"text": "head"}, "'text' has no meaning for"),
+        ({"max_words": 3}, "'max_words' has no meaning for"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(tmp_path, settings, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        read(tmp_path, ROWS, **settings)
+
+
+def test_a_table_without_rows_and_one_that_follows_words(tmp_path):
+    with pytest.raises(ValueError, match="has no observation"):
+        read(tmp_path, ROWS.splitlines()[0] + "\n")
+    like = Corpus([[1, 2]], ["a", "b"])
+    with pytest.raises(ValueError, match="the corpus that is followed is one of words"):
+        read_own(tmp_path / "points.csv", {"document": "school", "observations": "maths"}, like)
+
+
+def test_from_the_shell_to_scores_and_page(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    centres = np.array([[0.0, 10.0], [30.0, -20.0]])
+    lines = ["school,maths,reading"]
+    for i in range(200):
+        x, y = centres[int(i % 4 == 0)] + rng.standard_normal(2)
+        lines.append(f"S{i % 10},{x:.4f},{y:.4f}")
+    (tmp_path / "points.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    data, out = str(tmp_path / "data"), tmp_path / "fit"
+    told = ["--document", "school", "--observations", "maths,reading"]
+    assert main(["import", str(tmp_path / "points.csv"), *told, "--out", data]) == 0
+    said = capsys.readouterr().out
+    assert "| observations | 200 |" in said
+    assert "| maths: mean, sd | 7." in said
+    assert "word" not in said
+    assert main(["fit", data, "--iterations", "6", "--out", str(out)]) == 0
+    capsys.readouterr()
+    posterior = str(out / "posterior.npz")
+    assert main(["evaluate", posterior, data]) == 0
+    scores, errors = capsys.readouterr()
+    found = json.loads(scores)
+    assert (found["documents"], found["observations"]) == (10, 200)
+    # at best that of two Gaussians of sd 1, chosen with 3/4 and 1/4; topics are wider, by the prior
+    entropy = np.log(2 * np.pi * np.e) - 0.75 * np.log(0.75) - 0.25 * np.log(0.25)
+    assert -entropy - 1.0 < found["log_density"]["left_to_right"] < -entropy + 0.15
+    assert "held-out ones have a lower log density" in errors
+    assert main(["clusters", posterior, data]) == 0
+    assert capsys.readouterr().out.startswith("document,cluster,probability,document_school\n1,")
+    assert main(["describe", posterior, data, "--out", str(tmp_path / "page")]) == 0
+    assert "S3" in (tmp_path / "page/documents.csv").read_text()
