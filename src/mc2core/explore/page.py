@@ -15,6 +15,7 @@ import pandas as pd
 from mc2core.base import pages
 from mc2core.explore import texts as of_texts
 from mc2core.explore.description import Description
+from mc2core.explore.predicted import predictions
 from mc2core.explore.tables import Tables
 from mc2core.explore.variables import KEPT, LABEL, Variable, variables_of
 
@@ -77,6 +78,7 @@ def build(
         "nodes": _packed(_nodes(description, tables)),
         "variables": [_about(description, one) for one in variables_of(description)],
         "contexts": _of_documents(description, tables["documents"]),
+        "predicted": _predicted(description, rows),
         "tables": {name: _packed(part) for name, part in _parts(description, tables)},
         "texts": {"scripts": [(part + 1).tolist() for part in parts], "inside": said if len(said) == 1 else None},
     }
@@ -177,6 +179,21 @@ def _of_documents(description: Description, documents: pd.DataFrame) -> dict[str
             about |= {"names": [variable.names[one] for one in used], "values": lists}
         contexts[variable.name] = about
     return contexts
+
+
+def _predicted(description: Description, rows: np.ndarray) -> dict[str, Any]:
+    """What clusters say of the contexts of the documents that the page has (:func:`predictions`), in their order."""
+    told: dict[str, Any] = {}
+    for name, found in predictions(description, rows).items():
+        told[name] = {"of": found["of"].tolist()}
+        if "names" in found:
+            used, place = np.unique(found["columns"], return_inverse=True)
+            shares = [[_digits(round(one, 4)) for one in row] for row in found["probability"]]
+            names = [found["names"][one] for one in used]
+            told[name] |= {"names": names, "likeliest": place.reshape(found["columns"].shape).tolist(), "share": shares}
+        else:
+            told[name] |= {part: [_digits(one) for one in found[part]] for part in ("mean", "low", "high")}
+    return told
 
 
 def _packed(table: pd.DataFrame) -> dict[str, Any]:

@@ -15,6 +15,10 @@ from helpers.observed import crossed_corpus
 from mc2core import fit
 from mc2core.explore.describe import describe
 from mc2core.explore.description import Description
+from mc2core.explore.predicted import predictions
+
+#: what stands where nothing is given, an en dash
+NOTHING = "\u2013"
 
 pytestmark = pytest.mark.needs("browser")
 
@@ -145,6 +149,27 @@ def test_of_observations_it_shows_means_and_says_nothing_of_words(opened, tmp_pa
             assert "% of the observations that were fitted" in said
             page.click("#typical button >> nth=0")
             assert "15 observations" in page.inner_text("#reader-facts")
+
+
+def test_a_document_has_what_is_given_beside_what_its_clusters_predict(opened, folder, description):
+    told = predictions(description, np.arange(60))
+    with opened(folder / "index.html", width=390) as page:
+        for document in (4, 5, 7):  # one with all contexts, without a year, without an author
+            page.fill("#search", f"part {document}")
+            page.click("#results button >> nth=0")
+            rows = page.locator("#reader-predicted tbody tr").all_inner_texts()
+            author, year = (row.split("\t") for row in rows)
+            which = told["year"]["of"][document]
+            given = description.corpus.contexts["author"][[document]].indices
+            names = description.corpus.context_names["author"]
+            assert author[1] == ("; ".join(names[one] for one in given) or NOTHING)
+            first = told["author"]["columns"][which, 0]
+            assert author[2].startswith(f"{names[first]} {100 * told['author']['probability'][which, 0]:.3g}"[:-1])
+            mean, low, high = (round(told["year"][part][which]) for part in ("mean", "low", "high"))
+            assert year[2] == f"{mean} (90 %: {low} to {high})"
+            assert (year[1] == NOTHING) == (document == 5)
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            page.click("#reader-close")
 
 
 def test_titles_and_names_are_text(opened, folder):

@@ -62,6 +62,8 @@ const sayNumber = (name, x) => {
   if (aboutVariable.get(name)?.date && !Number.isInteger(x)) return `${MONTHS[Math.floor((x % 1) * 12)]} ${Math.floor(x)}`;
   return Number.isInteger(x) ? String(x) : digits(x);
 };
+// of whole numbers, years among them, the nearest one
+const sayEstimate = (name, x) => sayNumber(name, DESCRIPTION.contexts[name]?.number?.every((one) => !known(one) || Number.isInteger(one)) ? Math.round(x) : x);
 const sayStep = (name, row) => {
   const isWhole = Number.isInteger(row.start) && Number.isInteger(row.end) && !aboutVariable.get(name)?.date;
   if (isWhole) return row.end - row.start > 1 ? `${row.start} to ${row.end - 1}` : String(row.start);

@@ -68,6 +68,7 @@ const openDocument = async (number, marks, focus = true) => {
   $("reader-title").textContent = row.title;
   const ofTopics = (topicsOf.get(number) || []).map((one) => `${percent(one.share)} ${topicName(one.topic)}`);
   $("reader-facts").textContent = [...factsOf(row), ...ofTopics, many(row.tokens, ofObservations ? "observation" : "word token")].join("\n");
+  fill($("reader-predicted"), predictedOf(row));
   $("reader-text").textContent = hasTexts ? "…" : "";
   $("reader-marks").textContent = hasTexts ? "" : "Texts were not put in this page: mc2 describe --texts does.";
   if (focus) $("reader-title").focus();
@@ -81,6 +82,19 @@ const openDocument = async (number, marks, focus = true) => {
   } catch (error) {
     if (reading === number) $("reader-text").textContent = error.message;
   }
+};
+// what is given of the contexts of the model, and what the document's clusters say of them
+const placeOnPage = new Map(documents.map((row, i) => [row, i]));
+const sayPredicted = (name, told, i) => {
+  if (told.likeliest) return told.likeliest[i].map((one, rank) => `${told.names[one]} ${percent(told.share[i][rank])}`).join("; ");
+  return `${sayEstimate(name, told.mean[i])} (90 %: ${sayEstimate(name, told.low[i])} to ${sayEstimate(name, told.high[i])})`;
+};
+const predictedOf = (row) => {
+  const names = Object.keys(DESCRIPTION.predicted);
+  if (!names.length) return [];
+  const say = (name) => { const value = row[`in ${name}`]; return Array.isArray(value) ? value.slice(0, 6).join("; ") || "–" : sayNumber(name, value); };
+  return [tableOf(["", "given", "predicted"], names.map((name) => [name, say(name), sayPredicted(name, DESCRIPTION.predicted[name], DESCRIPTION.predicted[name].of[placeOnPage.get(row)])])),
+    element("p", "Predicted by its clusters: what their documents have, this one among them.", { className: "soft small" })];
 };
 const closeReader = () => {
   if ($("reader").hidden) return;

@@ -1,0 +1,63 @@
+"""Contexts of documents as their clusters predict them, for the page: beside what is given, and where nothing is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mc2core.explore.description import Description, chosen_samples
+from mc2core.posterior.contexts import PredictedNames, PredictedNumbers
+from mc2core.posterior.sample import Sample
+
+N_NAMES = 3
+"""Names of a context that are told of a document."""
+_CELLS = 1 << 24  # of tables of clusters by names, over samples
+
+
+def predictions(description: Description, rows: np.ndarray) -> dict[str, dict[str, Any]]:
+    """What the clusters of the documents ``rows`` (n,) say of each context of the model but vectors.
+
+    Of documents of the fit over their clusters in N_SAMPLES samples at most, of others over those of the representative
+    by their probabilities: the documents' own values have had a part in both. A prediction that several documents share
+    stands once. By context: ``of`` (n,), each document's prediction; and of each of these ``names`` and
+    ``probabilities``, N_NAMES likeliest ones, or ``mean``, ``low`` and ``high``, with the central 90 % between.
+    """
+    posterior = description.posterior
+    kinds = {name: kind for name, kind in sorted(posterior.context_kinds.items()) if kind != "vector"}
+    if not kinds or not len(rows):
+        return {}
+    samples, shares, of = _clusters(description, rows)
+    found: dict[str, dict[str, Any]] = {}
+    for name in kinds:
+        most = max(1, _CELLS // (posterior.dimensions[name] * max(one.n_clusters for one in samples)))
+        used = samples[:most]
+        part = shares[:, : sum(one.n_clusters for one in used)]
+        part = sp.csr_matrix(sp.diags(1.0 / np.asarray(part.sum(axis=1)).ravel()) @ part)
+        predicted = replace(posterior.predictive(name, used), shares=part)
+        found[name] = {"of": of}
+        if isinstance(predicted, PredictedNames):
+            columns, probability = predicted.ranking(N_NAMES)
+            found[name] |= {"columns": columns, "names": predicted.names, "probability": probability}
+        elif isinstance(predicted, PredictedNumbers):
+            low, high = predicted.interval().T
+            found[name] |= {"mean": predicted.mean, "low": low, "high": high}
+    return found
+
+
+def _clusters(description: Description, rows: np.ndarray) -> tuple[list[Sample], sp.csr_matrix, np.ndarray]:
+    """Samples; (n', C) CSR, weights of their clusters, side by side, in the n' different sets of these that documents
+    have; and (n,) which set each document has.
+    """
+    posterior = description.posterior
+    samples = [posterior.samples[number] for number in chosen_samples(posterior)] or [posterior.representative]
+    if not posterior.was_fitted_on(description.corpus) or any((one.cluster[rows] < 0).any() for one in samples):
+        return [posterior.representative], sp.csr_matrix(description.probability[rows]), np.arange(len(rows))
+    table = np.stack([one.cluster[rows] for one in samples], axis=1)
+    sets, of = np.unique(table, axis=0, return_inverse=True)
+    offsets = np.cumsum([0, *(one.n_clusters for one in samples)])
+    columns, start = (sets + offsets[:-1]).ravel(), np.arange(len(sets) + 1) * len(samples)
+    weights = sp.csr_matrix((np.ones(len(columns)), columns, start), shape=(len(sets), offsets[-1]))
+    return samples, weights, of.ravel()

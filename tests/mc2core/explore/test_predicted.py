@@ -1,0 +1,88 @@
+"""Contexts as clusters predict them, against mixtures of the samples' clusters written out."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from helpers.explored_fits import corpus, gibbs
+from scipy import optimize, stats
+
+from mc2core import fit
+from mc2core.explore.description import Description
+from mc2core.explore.page import _predicted
+from mc2core.explore.predicted import N_NAMES, predictions
+
+
+@pytest.fixture(scope="module")
+def description():
+    made = corpus()
+    posterior = gibbs(made)
+    sample = posterior.samples[-1]
+    moved = dataclasses.replace(sample, cluster=np.where(np.arange(60) < 20, 0, sample.cluster).astype(np.int32))
+    return Description.of(dataclasses.replace(posterior, samples=[sample, moved]), made)
+
+
+def clusters_of(description, document):
+    return [int(sample.cluster[document]) for sample in description.posterior.samples]
+
+
+def test_names_are_those_of_the_clusters_over_samples(description):
+    rows = np.array([0, 7, 31, 59])
+    found = predictions(description, rows)["author"]
+    natural = description.posterior.context_parameters("author")
+    probability = natural / natural.sum(axis=1, keepdims=True)
+    for place, document in enumerate(rows):
+        expected = probability[clusters_of(description, document)].mean(axis=0)
+        best = np.argsort(-expected, kind="stable")[:N_NAMES]
+        which = found["of"][place]
+        assert found["columns"][which].tolist() == best.tolist()
+        np.testing.assert_allclose(found["probability"][which], expected[best])
+
+
+def test_numbers_are_those_of_the_mixture_of_clusters(description):
+    rows = np.array([2, 18, 40])
+    found, posterior = predictions(description, rows)["year"], description.posterior
+    centre, unit = posterior.units["year"]
+    first, kappa, a, second = posterior.context_parameters("year").T
+    mu, b = first / kappa, second - first**2 / kappa / 2
+    spread = np.sqrt(b * (kappa + 1) / (a * kappa))
+    for place, document in enumerate(rows):
+        own = clusters_of(description, document)
+        which = found["of"][place]
+        assert found["mean"][which] == pytest.approx(mu[own].mean() * unit + centre)
+        for bound, share in (("low", 0.05), ("high", 0.95)):
+            at = optimize.brentq(
+                lambda x, k=own, p=share: stats.t.cdf(x, 2 * a[k], mu[k], spread[k]).mean() - p, -50, 50
+            )
+            assert found[bound][which] == pytest.approx(at * unit + centre, abs=1e-4)
+
+
+def test_documents_with_the_same_clusters_share_a_prediction(description):
+    rows = np.arange(60)
+    found = predictions(description, rows)["year"]
+    sets = {tuple(clusters_of(description, document)) for document in rows}
+    assert len(found["mean"]) == len(sets) < 60
+    of_each = [{found["of"][j] for j in rows if tuple(clusters_of(description, j)) == one} for one in sets]
+    assert all(len(one) == 1 for one in of_each)
+
+
+def test_of_new_documents_by_the_probabilities_of_their_clusters(description):
+    new = corpus().subset(np.arange(5, 15))
+    about = Description.of(description.posterior, new)
+    found = predictions(about, np.arange(10))["author"]
+    natural = about.posterior.context_parameters("author")
+    expected = about.probability @ (natural / natural.sum(axis=1, keepdims=True))
+    np.testing.assert_allclose(found["probability"][found["of"], 0], expected.max(axis=1))
+
+
+def test_without_contexts_nothing_is_predicted():
+    made = corpus().with_contexts({})
+    assert predictions(Description.of(fit(made, iterations=1, seed=1).posterior, made), np.arange(3)) == {}
+
+
+def test_the_page_has_the_names_it_needs_once(description):
+    told = _predicted(description, np.array([0, 1, 2]))
+    names = told["author"]["names"]
+    assert len(set(names)) == len(names) <= 7
+    assert all(0 <= one < len(names) for row in told["author"]["likeliest"] for one in row)
+    assert set(told["year"]) == {"of", "mean", "low", "high"}
