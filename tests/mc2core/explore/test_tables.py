@@ -382,7 +382,7 @@ def test_charts_are_there_without_what_made_them(description, tmp_path, monkeypa
     describe.describe(description.posterior, description.corpus, tmp_path / "out")
     text = (tmp_path / "out/index.html").read_text(encoding="utf-8")
     charts = json.loads(re.search(r"<script>window\.CHARTS = (.*?);</script>", text, re.S)[1])
-    assert set(charts) == {"map", "topics", "bars", "means", "trend", "groups", "heat", "tree"}
+    assert set(charts) == {"map", "topics", "bars", "means", "trend", "groups", "course", "heat", "tree"}
     assert "University of Washington" in text  # Vega's licence asks for it
 
 
