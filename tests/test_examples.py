@@ -72,7 +72,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_the_example_compiles_the_kernels_that_it_needs_once_and_tells_of_it(checkout):
     """Import, fit and describe, each in a process of its own; their seconds are in docs/notes/compile_times.md.
 

@@ -14,6 +14,7 @@ from mc2core import fit
 from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.compute.variates import log_gamma_variate
+from mc2core.inference.gibbs.document_level.state import topic_proposals
 from mc2core.inference.gibbs.document_level.sweep import (
     count_topics,
     draw_document_tables,
@@ -234,3 +235,8 @@ def test_extremes_of_the_settings_leave_a_chain_and_its_scores_finite(omega, v, 
     assert np.isfinite(done.trace["log_joint"]).all()
     assert np.isfinite(done.posterior.log_likelihood(corpus, "left_to_right")).all()
     np.testing.assert_allclose(done.posterior.predict(corpus).sum(axis=1), 1.0)
+
+
+def test_proposals_of_topics_go_by_tokens():
+    """250 for a dozen tokens took most of the time of fits of a few documents."""
+    assert [topic_proposals(n_tokens) for n_tokens in (0, 6, 1200, 3000, 10**7)] == [10, 10, 100, 250, 250]

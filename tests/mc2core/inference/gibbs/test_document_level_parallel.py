@@ -238,7 +238,7 @@ def test_posterior_of_the_sweep_without_splits_and_merges(omega, s, eta, phantom
 
     In the last case many tokens stay in a sweep. It fails where topics in use are never small.
     """
-    monkeypatch.setattr(state, "TOPIC_PROPOSALS", 0)
+    monkeypatch.setattr(state, "topic_proposals", lambda _: 0)
     if phantoms is not None:
         monkeypatch.setattr(parallel, "PHANTOMS", phantoms)
         monkeypatch.setattr(parallel, "smallest_topic", lambda *_: smallest)

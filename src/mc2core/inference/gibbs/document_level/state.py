@@ -39,8 +39,6 @@ from mc2core.models.base import DOCUMENT, TopicModel
 
 #: omega of the starting state where it is learnt
 START_OMEGA = 10.0
-#: proposals to split or merge topics, an iteration
-TOPIC_PROPOSALS = 250
 _DESCRIBED = {
     "proportions": Stored("f", "K C", least=0, most=1),
     "tables": Stored("i", "K M", least=0),
@@ -52,6 +50,11 @@ _ROUNDING = 1e-6
 def cluster_proposals(n_documents: int) -> int:
     """Proposals to split or merge clusters, an iteration: one for 16 documents, since each looks at whole clusters."""
     return min(max(n_documents // 16, 10), 100)
+
+
+def topic_proposals(n_tokens: int) -> int:
+    """Proposals to split or merge topics, an iteration: 250, and fewer of fewer than 3,000 tokens, one for twelve."""
+    return min(max(n_tokens // 12, 10), 250)
 
 
 @dataclass
@@ -130,8 +133,8 @@ class DocumentLevel:
             )
         topic_key = streams.key(seed, "topic_moves", iteration)
         self.proportions, _ = split_and_merge_topics(
-            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key, TOPIC_PROPOSALS,
-            pool=pool,
+            assignments, corpus, self.proportions, self.omega, concentrations, topic_prior, topic_key,
+            topic_proposals(corpus.n_tokens), pool=pool,
         )  # fmt: skip
 
     def move_all_but_tokens(
