@@ -1,7 +1,8 @@
 """How well a fit that goes on with new documents predicts those of the next year: ``python -m benchmarks.arrivals``.
 
 Documents come in order of years. MC2 with a document level is fitted by SVI to those of the first years, and then each
-year is streamed (``Stream``), or all so far are fitted from scratch. Beside it scikit-learn's online LDA goes on by
+year is streamed (``Stream``), with several passes and births of topics or with one pass, or all so far are fitted from
+scratch; or a Gibbs chain goes on over all documents so far. Beside it scikit-learn's online LDA goes on by
 ``partial_fit``, and gensim's HDP, where it is installed, by ``update``. All are scored alike: perplexity of documents
 of the next year, left to right, in the words of the first years.
 """
@@ -13,6 +14,7 @@ import importlib.util
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +25,15 @@ from sklearn.decomposition import LatentDirichletAllocation
 from benchmarks.cases import lacks
 from benchmarks.suite import MIRROR
 from mc2core import Corpus, Posterior, fit
-from mc2core.inference import SVI, Stream
+from mc2core.inference import SVI, Gibbs, Stream
+from mc2core.inference.base import posterior_of
 from mc2core.models import MC2
 from mc2papers.baselines.lda import lda_model
 from mc2papers.datasets.collections import labelled_texts, nips
 
 _SEED, _EPOCHS, _WORD_PRIOR = 0, 10, 0.01
+# of the Gibbs chain: sweeps over the first years, and over all documents when some are added
+_SWEEPS, _FURTHER_SWEEPS = 60, 10
 
 
 class Collection(NamedTuple):
@@ -70,10 +75,10 @@ def in_blocks(mirror: Path, one: Collection) -> list[Corpus]:
 
 
 # -- methods: each yields a posterior after every block, the last one held out --------------------------------------
-def streamed(blocks: list[Corpus]) -> Iterator[Posterior]:
+def streamed(blocks: list[Corpus], passes: int = 3) -> Iterator[Posterior]:
     done = fit(blocks[0], MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False)
     yield done.posterior
-    stream = Stream(done, population=sum(block.n_documents for block in blocks[:-1]))
+    stream = Stream(done, population=sum(block.n_documents for block in blocks[:-1]), passes=passes)
     for block in blocks[1:-1]:
         yield stream.partial_fit(block).posterior
 
@@ -83,6 +88,19 @@ def from_scratch(blocks: list[Corpus]) -> Iterator[Posterior | None]:
     yield from [None] * (len(blocks) - 2)
     together = Corpus.concatenate(blocks[:-1])
     yield fit(together, MC2(), SVI(), iterations=_EPOCHS, seed=_SEED, progress=False).posterior
+
+
+def chain_continued(blocks: list[Corpus]) -> Iterator[Posterior]:
+    """The last of its samples each time."""
+    model, engine = MC2(), Gibbs()
+    state = fit(blocks[0], model, engine, iterations=_SWEEPS, seed=_SEED, progress=False).state
+    yield posterior_of(model, blocks[0], [state.sample()], {})
+    for number in range(2, len(blocks)):
+        together = Corpus.concatenate(blocks[:number])
+        state = engine.extend(model, together, state.arrays(), _SEED)
+        for sweep in range(1, _FURTHER_SWEEPS + 1):
+            engine.step(together, state, _SEED + number, sweep)
+        yield posterior_of(model, together, [state.sample()], {})
 
 
 def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
@@ -125,7 +143,9 @@ def of_topics(corpus: Corpus, topic_words: np.ndarray, prior: np.ndarray) -> Pos
 
 METHODS: dict[str, Callable[[list[Corpus]], Iterator[Posterior | None]]] = {
     "MC2, streamed": streamed,
+    "MC2, streamed in one pass": partial(streamed, passes=1),
     "MC2, from scratch": from_scratch,
+    "MC2 by Gibbs, continued": chain_continued,
     "online LDA (scikit-learn)": online_lda,
     "HDP (gensim)": hdp,
 }

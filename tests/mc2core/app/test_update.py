@@ -15,6 +15,7 @@ from mc2core.base import storage
 from mc2core.inference import Stream
 from mc2core.inference.running import update
 from mc2core.inference.running.update import open_stream, update_fit
+from mc2core.inference.svi import stream as stream_of_svi
 
 SEA, BREAD = ["ferry", "harbour", "sail", "tide", "wave"], ["bread", "crust", "flour", "oven", "yeast"]
 
@@ -52,6 +53,11 @@ def folder(tmp_path_factory):
     gibbs = ["--set", "start_topics=4", "--set", "start_clusters=3", "--iterations", "4", "--chains", "2"]
     assert main([*command, *gibbs, "--out", str(made / "gibbs")]) == 0
     return made
+
+
+@pytest.fixture(autouse=True)
+def _an_update_has_several_blocks(monkeypatch):
+    monkeypatch.setattr(stream_of_svi, "_BLOCK", 10)
 
 
 @pytest.fixture

@@ -566,6 +566,9 @@ class DirectGlobals(Globals):
         **Globals.described_numbers,
     }
 
+    #: topics by rule at most
+    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
+
     n_km: np.ndarray
     topic_weights: np.ndarray
     rest: float
@@ -713,6 +716,25 @@ class DirectGlobals(Globals):
             self.topic_words = np.ascontiguousarray(self.topic_words[:, topics])
             self.n_m = self.n_m[topics]
 
+    def add_topics(self, n: int) -> None:
+        """Add ``n`` topics without tokens, each with a share of the weight of the rest, in place."""
+        self.topic_words = np.concatenate([self.topic_words, np.zeros((len(self.topic_words), n))], axis=1)
+        self.n_km = np.concatenate([self.n_km, np.zeros((len(self.n_km), n))], axis=1)
+        self.n_m = np.append(self.n_m, np.zeros(n))
+        self.rest /= n + 1
+        self.topic_weights = np.append(self.topic_weights, np.full(n, self.rest))
+        self.settings = self.settings._replace(n_topics=max(self.settings.n_topics, len(self.n_m)))
+
+    def suggest(self, words: np.ndarray, counts: np.ndarray) -> None:
+        """Let the last n topics hold ``counts`` (U, n) expected tokens of ``words`` (U,), in place.
+
+        Each cluster then has half as many of their tokens as of a topic in the mean.
+        """
+        n_topics, n = len(self.n_m), counts.shape[1]
+        self.topic_words[words, -n:] = counts / self.shrink
+        self.n_m[-n:] = counts.sum(axis=0)
+        self.n_km[:, -n:] = 0.5 * self.n_km.sum(axis=1, keepdims=True) / n_topics
+
     def proportions_divergence(self) -> float:
         """sum_k KL(q(tau_k) || Dir(v eps)), less what eta and the priors of v and s add to the bound."""
         f, penalty, _ = self.objective.terms(self.weights)
@@ -723,11 +745,19 @@ class DirectGlobals(Globals):
 
     # -- steps ------------------------------------------------------------------------------------------------------
     def step(
-        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = local.assign_documents
+        self,
+        batch: Batch,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+        assign: Assign = local.assign_documents,
+        since: Mapping[str, Any] | None = None,
     ) -> BatchStep:
         before = self.expectations(batch.columns)
         words = word_topics(self, before, batch.words, pool)
         shares, documents = assign_documents(batch, words, before, pool, assign)
+        if since is not None:
+            self.go_back(batch, since)
         self.seat(batch, shares)
         n_km, topic_words = topic_statistics(words, documents.word_mass, pool)
         self.blend_shared(batch, documents, topic_words, scale, rate, pool)

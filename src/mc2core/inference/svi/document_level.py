@@ -43,7 +43,7 @@ it is in, and clusters merge.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Self
@@ -671,6 +671,8 @@ class DocumentLevelGlobals(DirectGlobals):
         **DirectGlobals.described_numbers,
     }
 
+    most_topics: ClassVar[int] = _TOPICS_FOR_CLUSTER * _MOST_CLUSTERS
+
     omega_information: float = 0.0
     local_cluster: np.ndarray
     local_counts: np.ndarray
@@ -778,13 +780,21 @@ class DocumentLevelGlobals(DirectGlobals):
 
     # -- steps ------------------------------------------------------------------------------------------------------
     def step(
-        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_shared
+        self,
+        batch: Batch,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+        assign: Assign = assign_shared,
+        since: Mapping[str, Any] | None = None,
     ) -> BatchStep:
         """``assign`` is of documents that share their cluster's proportions, and not asked."""
         before, is_full = self.expectations(batch.columns), self.settings.batch_size is None
         words = topic_scores(self, before, batch.words, pool)
         kept = (self.local_cluster, self.local_counts) if is_full else None
         shares, documents = assign_documents(batch, words, before, self.held(batch), kept, self.buffers, pool)
+        if since is not None:
+            self.go_back(batch, since)
         self.seat(batch, shares)
         self.blend_shared(batch, documents, documents.topic_words, scale, rate, pool)
         posteriors = documents.local
@@ -797,9 +807,9 @@ class DocumentLevelGlobals(DirectGlobals):
             blend(self.n_km, scale * tables, rate)
             self.weights = step_weights(self.objective, self.weights, STEPS_OF_BATCH)
             if self.omega_prior is not None:
-                self.document_concentration *= math.exp(
-                    rate * step_of_omega(self, posteriors, of_document, scale, rate)
-                )
+                start, self.document_concentration = self.document_concentration, before.omega
+                step = step_of_omega(self, posteriors, of_document, scale, rate)
+                self.document_concentration = start * math.exp(rate * step)
 
         def changed() -> float:
             after = self.expectations(batch.columns)

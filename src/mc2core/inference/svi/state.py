@@ -248,12 +248,36 @@ class Globals(State):
 
     @abstractmethod
     def step(
-        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_documents
+        self,
+        batch: Batch,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+        assign: Assign = assign_documents,
+        since: Mapping[str, Any] | None = None,
     ) -> BatchStep:
         """Natural-gradient step of all globals but the concentrations with sticks, in place.
 
-        ``scale`` is J / B. ``assign`` does the local step given the words' likelihoods.
+        ``scale`` is J / B. ``assign`` does the local step given the words' likelihoods. The step goes from the state as
+        it is, or from the one ``since`` which the batch was visited before (:meth:`rows_of`): its statistics are
+        replaced then, not added.
         """
+
+    def rows_of(self, batch: Batch) -> dict[str, Any]:
+        """What steps on ``batch`` change, copied. The state must be folded, so that no other rows change."""
+        tables = {"topic_words": batch.words, "context_counts": batch.columns}
+        names = {*self.described, *self.described_numbers} - {"cluster", "local_cluster", "local_counts"}
+        return {name: np.array(np.asarray(getattr(self, name))[tables.get(name, ...)]) for name in names}
+
+    def go_back(self, batch: Batch, rows: Mapping[str, Any]) -> None:
+        """Undo the steps on ``batch`` since :meth:`rows_of`, in place, but where its documents are seated."""
+        for name, value in rows.items():
+            if name == "topic_words":
+                self.topic_words[batch.words] = value
+            elif name == "context_counts":
+                self.context_counts[batch.columns] = value
+            else:
+                setattr(self, name, value.item() if name in self.described_numbers else value.copy())
 
     @abstractmethod
     def tidy(self, pool: Executor | None, is_full: bool) -> None:

@@ -6,6 +6,14 @@ Streams", NIPS 2015). A mini-batch of B documents stands for the population, as 
 statistics count population / B times, and the globals move towards them at the next rate of the engine's schedule. The
 population is a setting, not a count of what came: a larger one makes the posterior narrower, the length of the stream
 does not. With the population of a fit, one pass over its documents is an epoch.
+
+A fit sees a document in every epoch, a stream sees it once. So documents of a stream come in blocks, of at least 400,
+and get several passes: a block's statistics under the globals that hold those of the pass before, which are replaced
+and not added (as batches of memoised variational inference are: Hughes and Sudderth, "Memoized online variational
+inference for Dirichlet process mixture models", NIPS 2013). A block moves the globals as far as its mini-batches would.
+Topics that the fit had no use for are born: after the first pass some topics without tokens are given, for one pass,
+words of documents of the block that are like each other, and keep what documents then put there
+(docs/notes/arrivals.md).
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ from scipy.special import digamma
 
 from mc2core.base import storage
 from mc2core.base.checks import whole
+from mc2core.compute import streams
 from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus, following
 from mc2core.corpus.building.counts import Dropped
@@ -31,7 +40,10 @@ from mc2core.families import DirichletCategorical
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import posterior_of
 from mc2core.inference.registry import specify
+from mc2core.inference.seeding import cluster_rows, members, unit_rows
+from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.engine import SVI
+from mc2core.inference.svi.local import take_batch
 from mc2core.inference.svi.state import Globals, RunSettings, topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
@@ -45,6 +57,10 @@ if TYPE_CHECKING:
 _STATE = "stream."
 # share of the latest documents below which a cluster is small
 _SMALL = 0.01
+# documents of a block that gets several passes, at least
+_BLOCK = 400
+# share of their documents' tokens that topics are suggested with
+_SUGGESTED = 0.5
 
 
 class Fitted(Protocol):
@@ -64,7 +80,7 @@ class Fitted(Protocol):
 
 
 class Visit(NamedTuple):
-    """A mini-batch of a stream, as it was before it was learnt from.
+    """A block of a stream, as it was before it was learnt from.
 
     documents, tokens : int
     log_evidence : float
@@ -91,10 +107,12 @@ class Stream:
     """A fit by SVI with mini-batches, of its first chain, that goes on with new documents.
 
     Its posterior is the population posterior (McInerney, Ranganath and Blei 2015), that of as many documents as
-    ``population`` says. Documents are taken in the order in which they come, in mini-batches of the fit's size, at the
-    rates that follow those of the fit. Clusters and topics can fall out of use, but none are born; with a document
-    level none are joined, since that takes all documents at once. Words and values of contexts that the fit has not
-    get columns by :meth:`grow`. The fit itself is not changed.
+    ``population`` says. Documents are taken in the order in which they come, in blocks of 400 or the fit's mini-batch
+    where that is larger, at the rates that follow those of the fit. Clusters and topics can fall out of use. Topics are
+    born, but for models with tables: as many for a document as the fit had as a truncation, up to what the engine's
+    rule, or its ``n_topics``, allows. Clusters are not born; with a document level none are joined, since that takes
+    all documents at once. Words and values of contexts that the fit has not get columns by :meth:`grow`. The fit itself
+    is not changed.
 
     Parameters
     ----------
@@ -105,6 +123,9 @@ class Stream:
         Documents that the posterior is of; as many as were fitted if not given. What the fit counted in its documents
         is scaled to it. It says how sure the posterior is; how fast it follows the stream is for the engine's ``delay``
         and ``forgetting`` to say.
+    passes : int in [1, inf), default 3
+        Over each block. With 1 documents are taken in mini-batches of the fit's size and no topics are born, as in an
+        epoch of the fit.
     threads : int in [1, inf), default 1
         Never changes a bit of the result.
 
@@ -115,8 +136,8 @@ class Stream:
     n_documents : int
         Documents taken so far, not those of the fit.
     fitted : dict
-        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), ``words`` and
-        ``dimensions`` of contexts of the fit.
+        ``documents``, ``tokens``, ``log_evidence`` (nats, of the last epoch; None before its end), ``words``,
+        ``topics`` (its truncation) and ``dimensions`` of contexts of the fit.
     updates : list of dicts
         What ``mc2 update`` took.
     taken : (n,) int64
@@ -128,11 +149,12 @@ class Stream:
         A fit that cannot go on, in one sentence.
     """
 
-    def __init__(self, fit: Fitted, *, population: int | None = None, threads: int = 1) -> None:
+    def __init__(self, fit: Fitted, *, population: int | None = None, passes: int = 3, threads: int = 1) -> None:
         self.model, self.engine = _pair(fit.posterior.provenance, threads)
         state = cast(Globals, fit.state)
         fitted = len(state.cluster)
         population = fitted if population is None else whole("population", population)
+        self.passes = whole("passes", passes)
         self._columns = _one_document(fit.posterior)
         about = fit.posterior.provenance
         self._about = {name: about[name] for name in about if name not in ("corpus", "chains", "stopped_at")}
@@ -142,6 +164,7 @@ class Stream:
         evidence = None if math.isnan(state.last_evidence) else state.last_evidence
         self.fitted: dict[str, Any] = {"documents": fitted, "tokens": tokens, "log_evidence": evidence}
         self.fitted |= {"words": self._columns.n_words, "dimensions": dict(fit.posterior.dimensions)}
+        self.fitted |= {"topics": state.settings.n_topics}
         settings = state.settings._replace(population=population)
         self._state = self._restored(state.arrays(), settings)
         self._state.n_visited, self._state.evidence = 0, 0.0  # what a stop left of an epoch is over
@@ -165,6 +188,12 @@ class Stream:
         return cast(int, self._state.settings.population)
 
     @property
+    def block(self) -> int:
+        """Documents of a block."""
+        size = cast(int, self._state.settings.batch_size)
+        return max(size, _BLOCK) if self.passes > 1 else size
+
+    @property
     def posterior(self) -> Posterior:
         """What is known now.
 
@@ -173,6 +202,7 @@ class Stream:
         """
         if self._posterior is None:
             stream = {"documents": self.n_documents, "fitted": self.fitted, "updates": self.updates}
+            stream |= {"passes": self.passes}
             stream |= self._state.settings._asdict()
             sample = self.engine.sample(self._columns, self._state)
             self._posterior = posterior_of(self.model, self._columns, [sample], self._about | {"stream": stream})
@@ -237,10 +267,10 @@ class Stream:
     def partial_fit(self, corpus: Corpus) -> Stream:
         """Go on with new documents, in their order.
 
-        They are cut into mini-batches; the last one is smaller where the documents do not fill it. So several calls
-        leave the same bits as one where every call but the last has whole mini-batches. After as many documents as the
-        population the state is put in order as at the end of an epoch: clusters that are the likeliest one of none of
-        the latest, and topics of less than half a token, are left out.
+        They are cut into blocks, of :attr:`block` documents; the last one is smaller where the documents do not fill
+        it. So several calls leave the same bits as one where every call but the last has whole blocks. After as many
+        documents as the population the state is put in order as at the end of an epoch: clusters that are the
+        likeliest one of none of the latest, and topics of less than half a token, are left out.
 
         Parameters
         ----------
@@ -256,17 +286,17 @@ class Stream:
         ------
         ValueError
             Other words or contexts than those of the fit: nothing is changed. Or a document that no cluster can hold:
-            those of the mini-batches before it were taken, and ``n_documents`` counts them.
+            those of the blocks before it were taken, and ``n_documents`` counts them.
         """
         for _ in self.visits(corpus):
             pass
         return self
 
     def visits(self, corpus: Corpus, first: int = 0) -> Iterator[Visit]:
-        """:meth:`partial_fit` from document ``first`` on, mini-batch by mini-batch."""
+        """:meth:`partial_fit` from document ``first`` on, block by block."""
         self.posterior.check_corpus(corpus)
         contexts = self.posterior.stacked(corpus)
-        state, size = self._state, cast(int, self._state.settings.batch_size)
+        state, size = self._state, self.block
         known, state.contexts = state.contexts, contexts
         try:
             with thread_budget(self.engine.threads) as pool:
@@ -277,10 +307,10 @@ class Stream:
             state.contexts = known
 
     def _visit(self, corpus: Corpus, rows: np.ndarray, pool: Executor | None) -> Visit:
-        """One mini-batch; its documents become the latest ones."""
+        """One block; its documents become the latest ones."""
         state, self._posterior = self._state, None
         latest, state.cluster = state.cluster, np.full(corpus.n_documents, -1, np.int32)
-        sizes, topics = _sizes(latest, state.n_clusters), topics_in_use(state)
+        sizes, topics, n_topics = _sizes(latest, state.n_clusters), topics_in_use(state), len(state.n_m)
         small = sizes < _SMALL * len(latest)
         first, last = corpus.content.indptr[[rows[0], rows[-1] + 1]]
         words, counts = corpus.content.indices[first:last], corpus.content.data[first:last]
@@ -291,7 +321,8 @@ class Stream:
                 known = state.context_counts[columns]
                 unmet += _unmet(known, part.indices, part.data) * _geometric(family.concentration)
         try:
-            evidence = self.engine.visit(corpus, state, rows, pool) + unmet
+            learn = self._learn if self.passes > 1 else self.engine.visit
+            evidence = learn(corpus, state, rows, pool) + unmet
             own = state.cluster[rows]
             latest = np.append(latest, own)[-self.population :]
         finally:
@@ -299,9 +330,48 @@ class Stream:
         self.n_documents += len(rows)
         clusters = np.flatnonzero(sizes), np.flatnonzero(_sizes(latest, state.n_clusters))
         changes = (*_changes(*clusters), *_changes(topics, topics_in_use(state)))
+        if isinstance(state, DirectGlobals) and len(state.n_m) > n_topics:
+            born = np.setdiff1d(topics_in_use(state), np.arange(n_topics))
+            state.keep(np.arange(state.n_clusters), np.append(np.arange(n_topics), born))
         if state.n_visited >= self.population:
             self.engine.end_epoch(state, pool)
         return Visit(len(rows), int(counts.sum(dtype=np.int64)), evidence, int(small[own].sum()), *changes)
+
+    def _learn(self, corpus: Corpus, state: Globals, rows: np.ndarray, pool: Executor | None) -> float:
+        """The passes over a block, in place; the sum of its ln Z_j under the globals before, nats."""
+        state.fold()
+        n_steps = -(-len(rows) // cast(int, state.settings.batch_size))
+        rates = [self.engine.rate(self.model, state.n_updates + step) for step in range(n_steps)]
+        rate, scale = 1.0 - math.prod(1.0 - one for one in rates), self.population / len(rows)
+        batch = take_batch(corpus, state.contexts, rows).narrowed()
+        n_new = self._n_new(len(rows))
+        if isinstance(state, DirectGlobals) and n_new:
+            state.add_topics(n_new)
+        since, evidence = state.rows_of(batch), 0.0
+        for number in range(self.passes):
+            if isinstance(state, DirectGlobals) and number == 1 and n_new:
+                counts = sp.csr_matrix((batch.counts, batch.indices, batch.indptr), (len(rows), len(batch.words)))
+                rng = streams.generator(0, "svi.births", state.n_updates)
+                group = cluster_rows(unit_rows(counts), n_new, rng)
+                alike = (members(group, n_new) @ counts).toarray().T
+                state.suggest(batch.words, _SUGGESTED * rate * scale * alike)
+            step = state.step(batch, scale, rate, pool, since=since)
+            if number == 0:
+                evidence = step.documents.log_evidence
+        state.step_concentrations()
+        state.n_updates += n_steps
+        state.n_visited += len(rows)
+        state.evidence += evidence
+        return evidence
+
+    def _n_new(self, n_documents: int) -> int:
+        """Topics that a block of so many documents may add."""
+        state = self._state
+        if not isinstance(state, DirectGlobals):
+            return 0
+        most = self.engine.n_topics or state.most_topics
+        a_document = self.fitted["topics"] / self.fitted["documents"]
+        return max(0, min(math.ceil(a_document * n_documents), most - len(state.n_m), n_documents))
 
     # -- disk ------------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -328,6 +398,7 @@ class Stream:
             settings = dict(posterior.provenance["stream"])
             stream.n_documents = whole("documents", settings.pop("documents"), least=0)
             stream.fitted, stream.updates = settings.pop("fitted"), settings.pop("updates")
+            stream.passes = whole("passes", settings.pop("passes"))
             own = {name.removeprefix(_STATE): one for name, one in arrays.items() if name.startswith(_STATE)}
             for name in ("population", "batch_size"):
                 whole(name, settings[name])

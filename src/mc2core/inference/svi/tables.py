@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -500,11 +500,19 @@ class TableGlobals(Globals):
         )
 
     def step(
-        self, batch: Batch, scale: float, rate: float, pool: Executor | None, assign: Assign = assign_documents
+        self,
+        batch: Batch,
+        scale: float,
+        rate: float,
+        pool: Executor | None,
+        assign: Assign = assign_documents,
+        since: Mapping[str, Any] | None = None,
     ) -> BatchStep:
         before, known = self.expectations(batch.columns), self.concentrations()
         words = word_tables(self, before, batch.words, pool)
         shares, documents = assign(batch, words.log_likelihood, before, pool)
+        if since is not None:
+            self.go_back(batch, since)
         self.seat(batch, shares)
         mass = table_mass(words, documents.word_mass, pool)
         n_kt, log_likelihood = table_statistics(words, mass, pool)
