@@ -113,6 +113,10 @@ CASES = {
         "content: row 0, column 0 holds 2147483648",
     ),
     "words as text": (lambda d: corpus([["a"], ["b"]]), "content must be a two-dimensional matrix of counts, not 2"),
+    "names as a matrix of text": (
+        lambda d: corpus(contexts={"author": np.array([["ann", "bob"], ["bob", ""]])}),
+        "context 'author' is a matrix of text; a list of names for each document goes to Corpus.from_texts",
+    ),
     "one-dimensional content": (lambda d: corpus([1, 2]), "content must be a two-dimensional matrix of counts, not 1"),
     "complex content": (lambda d: corpus(sp.csr_matrix([[1j], [2]])), "content holds complex128 values"),
     "column outside the matrix": (lambda d: corpus(BAD_COLUMN), "content is not a well-formed sparse matrix"),

@@ -1,26 +1,27 @@
 """The command line: everything the workflow does to one corpus, without the workflow.
 
 mc2 import papers.jsonl --text abstract --context year:number --out data/own
-mc2 import new.jsonl --like fits/own/posterior.npz --out data/new
+mc2 import new.jsonl --like fits/own --out data/new
 mc2 fit data/own --context year=normal_gamma --iterations 100 --out fits/own
 mc2 update fits/own today.jsonl
-mc2 evaluate fits/own/posterior.npz data/new
-mc2 topics fits/own/posterior.npz
-mc2 clusters fits/own/posterior.npz data/own
-mc2 contexts fits/own/posterior.npz data/new year
-mc2 predict fits/own/posterior.npz < new.jsonl
-mc2 describe fits/own/posterior.npz data/own --out fits/own/description
-mc2 verify data/own fits/own/posterior.npz
+mc2 evaluate fits/own data/new
+mc2 topics fits/own
+mc2 clusters fits/own data/own
+mc2 contexts fits/own data/new year
+mc2 predict fits/own < new.jsonl
+mc2 describe fits/own data/own --out fits/own/description
+mc2 verify data/own fits/own
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from mc2core import __version__
-from mc2core.app.commands import add_command, run
+from mc2core.app.commands import add_command, add_fit, run
 
 if TYPE_CHECKING:
     import argparse
@@ -70,7 +71,7 @@ def _add_readers(commands: Any) -> None:
         "print scores of a posterior on a corpus as JSON: perplexity (of observations log density), and agreement with "
         "its labels",
     )
-    evaluate.add_argument("posterior", type=Path, help="posterior.npz")
+    add_fit(evaluate, "posterior")
     evaluate.add_argument("corpus", type=Path, help="folder of held-out documents")
     evaluate.add_argument(
         "--estimator",
@@ -82,16 +83,17 @@ def _add_readers(commands: Any) -> None:
     _add_threads(evaluate)
 
     topics = add_command(commands, "topics", _topics, "print the topics of a posterior, the commonest first, as CSV")
-    topics.add_argument("posterior", type=Path, help="posterior.npz")
+    add_fit(topics, "posterior")
     topics.add_argument("--words", type=int, default=10, help="words of each topic (default 10)")
 
     verify = add_command(
         commands, "verify", _verify, "compare saved corpora, posteriors and checkpoints with their digests"
     )
-    verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help="a corpus's folder or an .npz file")
+    told = "the folder of a corpus or a fit, or an .npz file"
+    verify.add_argument("paths", metavar="PATH", nargs="+", type=Path, help=told)
 
     describe = add_command(commands, "describe", _describe, "write tables and a page (index.html) of what a fit found")
-    describe.add_argument("posterior", type=Path, help="posterior.npz")
+    add_fit(describe, "posterior")
     describe.add_argument("corpus", type=Path, help="folder of documents, those of the fit or new ones")
     describe.add_argument("--title", default="What the fit found", help="heading of the page")
     describe.add_argument(
@@ -121,7 +123,7 @@ def _add_predictions(commands: Any) -> None:
     clusters = add_command(
         commands, "clusters", _clusters, "print the cluster of each document, and how sure it is, as CSV"
     )
-    clusters.add_argument("posterior", type=Path, help="posterior.npz")
+    add_fit(clusters, "posterior")
     clusters.add_argument("corpus", type=Path, nargs="?", help="folder of documents, those of the fit or new ones")
     clusters.add_argument("--no-context", action="store_true", help="judge by words only")
     _add_threads(clusters)
@@ -140,7 +142,7 @@ def _add_predictions(commands: Any) -> None:
         "print what the words and other contexts of documents say of a context of the fit, as CSV: the likeliest "
         "names, or mean and 90 % interval of a number",
     )
-    contexts.add_argument("posterior", type=Path, help="posterior.npz")
+    add_fit(contexts, "posterior")
     contexts.add_argument(
         "corpus", type=Path, help="folder of documents; what it holds of the context is not looked at"
     )
@@ -222,7 +224,7 @@ def _verify(options: argparse.Namespace) -> int:
     from mc2core.base.progress import work
 
     code = 0
-    for path in options.paths:
+    for path in chain.from_iterable(map(_files, options.paths)):
         try:
             with work(f"reading {path}"):
                 said = _whole(path)
@@ -232,6 +234,13 @@ def _verify(options: argparse.Namespace) -> int:
         else:
             print(f"{path}: {said}", flush=True)
     return code
+
+
+def _files(path: Path) -> list[Path]:
+    """The .npz files in the folder of a fit; ``path`` where it is no such."""
+    from mc2core.posterior.posterior import posterior_file
+
+    return sorted(path.glob("*.npz")) if path.is_dir() and posterior_file(path).is_file() else [path]
 
 
 def _whole(path: Path) -> str:
@@ -261,7 +270,7 @@ def _clusters(options: argparse.Namespace) -> None:
         _levels(options)
         return
     if options.corpus is None:
-        raise ValueError("a corpus is needed: mc2 clusters POSTERIOR CORPUS (--levels alone needs none)")
+        raise ValueError("a corpus is needed: mc2 clusters FIT CORPUS (--levels alone needs none)")
     posterior, corpus = _read(options)
     if chains := posterior.between_chains():
         print(f"mc2: {agreement(chains)}", file=sys.stderr)

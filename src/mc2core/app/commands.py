@@ -27,6 +27,35 @@ def add_command(commands: Any, name: str, run: Any, text: str) -> argparse.Argum
     return parser
 
 
+def add_fit(parser: argparse.ArgumentParser, name: str) -> None:
+    """The argument ``name`` of a command that reads what a fit found."""
+    from pathlib import Path
+
+    parser.add_argument(name, metavar="FIT", type=Path, help="folder of a fit, or the file of its posterior")
+
+
+def add_words(parser: argparse.ArgumentParser, what: str) -> None:
+    """Options that say where documents hold their words; ``what`` is "column" or "key"."""
+    words, metavar = parser.add_mutually_exclusive_group(), what.upper()
+    words.add_argument("--text", metavar=metavar, help=f"{what} of running text")
+    words.add_argument("--bag", metavar=metavar, help=f"{what} of words, taken as they are")
+    words.add_argument("--counts", metavar=metavar, help=f"{what} of words with counts: 'graph:2; tree'")
+
+
+def add_columns(parser: argparse.ArgumentParser, what: str) -> None:
+    """:func:`add_words` and the rest of COLUMNS, for documents that are read as those of a fit were."""
+    add_words(parser, what)
+    metavar = f"NAME={what.upper()}"
+    parser.add_argument(
+        "--context", dest="contexts", action="append", metavar=metavar, help=f"{what} of a context; may be given again"
+    )
+    parser.add_argument("--id", metavar=what.upper(), help=f"{what} of a document's name")
+
+
+#: settings that :func:`add_columns` takes
+COLUMNS = "text", "bag", "counts", "contexts", "id"
+
+
 def run(program: str, parser: Callable[[], argparse.ArgumentParser], arguments: Sequence[str] | None) -> int:
     """Parse the arguments (those of the process if None) and call ``options.run(options)``.
 

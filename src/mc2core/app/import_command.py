@@ -8,6 +8,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mc2core.app.commands import add_words
+
 if TYPE_CHECKING:
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
@@ -22,8 +24,9 @@ and Thai, which have no spaces, become pairs of characters: for words, cut them 
 Observations, numbers in place of words (--document, --observations), have a row each; whatever else is imported of a
 document is the same in all of its rows.
 UCI: docword.NAME.txt[.gz] beside vocab.NAME.txt. AnnData (.h5ad): counts of X or of --layer; contexts are columns of
-obs. --like leaves out, and counts, the words and values that the earlier import does not have. Columns are its own, as
-far as the file has them, unless they are given: --context NAME=COLUMN names the column of a context anew."""
+obs and matrices of obsm, --context emb=X_pca:vector. --like leaves out, and counts, the words and values that the
+earlier import does not have. Columns are its own, as far as the file has them, unless they are given: --context
+NAME=COLUMN names the column of a context anew."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +36,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("input", type=Path, help="table, folder of .txt files, docword.NAME.txt or .h5ad")
     parser.add_argument(
         "--like",
-        metavar="MODEL|CORPUS",
+        metavar="FIT|CORPUS",
         type=Path,
-        help="read as an earlier import was, with its words, contexts, kinds and units: what its posterior can score",
+        help="read as an earlier import was, with its words, contexts, kinds and units: what the fit can score",
     )
     parser.add_argument(
         "--append",
@@ -50,10 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="words and values of contexts that are not known get columns where N of the documents have them (default: "
         "1 with --append; with --like they are left out)",
     )
-    words = parser.add_mutually_exclusive_group()
-    words.add_argument("--text", metavar="COLUMN", help="column of running text")
-    words.add_argument("--bag", metavar="COLUMN", help="column of words, taken as they are")
-    words.add_argument("--counts", metavar="COLUMN", help="column of words with counts: 'graph:2; tree'")
+    add_words(parser, "column")
     parser.add_argument("--document", metavar="COLUMN", help="of a table with an observation to a row: its document")
     parser.add_argument(
         "--observations",
@@ -224,7 +224,8 @@ def _size(folder: Path) -> str:
 def _load(path: Path) -> Corpus | Posterior:
     from mc2core.corpus import Corpus
     from mc2core.posterior import Posterior
+    from mc2core.posterior.posterior import posterior_file
 
     if not path.exists():
-        raise ValueError(f"--like {path} is missing; a posterior (.npz) or the folder of a corpus is needed")
-    return Corpus.load(path) if path.is_dir() else Posterior.load(path)
+        raise ValueError(f"--like {path} is missing; a fit or the folder of a corpus is needed")
+    return Posterior.load(path) if posterior_file(path).is_file() else Corpus.load(path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from pathlib import Path
+
+from mc2core.app.commands import COLUMNS, add_columns, add_fit
 
 # documents that are looked at together, at most: about a quarter of a second
 _MOST = 512
@@ -25,15 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's own options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _FORMS
-    parser.add_argument("posterior", type=Path, help="posterior.npz")
-    words = parser.add_mutually_exclusive_group()
-    words.add_argument("--text", metavar="KEY", help="of running text")
-    words.add_argument("--bag", metavar="KEY", help="of words, taken as they are")
-    words.add_argument("--counts", metavar="KEY", help="of words with counts: 'graph:2; tree'")
-    parser.add_argument(
-        "--context", dest="contexts", action="append", metavar="NAME=KEY", help="of a context; may be given again"
-    )
-    parser.add_argument("--id", metavar="KEY", help="of what is printed as id")
+    add_fit(parser, "posterior")
+    add_columns(parser, "key")
     parser.add_argument("--top", metavar="N", type=int, default=5, help="topics and names of each document (default 5)")
 
 
@@ -49,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         from mc2core.posterior import Posterior
 
         posterior = Posterior.load(options.posterior)
-        given = {name: getattr(options, name) for name in ("text", "bag", "counts", "contexts", "id")}
+        given = {name: getattr(options, name) for name in COLUMNS}
         reader, answers = LineReader(posterior, given), Answers(posterior, whole("top", options.top), options.threads)
     code = 0
     with showing(False):

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from mc2core.app.commands import COLUMNS, add_columns, add_fit
 
 _ABOUT = """\
 A fit by svi takes each new document once, in the order of NEW, and nothing of the old ones is needed. A fit by gibbs
 goes on over all documents: NEW is the corpus of the fit with documents that 'mc2 import --append' has added, and the
-result goes to --out. A killed update goes on where it was when the same command is given again."""
+result goes to --out. A killed update goes on where it was when the same command is given again. Columns of a file are
+those that the documents of the fit were read from, unless others are given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The command's options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = _ABOUT
-    parser.add_argument("fit", type=Path, help="folder written by 'mc2 fit' or 'mc2 update'")
+    add_fit(parser, "fit")
     parser.add_argument(
         "new", type=Path, help="folder of a corpus, or a file like the one that the documents of the fit were read from"
     )
+    add_columns(parser, "column")
     parser.add_argument(
         "--population",
         type=int,
@@ -47,12 +53,14 @@ def run(options: argparse.Namespace) -> None:
 
     with work("reading the fit"):
         from mc2core.inference.running.update import update_fit
-    out = options.out or options.fit
+        from mc2core.posterior.posterior import posterior_file
+    columns = {name: getattr(options, name) for name in COLUMNS if getattr(options, name)}
     try:
         about = update_fit(
             options.fit,
             options.new,
-            out=out,
+            out=options.out,
+            columns=columns,
             population=options.population,
             new_columns=options.new_columns,
             iterations=options.iterations,
@@ -61,17 +69,21 @@ def run(options: argparse.Namespace) -> None:
     except (KeyboardInterrupt, SystemExit) as stop:  # SIGINT, SIGTERM
         print("mc2: stopped; the same command goes on from there", file=sys.stderr)
         raise SystemExit(stop.code if isinstance(stop, SystemExit) else 130) from None
-    print(f"{out / 'posterior.npz'}: {_said(about)}")
+    posterior = posterior_file(options.out or options.fit)
+    print(f"{posterior}: {_said(about)}")
     for warning in about.get("drift", {}).get("warnings", ()):
         print(f"mc2: the model may no longer fit: {warning}", file=sys.stderr)
-    print(f"next: {_next(out / 'posterior.npz', options.new)}")
+    print(f"next: {_next(posterior, options.new, columns)}")
 
 
-def _next(posterior: Path, new: Path) -> str:
+def _next(posterior: Path, new: Path, columns: Mapping[str, Any]) -> str:
     """How to see the clusters of the new documents: those of a file have to be imported first."""
     if (new / "corpus.json").is_file():
         return f"mc2 clusters {posterior} {new}"
-    return f"mc2 import {new} --like {posterior} --out FOLDER; mc2 clusters {posterior} FOLDER"
+    given = [(f"--{name}", one) for name, one in columns.items() if name != "contexts"]
+    given += [("--context", one) for one in columns.get("contexts", ())]
+    told = "".join(f" {shlex.join(pair)}" for pair in given)
+    return f"mc2 import {new} --like {posterior}{told} --out FOLDER; mc2 clusters {posterior} FOLDER"
 
 
 def _said(about: dict[str, Any]) -> str:

@@ -9,7 +9,8 @@ FAMILY_OF_KIND = {
     "bag": "dirichlet",  # names
     "text": "dirichlet",  # words
     "counts": "dirichlet",  # names with counts
+    "vector": "diagonal_normal_gamma",  # of a file of their own, or of AnnData's obsm
 }
 KINDS = tuple(FAMILY_OF_KIND)
-#: kinds whose context is a number a document; that of all others is counts
+#: kinds whose context is a number a document; that of all others but "vector" is counts
 NUMBERS = ("number", "date")

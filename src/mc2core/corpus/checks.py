@@ -106,6 +106,11 @@ def check_context(name: Any, context: Any, rows: int) -> Context:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"context name {name!r} must be a plain identifier such as 'author'")
     if kind_of(context) == "counts":
+        if not sp.issparse(context) and np.asarray(context).dtype.kind in "OSU":
+            raise ValueError(
+                f"context {name!r} is a matrix of text; a list of names for each document goes to Corpus.from_texts or "
+                "from_dataframe, a matrix holds counts or vectors"
+            )
         return whole_counts(context, f"context {name!r}", rows)
     return check_values(context, name, rows)
 

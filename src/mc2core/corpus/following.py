@@ -18,6 +18,7 @@ from mc2core.base.kinds import NUMBERS
 from mc2core.corpus.building.columns import CONTENT_KINDS, POOLED
 from mc2core.corpus.building.counts import Dropped, counted
 from mc2core.corpus.building.settings import (
+    ANNDATA,
     CHOSEN,
     TABLE,
     TEXTS,
@@ -88,6 +89,8 @@ class Pattern:
 
     def kind_of(self, name: str) -> str:
         """The kind of column that a context was read from, or may be; ValueError where there is no such context."""
+        if name in self.vectors:
+            return "vector"
         is_number = self.columns_of(name) is None
         earlier = parse_contexts(self.settings.get("contexts", ())).get(name)
         if earlier is not None and (earlier.kind in NUMBERS) == is_number:
@@ -202,13 +205,15 @@ def follow(pattern: Pattern, form: str, given: Mapping[str, Any]) -> tuple[dict[
         one if ":" in one else f"{one}:{pattern.kind_of(one.partition('=')[0])}" for one in given.get("contexts", ())
     ]
     for name in parse_contexts(texts):
-        pattern.columns_of(name)
+        known = pattern.kind_there if form == ANNDATA else pattern.columns_of
+        known(name)
     given = {**given, "contexts": texts}
     earlier = pattern.settings if pattern.form == form else made
     has_content = any(kind in given for kind in CONTENT_KINDS)
     settings = {name: one for name, one in earlier.items() if not (has_content and name in CONTENT_KINDS)} | given
     of_contexts = _by_name(earlier.get("contexts", ())) | _by_name(texts)
-    settings["contexts"] = [text for name, text in of_contexts.items() if name in pattern.columns]
+    known_there = pattern.columns.keys() | pattern.vectors.keys()
+    settings["contexts"] = [text for name, text in of_contexts.items() if name in known_there]
     then, now, said = _roles(earlier), _roles(settings), _roles(given)
     if "separators" in settings and "separators" not in given:
         renamed = {"": ""} | {column: now[role] for role, column in then.items() if role in now}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
+from mc2core.corpus.building.counts import counted
 from mc2core.corpus.checks import Unit, placeholders
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def check_columns(
         return
     shown = "" if one is None or other is None else f": {_differences(what.removesuffix('s'), one, other)}; {_HELP}"
     if n_fitted != n_found:
-        raise ValueError(f"{subject} has {n_found} {what}, but the model was fitted on {n_fitted}{shown}")
+        raise ValueError(f"{subject} has {counted(n_found, what)}, but the model was fitted on {n_fitted:,}{shown}")
     if shown:
         raise ValueError(f"{subject} has other {what} than the model was fitted on{shown}")
     who = "model and corpus do" if one is other else "the model does" if one is None else "the corpus does"
@@ -84,7 +85,8 @@ def _warn(message: str) -> None:
 def check_length(name: str, found: int, what: str, known: int) -> None:
     """ValueError unless the vectors of the context ``name`` are as long as those of ``what``, which are ``known``."""
     if found != known:
-        raise ValueError(f"context {name!r} has vectors of {found} numbers, but {what} has vectors of {known} there")
+        held = counted(found, "numbers")
+        raise ValueError(f"context {name!r} has vectors of {held}, but {what} has vectors of {known:,} there")
 
 
 def in_units(corpus: Corpus, names: Iterable[str], units: Mapping[str, Unit]) -> Corpus:

@@ -30,7 +30,7 @@ FAMILIES: dict[str, type[Family]] = {
 _OF_KIND = {
     "counts": FAMILY_OF_KIND["bag"],
     "number": FAMILY_OF_KIND["number"],
-    "vector": DiagonalNormalGamma.name,
+    "vector": FAMILY_OF_KIND["vector"],
 }
 
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,10 +32,18 @@ from mc2core.posterior.predicting import Predictor
 from mc2core.posterior.sample import Sample, pack_sample, unpack_sample
 
 FORMAT = "mc2core posterior 1"
+#: name of the file in the folder of a fit
+POSTERIOR = "posterior.npz"
 
 
 #: Words of which a topic holds fewer (expected) tokens are none of its words: the prior alone gives them their share.
 FEWEST_TOKENS = 0.01
+
+
+def posterior_file(path: str | os.PathLike[str]) -> Path:
+    """The file of a saved posterior: ``path``, or POSTERIOR in it where it is the folder of a fit."""
+    path = Path(path)
+    return path / POSTERIOR if (path / POSTERIOR).is_file() else path
 
 
 def _largest(row: Any, n: int) -> np.ndarray:
@@ -483,7 +492,10 @@ class Posterior:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Posterior:
-        """Read a saved posterior; ValueError for a damaged or changed file or another format."""
+        """Read a saved posterior: its file, or the folder of its fit. ValueError for a damaged or changed file, or
+        another format.
+        """
+        path = posterior_file(path)
         arrays = storage.read_arrays(path)
         try:
             meta = storage.parse_json(str(arrays["meta"]))

@@ -109,7 +109,8 @@ class TestModel:
         assert main(["clusters", str(tmp_path / "posterior.npz"), str(fitted / "data/train")]) == 0
 
     def test_all_commands_take_a_posterior_with_a_document_level(self, fitted, default_fit, tmp_path, capsys, told):
-        model, train, test = str(default_fit / "posterior.npz"), str(fitted / "data/train"), str(fitted / "data/test")
+        """By the folder of the fit."""
+        model, train, test = str(default_fit), str(fitted / "data/train"), str(fitted / "data/test")
         capsys.readouterr()
         assert main(["evaluate", model, test]) == 0
         said, n_documents = capsys.readouterr(), Corpus.load(test).n_documents
@@ -127,7 +128,12 @@ class TestModel:
         for part in (train, test):
             assert main(["describe", model, part, "--out", str(tmp_path / Path(part).name)]) == 0
             assert (tmp_path / Path(part).name / "index.html").is_file()
+        capsys.readouterr()
         assert main(["verify", model]) == 0
+        assert capsys.readouterr().out.splitlines() == [
+            f"{model}/checkpoint.npz: a whole checkpoint, at iteration 2",
+            f"{model}/posterior.npz: a whole posterior of 1 sample",
+        ]
 
     @pytest.mark.parametrize(
         ("model", "engine", "settings", "name"),
@@ -268,7 +274,7 @@ class TestDescriptions:
 
     def test_contexts_of_new_documents_are_those_that_python_predicts(self, fitted, capsys):
         posterior, test = Posterior.load(fitted / "fit/posterior.npz"), Corpus.load(fitted / "data/test")
-        command = ["contexts", str(fitted / "fit/posterior.npz"), str(fitted / "data/test")]
+        command = ["contexts", str(fitted / "fit"), str(fitted / "data/test")]
         assert main([*command, "author", "--top", "3"]) == 0
         printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
         columns, probability = posterior.predict_context(test, "author").ranking(3)

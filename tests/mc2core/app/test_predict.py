@@ -143,7 +143,7 @@ def test_keys_may_have_other_names(fitted, monkeypatch, capfd):
     options = ["--text", "body", "--context", "year=date", "--context", "author=writers", "--id", "key"]
     code, found, errors = predict(monkeypatch, capfd, file, given, *options)
     assert (code, errors) == (0, [])
-    assert found == predict(monkeypatch, capfd, file, lines(RECORDS))[1]
+    assert found == predict(monkeypatch, capfd, fitted / "fit", lines(RECORDS))[1]  # the folder of the fit
     assert main(["predict", str(file), "--context", "place=town"]) == 2
     assert "context 'place' is none of those of the model: author, year" in capfd.readouterr().err
 

@@ -3,6 +3,7 @@
 import json
 import multiprocessing
 import os
+import shlex
 import shutil
 import signal
 
@@ -94,6 +95,37 @@ def test_it_is_the_stream_of_python_and_a_file_or_a_corpus_will_do(fits, capsys)
     assert taken["from"] == storage.digest_file(fits / "svi/posterior.npz")
     assert len(taken["batches"]) == 4
     assert main(["clusters", str(fits / "two/posterior.npz"), str(fits / "new")]) == 0
+
+
+def test_columns_of_a_file_may_have_other_names(fits, capsys, monkeypatch):
+    """As in the error that names the option; the same bits, and the next steps that are told can be done."""
+    monkeypatch.chdir(fits)
+    some, renamed = rows(25, 14), {"text": "body", "by": "writers", "year": "year", "id": "key"}
+    same = written(fits / "same.jsonl", some)
+    other = written(fits / "other.jsonl", [{renamed[key]: value for key, value in row.items()} for row in some])
+    assert main(["update", "svi", other]) == 2
+    assert "has no column 'text', where the words stood; --text COLUMN" in capsys.readouterr().err
+    options = ["--text", "body", "--context", "author=writers", "--id", "key"]
+    assert main(["update", "svi/posterior.npz", other, *options, "--out", "one"]) == 0  # the file of the fit will do
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "one/posterior.npz: 25 documents taken"
+    for step in said[-1].removeprefix("next: ").split("; "):
+        assert main(shlex.split(step.replace("FOLDER", "corpus"))[1:]) == 0
+    assert main(["update", "svi", same]) == 0
+    one, two = (Posterior.load(folder) for folder in ("one", "svi"))
+    np.testing.assert_array_equal(one.word_given_topic, two.word_given_topic)
+    np.testing.assert_array_equal(one.context_parameters("author"), two.context_parameters("author"))
+    capsys.readouterr()
+    assert main(["update", "one", "data", "--text", "body"]) == 2
+    assert "'text' has no meaning for data, which is a corpus; it is for a file" in capsys.readouterr().err
+
+
+def test_an_update_by_other_columns_is_not_taken_up(fits, monkeypatch, capsys):
+    monkeypatch.setattr(update, "_CHECKPOINT_SECONDS", 0.0)
+    new = written(fits / "new.jsonl", [row | {"title": row["text"]} for row in rows(25, 15)])
+    assert killed_at(2, ["update", str(fits / "svi"), new, "--text", "title"], "replace") == -signal.SIGKILL
+    assert main(["update", str(fits / "svi"), new]) == 2
+    assert "update.npz is of another update" in capsys.readouterr().err
 
 
 def test_days_follow_each_other_in_place_and_each_is_taken_once(fits, capsys):
@@ -324,8 +356,11 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
         (["gibbs"], "a fit by gibbs goes on in a folder of its own: --out names it"),
         (["bare"], "checkpoint.npz is missing, which mc2 fit leaves and without which a fit cannot go on"),
         (["svi", "--new-columns", "0"], "new_columns is 0; it must be"),
-        (["nowhere"], "posterior.npz is missing"),
+        (["nowhere"], "nowhere is missing; an array file (.npz) is needed"),
+        (["data"], "data is a folder; an array file (.npz) is needed"),
+        (["copy.npz"], "copy.npz is not posterior.npz in the folder of a fit"),
     ]
+    shutil.copy(fits / "svi/posterior.npz", fits / "copy.npz")
     (fits / "empty.jsonl").write_text("")
     assert main(["update", str(fits / "svi"), str(fits / "empty.jsonl")]) == 2
     assert f"{fits / 'empty.jsonl'} has no document" in capsys.readouterr().err
@@ -346,7 +381,8 @@ def test_what_cannot_go_on_is_refused_in_a_sentence(fits, capsys):
     assert "population is 200, but that of" in capsys.readouterr().err
 
 
-def test_chains_go_on_over_all_documents(fits, capsys):
+def test_chains_go_on_over_all_documents(fits, capsys, caplog):
+    caplog.set_level("INFO", "mc2core")
     some = rows(15, 10)
     for row in some[:3]:
         row["text"] += " snow"
@@ -355,6 +391,7 @@ def test_chains_go_on_over_all_documents(fits, capsys):
     command = ["update", str(fits / "gibbs"), str(fits / "data"), "--iterations", "6", "--out"]
     assert main([*command, str(fits / "undisturbed")]) == 0
     assert "6 sweeps over all documents" in capsys.readouterr().out
+    assert "resuming" not in caplog.text  # nothing was done before
     wanted = (fits / "undisturbed/posterior.npz").read_bytes()
     found, before = Posterior.load(fits / "undisturbed/posterior.npz"), Posterior.load(fits / "gibbs/posterior.npz")
     assert (len(found.cluster), len(found.chains)) == (75, 2)

@@ -1,4 +1,4 @@
-"""AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` as contexts.
+"""AnnData files (.h5ad): cells as documents, genes as words, columns of ``obs`` and matrices of ``obsm`` as contexts.
 
 The file is HDF5 in the layout that the anndata project documents (encoding versions 0.1 and 0.2). It is read through
 h5py alone, so that no version of pandas is asked for. A forged file can crash the HDF5 library itself, and Python with
@@ -47,10 +47,11 @@ def read(
     Parameters
     ----------
     contexts : ``{name: column of obs}``; kind "number", "date" (years, or text that is a date: AnnData stores no other
-        dates), or "bag" for a column of categories or text (one name a cell).
+        dates), or "bag" for a column of categories or text (one name a cell); or "vector", a dense matrix of obsm.
     labels : column of obs with the true groups.
     layer : take ``layers[layer]`` instead of X, which often holds logarithms and not counts.
-    optional : columns that obs may lack; their contexts are left out then, and so are labels where a cell lacks one.
+    optional : columns that obs, or obsm, may lack; their contexts are left out then, and so are labels where a cell
+        lacks one.
     date_format : of dates (:func:`mc2core.corpus.building.cells.parse_date`).
 
     Returns
@@ -69,7 +70,7 @@ def read(
     path = Path(path)
     contexts = contexts or {}
     for one in contexts.values():
-        if one.kind not in ("number", "date", "bag"):
+        if one.kind not in ("number", "date", "bag", "vector"):
             raise ValueError(f"context column {one.column!r} of an AnnData file cannot be of kind {one.kind!r}")
     if not path.is_file():
         raise ValueError(f"{path} is missing")
@@ -132,7 +133,8 @@ def _read(
     date_format: str | None,
 ) -> Corpus:
     obs, var = file["obs"], file["var"]
-    contexts = {name: one for name, one in contexts.items() if one.column in obs or one.column not in optional}
+    places = {name: file.get("obsm", {}) if one.kind == "vector" else obs for name, one in contexts.items()}
+    contexts = {name: one for name, one in contexts.items() if one.column in places[name] or one.column not in optional}
     if labels in optional and labels not in obs:
         labels = None
     cells, genes = _strings(obs[obs.attrs["_index"]]), _strings(var[var.attrs["_index"]])
@@ -140,6 +142,9 @@ def _read(
     values: dict[str, Any] = {}
     names: dict[str, list[str]] = {}
     for name, one in contexts.items():
+        if one.kind == "vector":
+            values[name] = _vectors(path, file, one.column, len(cells))
+            continue
         column = _column(path, _child(path, obs, one.column), one.column, len(cells))
         if one.kind == "number":
             if column.dtype.kind not in "biuf":
@@ -226,6 +231,19 @@ def _column(path: Path, node: Any, name: str, length: int) -> np.ndarray:
     if column.shape != (length,):
         raise ValueError(f"{path}: obs column {name!r} has the shape {column.shape}; {length} values are needed")
     return column
+
+
+def _vectors(path: Path, file: h5py.File, key: str, length: int) -> np.ndarray:
+    """A matrix of obsm as (J, D) float64."""
+    if "obsm" not in file:
+        raise ValueError(f"{path} has no obsm, where vectors stand")
+    node = _child(path, file["obsm"], key)
+    kind = node.attrs.get("encoding-type", "array")
+    if kind != "array":
+        raise ValueError(f"{path}: obsm {key!r} is encoded as {kind!r}; a dense matrix (array) is needed")
+    if node.ndim != 2 or node.shape[0] != length or node.dtype.kind not in "iuf":
+        raise ValueError(f"{path}: obsm {key!r} holds {node.shape} {node.dtype}; numbers in {length} rows are needed")
+    return np.asarray(_values(node), np.float64)
 
 
 def _dates(path: Path, column: np.ndarray, name: str, form: str | None) -> np.ndarray:

@@ -30,8 +30,6 @@ _SETTINGS = {
     "UCI bag-of-words": ("vocabulary",),
     "AnnData": ("contexts", "labels", "layer", "date_format"),
 }
-#: kind of a context that is a file of vectors, and no column
-VECTOR = "vector"
 #: all of them
 LAYOUT = tuple(dict.fromkeys(setting for settings in _SETTINGS.values() for setting in settings))
 
@@ -48,7 +46,8 @@ def read_own(
     Parameters
     ----------
     settings : of LAYOUT; None and what is empty count as not given. ``contexts``: "[NAME=]COLUMN:KIND" each, or
-        "NAME=FILE.npy:vector", a matrix of numbers with a row for each document, which goes with every form.
+        "NAME=FILE.npy:vector", a matrix of numbers with a row for each document, which goes with every form; of AnnData
+        "[NAME=]KEY:vector" is a matrix of obsm.
         ``tokeniser``: "unicode" or "a-z"; ``stop_words``: a language, a file of words, or "none"; ``separators``:
         "[COLUMN=]SIGN" each; ``rare``: "NAME=N" or "NAME=N:pool" each; ``word_counts``: "raw", "presence" or "log";
         ``skip_bad``: so many bad rows of a table are left out. ``document`` and ``observations``, a column and a list
@@ -81,7 +80,7 @@ def read_own(
 
     name = "" if path.is_dir() else path.name.lower()
     form = ANNDATA if name.endswith(".h5ad") else UCI if _DOCWORD.fullmatch(name) else TABLE
-    contexts, files = _vectors_apart(settings.get("contexts") or ())
+    contexts, files = _files_apart(settings.get("contexts") or (), form == ANNDATA)
     given = dict(settings) | {"contexts": contexts}
     given = {setting: value for setting, value in given.items() if value not in (None, "", [])}
     if form == TABLE and ("observations" in given or "document" in given):
@@ -113,17 +112,20 @@ def read_own(
     return corpus, [*dropped, *unknown, *gone]
 
 
-def _vectors_apart(contexts: Sequence[str]) -> tuple[list[str], dict[str, Path]]:
-    """Contexts that are columns, and the files of those that are vectors; ValueError for a wrong form of these."""
+def _files_apart(contexts: Sequence[str], has_vectors: bool) -> tuple[list[str], dict[str, Path]]:
+    """Contexts that the input itself has, vectors among them only where it can have such, and the files of those that
+    are vectors; ValueError for a wrong form of these.
+    """
     files: dict[str, Path] = {}
     columns = []
     for text in contexts:
         given, _, kind = text.rpartition(":")
-        if kind != VECTOR:
+        name, _, path = given.partition("=")
+        is_file = kind == "vector" and path.endswith(".npy")
+        if not is_file and (has_vectors or kind != "vector"):
             columns.append(text)
             continue
-        name, _, path = given.partition("=")
-        if not path.endswith(".npy"):
+        if not is_file:
             raise ValueError(f"context {text!r} is a vector: it must have the form NAME=FILE.npy:vector")
         if name in files:
             raise ValueError(f"context {name!r} is given twice")

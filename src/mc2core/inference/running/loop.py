@@ -349,7 +349,7 @@ def fit(
     for number, (path, own_seed) in enumerate(zip(paths, seeds_of(seed, chains), strict=True)):
         asked.append(asked_for(model, engine, corpus, own_seed, burn_in, thin, [] if number else ahead))
         stored.append(_stored(path, engine, asked[-1], corpus, iterations))
-        if (one := stored[-1]) is not None:
+        if (one := stored[-1]) is not None and one.seconds > 0.0:  # one that was only prepared is not resumed
             rest = "nothing is left to do" if one.iteration == iterations else "resuming from there"
             whose = f"chain {number + 1}: " if chains > 1 else ""
             logger.info("%s%s is at iteration %d of %d: %s", whose, path, one.iteration, iterations, rest)

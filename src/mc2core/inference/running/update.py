@@ -28,6 +28,7 @@ from mc2core.inference.running.drift import drift
 from mc2core.inference.running.files import fit_corpus
 from mc2core.inference.running.loop import asked_for, checkpoints_of, seeds_of, tell_unused
 from mc2core.posterior import Posterior
+from mc2core.posterior.posterior import POSTERIOR, posterior_file
 
 if TYPE_CHECKING:
     from mc2core.inference.svi.state import Globals
@@ -58,6 +59,7 @@ def update_fit(
     *,
     out: str | os.PathLike[str] | None = None,
     population: int | None = None,
+    columns: Mapping[str, Any] | None = None,
     new_columns: int = 2,
     iterations: int | None = None,
     threads: int = 1,
@@ -74,10 +76,12 @@ def update_fit(
 
     Parameters
     ----------
-    fit : folder of ``mc2 fit``, or of an update
+    fit : folder of ``mc2 fit`` or of an update, or ``posterior.npz`` in it
     new : folder of a corpus, or what ``mc2 import`` reads, in the form of the documents of the fit
     out : folder; that of the fit, if not given
     population : of :class:`mc2core.inference.Stream`, at the first update by SVI
+    columns : where a file holds words and contexts, if not where those of the fit were: "text", "bag", "counts",
+        "contexts" and "id" of :func:`mc2core.corpus.readers.reading.read_own`
     new_columns : words and values that the fit has not get columns where so many of the documents have them
     iterations : by Gibbs: sweeps; as many as the fit had, if not given
     threads : change no bit
@@ -87,9 +91,14 @@ def update_fit(
     ValueError
         A fit that cannot go on, documents that were fitted or taken before, or files of another update.
     """
-    fit, new = Path(fit), Path(new)
+    path, new, columns = posterior_file(fit), Path(new), dict(columns or {})
+    posterior = Posterior.load(path)
+    if path.name != POSTERIOR:
+        raise ValueError(f"{path} is not {POSTERIOR} in the folder of a fit, beside which its other files are")
+    fit = path.parent
     out = fit if out is None else Path(out)
-    posterior = Posterior.load(fit / "posterior.npz")
+    if columns and _is_corpus(new):
+        raise ValueError(f"{next(iter(columns))!r} has no meaning for {new}, which is a corpus; it is for a file")
     engine = posterior.provenance.get("engine", {}).get("name")
     if engine == "gibbs":
         if population is not None:
@@ -99,19 +108,20 @@ def update_fit(
         raise ValueError(f"the fit is by {engine}, which cannot go on; fits by svi and gibbs can")
     if iterations is not None:
         raise ValueError(f"iterations is {iterations}; a fit by svi takes each new document once")
-    with stopping.watching(), locks.only_one(out / "posterior.npz", "another fit"), showing(progress):
-        return _go_on(fit, new, out, posterior, population, new_columns, threads)
+    with stopping.watching(), locks.only_one(out / POSTERIOR, "another fit"), showing(progress):
+        return _go_on(fit, new, out, posterior, population, columns, new_columns, threads)
 
 
 # -- by SVI --------------------------------------------------------------------------------------------------------
 def _go_on(
-    fit: Path, new: Path, out: Path, posterior: Posterior, population: int | None, new_columns: int, threads: int
-) -> dict[str, Any]:
+    fit: Path, new: Path, out: Path, posterior: Posterior, population: int | None, columns: Mapping[str, Any],
+    new_columns: int, threads: int,
+) -> dict[str, Any]:  # fmt: skip
     """The update of a stream, from the start or from where it was stopped."""
     from mc2core.inference.svi.stream import Stream
 
-    path, part = out / "posterior.npz", out / "update.npz"
-    source = {"from": storage.digest_file(fit / "posterior.npz"), "documents_of": _identity(new)}
+    path, part = out / POSTERIOR, out / "update.npz"
+    source = {"from": storage.digest_file(fit / POSTERIOR), "documents_of": _identity(new), "columns": columns}
     for known in [path] if path.is_file() else []:
         stream = _stream_at(known, threads)
         if stream is not None and stream.updates and _is_of(stream.updates[-1], source, out == fit):
@@ -125,7 +135,7 @@ def _go_on(
         ):
             raise ValueError(f"{part} is of another update; finish that one, or remove it to start again")
         logger.info("%s has taken %d documents: resuming from there", part, stream.updates[-1]["documents"])
-    corpus, dropped = _read(new, posterior, new_columns)
+    corpus, dropped = _read(new, posterior, columns, new_columns)
     marks = stream.marks_of(corpus)
     is_new = ~np.isin(marks, stream.taken)
     if not is_new.any():
@@ -179,7 +189,7 @@ def _take(stream: Stream, corpus: Corpus, part: Path) -> None:
 def _leave(out: Path, stream: Stream) -> dict[str, Any]:
     """Write what an update leaves, or what a killed one has not come to."""
     with work("writing the posterior"):
-        stream.save(out / "posterior.npz")
+        stream.save(out / POSTERIOR)
     about = stream.posterior.provenance | {"drift": drift(stream.fitted, stream.updates)} | environment()
     storage.write_json(out / "provenance.json", about)
     # that of the fit would go on without the new documents, and what it writes would replace them
@@ -192,7 +202,7 @@ def open_stream(folder: Path, population: int | None = None, threads: int = 1) -
     """The stream in a folder of a fit or an update; ValueError where it cannot go on."""
     from mc2core.inference.svi.stream import Stream, state_of
 
-    path, checkpoint = folder / "posterior.npz", folder / "checkpoint.npz"
+    path, checkpoint = folder / POSTERIOR, folder / "checkpoint.npz"
     if (stream := _stream_at(path, threads)) is not None:
         if population not in (None, stream.population):
             raise ValueError(f"population is {population}, but that of {path} is {stream.population}; it stays")
@@ -230,20 +240,26 @@ def _is_of(one: Mapping[str, Any], source: Mapping[str, Any], is_in_place: bool)
 # -- documents -----------------------------------------------------------------------------------------------------
 def _identity(path: Path) -> str:
     """What the documents of a file or of the folder of a corpus are told by: their counts, contexts and names."""
-    if not (path / "corpus.json").is_file():
+    if not _is_corpus(path):
         return storage.digest_path(path)
     corpus = Corpus.load(path)
     return storage.digest_value([corpus.digest, corpus.vocabulary, corpus.context_names])
 
 
-def _read(path: Path, posterior: Posterior, new_columns: int) -> tuple[Corpus, list[Dropped]]:
+def _is_corpus(path: Path) -> bool:
+    return (path / "corpus.json").is_file()
+
+
+def _read(
+    path: Path, posterior: Posterior, columns: Mapping[str, Any], new_columns: int
+) -> tuple[Corpus, list[Dropped]]:
     """The documents of a corpus, or of a file that is read as those of the fit were."""
     from mc2core.corpus.readers.reading import read_own
 
     with work(f"reading {path}"):
-        if (path / "corpus.json").is_file() or posterior.imported is None:
+        if _is_corpus(path) or (posterior.imported is None and not columns):
             return Corpus.load(path), []
-        return read_own(path, {}, posterior, None, new_columns)
+        return read_own(path, columns, posterior, None, new_columns)
 
 
 # -- by Gibbs ------------------------------------------------------------------------------------------------------
@@ -261,7 +277,7 @@ def _continue_chains(
     model, engine = specify(*names, of_model | of_engine, contexts, threads)
     if model.has_token_context:  # type: ignore[attr-defined]
         raise ValueError(f"the fit is of {model.name}, whose tokens have contexts: it cannot go on")
-    if not (new / "corpus.json").is_file():
+    if not _is_corpus(new):
         raise ValueError(f"{new} is not the folder of a corpus; {_OWN_CORPUS}")
     corpus = _with_old_first(Corpus.load(new), posterior, new_columns)
     iterations = about["iterations"] if iterations is None else iterations
@@ -283,11 +299,11 @@ def _continue_chains(
             checkpoints.write(path, checkpoints.Checkpoint(run, 0, 0.0, state.arrays()))
     written = fit_corpus(
         corpus, model=names[0], engine=names[1], contexts=contexts, settings=of_model | of_engine, seed=seed,
-        posterior=out / "posterior.npz", trace=out / "trace.tsv", provenance=out / "provenance.json",
+        posterior=out / POSTERIOR, trace=out / "trace.tsv", provenance=out / "provenance.json",
         checkpoint=checkpoint, iterations=iterations, chains=chains, thin=thin, threads=threads, progress=progress,
         keep_all=True,
     )  # fmt: skip
-    written |= {"from": {"posterior": storage.digest_file(fit / "posterior.npz"), "documents": len(posterior.cluster)}}
+    written |= {"from": {"posterior": storage.digest_file(fit / POSTERIOR), "documents": len(posterior.cluster)}}
     storage.write_json(out / "provenance.json", written)
     return written
 

@@ -47,6 +47,7 @@ from mc2core.inference.svi.local import take_batch
 from mc2core.inference.svi.state import Globals, RunSettings, topics_in_use
 from mc2core.models import MC2
 from mc2core.posterior import Posterior
+from mc2core.posterior.posterior import posterior_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -384,7 +385,10 @@ class Stream:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], *, threads: int = 1) -> Stream:
-        """Read a saved stream; ValueError for a damaged or changed file, or one without a stream."""
+        """Read a saved stream, its file or a folder that ``mc2 update`` left; ValueError for a damaged or changed file,
+        or one without a stream.
+        """
+        path = posterior_file(path)
         posterior = Posterior.load(path)
         if "stream" not in posterior.provenance:
             raise ValueError(f"{path} holds a posterior, but no stream to go on with")

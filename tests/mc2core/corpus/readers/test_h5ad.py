@@ -82,6 +82,56 @@ def test_the_command_reads_dates_and_new_cells_like_the_earlier_ones(tmp_path):
     assert new.contexts["first"][2] == pytest.approx(2021 + 181 / 365)
 
 
+def with_vectors(path, width=2, shift=0.0):
+    """Counts of three cells and, in obsm, a matrix of float32 and one of whole numbers."""
+    with h5py.File(write(path, np.ones((3, 2), int)), "a") as file:
+        obsm = file.create_group("obsm")
+        obsm["X_pca"] = np.arange(3 * width, dtype=np.float32).reshape(3, width) + shift
+        obsm["grid"] = np.arange(3)[:, None]
+        packed = obsm.create_group("packed")
+        packed.attrs["encoding-type"] = "csr_matrix"
+        obsm["short"] = np.zeros((2, 4))
+    return path
+
+
+class TestVectors:
+    def test_a_matrix_of_obsm_is_a_context_and_new_cells_have_theirs(self, tmp_path):
+        path = with_vectors(tmp_path / "a.h5ad")
+        corpus, _ = read_own(path, {"contexts": ["emb=X_pca:vector", "grid:vector", "age:number"], "layer": "counts"})
+        assert corpus.context_kinds == {"emb": "vector", "grid": "vector", "age": "number"}
+        assert corpus.contexts["emb"].tolist() == [[0, 1], [2, 3], [4, 5]]
+        assert corpus.contexts["grid"].tolist() == [[0], [1], [2]]
+        new, _ = read_own(with_vectors(tmp_path / "b.h5ad", shift=7.0), {}, like=corpus)
+        assert new.contexts["emb"].tolist() == [[7, 8], [9, 10], [11, 12]]
+        wider = with_vectors(tmp_path / "c.h5ad", width=3)
+        with pytest.raises(ValueError, match="'emb' has vectors of 3 numbers, but the corpus has vectors of 2 there"):
+            read_own(wider, {}, like=corpus)
+        renamed, _ = read_own(path, {"contexts": ["grid=X_pca"]}, like=corpus.with_contexts({"grid": np.eye(3, 2)}))
+        assert renamed.contexts["grid"].tolist() == [[0, 1], [2, 3], [4, 5]]
+        without, dropped = read_own(write(tmp_path / "d.h5ad", np.ones((3, 2), int)), {}, like=corpus)
+        assert without.missing("emb").all()
+        assert sorted(one.why.split(",")[0] for one in dropped if one.what == "contexts") == ["emb", "grid"]
+
+    @pytest.mark.parametrize(
+        ("context", "message"),
+        [
+            ("emb=X_pac:vector", "a.h5ad: obsm has no 'X_pac'; did you mean 'X_pca'?"),
+            ("packed:vector", "a.h5ad: obsm 'packed' is encoded as 'csr_matrix'; a dense matrix (array) is needed"),
+            ("short:vector", "a.h5ad: obsm 'short' holds (2, 4) float64; numbers in 3 rows are needed"),
+        ],
+    )
+    def test_what_is_no_such_matrix_is_refused(self, tmp_path, context, message):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            read_own(with_vectors(tmp_path / "a.h5ad"), {"contexts": [context], "layer": "counts"})
+
+    def test_a_file_without_any_is_refused_and_so_is_a_table(self, tmp_path):
+        with pytest.raises(ValueError, match=r"a\.h5ad has no obsm, where vectors stand"):
+            read_own(write(tmp_path / "a.h5ad", COUNTS), {"contexts": ["X_pca:vector"], "layer": "counts"})
+        (tmp_path / "a.csv").write_text("text\nferry\n")
+        with pytest.raises(ValueError, match=r"'emb=text:vector' is a vector: it must have the form NAME=FILE\.npy"):
+            read_own(tmp_path / "a.csv", {"text": "text", "contexts": ["emb=text:vector"]})
+
+
 def damage(name, value):
     def apply(file):
         del file[name]

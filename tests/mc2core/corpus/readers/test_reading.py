@@ -83,7 +83,7 @@ def test_uci_files_are_told_by_their_name(tmp_path):
         (["--text", "text", "--max-words", "0"], "max_words is 0; it must be at least 1"),
         (["--text", "text", "--min-documents", "0"], "min_documents is 0; it must be at least 1"),
         (["--text", "text", "--vocabulary", "/nothing.txt"], "/nothing.txt is missing"),
-        (["--like", "/nothing"], "--like /nothing is missing; a posterior (.npz) or the folder of a corpus is needed"),
+        (["--like", "/nothing"], "--like /nothing is missing; a fit or the folder of a corpus is needed"),
         (["--like", str(ROOT)], "holds no corpus: corpus.json is missing"),
         (["--like", __file__], "is not a whole array file: it does not begin as a .npz does"),
     ],

@@ -301,6 +301,8 @@ def test_scores_of_words_refuse_observations(crossed):
         posterior.predict(Corpus(np.eye(3, dtype=int)))
     with pytest.raises(ValueError, match="has 2 numbers, but the model was fitted on 3"):
         posterior.predict(tiny())
+    with pytest.raises(ValueError, match="has 1 number, but the model was fitted on 3"):
+        posterior.predict(Corpus.from_observations(np.arange(4.0), [0, 0, 1, 1]))
 
 
 def test_its_topics_are_shown_by_their_numbers(tmp_path, capsys):
