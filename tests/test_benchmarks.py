@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, gibbs, observations, recovery, suite
+from benchmarks import cases, contexts, gibbs, observations, recovery, starts, suite
 from helpers.paths import MIRROR
 
 from mc2core import Corpus
@@ -139,6 +139,33 @@ def test_a_chain_from_the_truth_is_held_against_the_default(tmp_path, monkeypatc
     assert (tmp_path / "table.md").read_text() == printed
     assert len(recovery.ROUTINE) == 9
     assert len(recovery.GRID) == 54
+
+
+class TestStarts:
+    def test_starts_are_held_against_each_other_by_means_over_seeds(self):
+        more = {"corpus": "A", "K": 3, "M": 9, "omega": 5.0, "CPU_s": 1.0}
+        found = [(1, 0.2, 110.0), (1, 0.4, 90.0), (20, 0.5, 102.0), (20, 0.3, 103.0)]
+        table = [{**more, "start": n, "seed": i % 2, "ARI": a, "held_out": p} for i, (n, a, p) in enumerate(found)]
+        head, rule, one, twenty, _, told = starts.as_markdown(table).splitlines()
+        assert head.count("|") == rule.count("|") == one.count("|")
+        assert one.startswith("| A | 1 | 0.200, 0.400 | 110, 90 | 3, 3 |")
+        assert twenty.startswith("| A | 20 |")
+        assert told == "A: means over seeds differ by 0.100 of ARI and 2.5% of perplexity"  # .3 and .4, 100 and 102.5
+
+    def test_a_row_tells_of_documents_fitted_and_held_out(self):
+        drawn = recovery.draw(recovery.Cell(3, 60, 60, 100.0), 0)
+        corpus = Corpus(drawn.corpus.content, drawn.corpus.vocabulary, labels=drawn.cluster)
+        found = list(starts.rows("A", corpus, [2, 30], [0], iterations=5))
+        assert [(row["start"], row["seed"]) for row in found] == [(2, 0), (30, 0)]
+        assert all(row["ARI"] > 0.5 for row in found)
+        assert all(1.0 < row["held_out"] < corpus.n_words for row in found)
+
+    def test_some_documents_come_from_all_over_and_keep_their_words(self):
+        whole = Corpus(sp.identity(20, format="csr", dtype=int), [f"w{i}" for i in range(20)], labels=np.arange(20))
+        part = starts.some(whole, 3)
+        assert part.labels.tolist() == [0, 9, 19]
+        assert part.vocabulary == ["w0", "w9", "w19"]
+        assert (part.content.toarray() == np.eye(3)).all()
 
 
 class TestContexts:
