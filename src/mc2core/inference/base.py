@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -49,9 +50,11 @@ class Engine(Settings, ABC):
     fits_observations: ClassVar[bool] = False
     #: sweeps or epochs of a run that names no number of them
     default_iterations: ClassVar[int]
-    aside = ("threads",)
+    aside: ClassVar[tuple[str, ...]] = ("threads",)
 
     threads: int = 1
+    #: parts of the corpus that Spark's executors work on; None is this process alone
+    n_shards: int | None = None
 
     def supports(self, model: Model) -> None:
         """ValueError, in one sentence, for a model that this engine with its settings cannot fit.
@@ -103,9 +106,13 @@ class Engine(Settings, ABC):
         """The most ``clusters`` and ``topics`` that a fit can find, where what it finds follows them; {} elsewhere."""
         return {}
 
-    def in_this_process(self) -> Engine:
-        """The engine that does all of this one's work in this process."""
-        return self
+    def in_this_process(self) -> Self:
+        """The engine that does all of this one's work in this process: itself where it needs no Spark."""
+        if self.n_shards is None:
+            return self
+        alone = copy.copy(self)
+        alone.n_shards = None
+        return alone
 
 
 def posterior_of(model: Model, corpus: Corpus, samples: list[Sample], provenance: Mapping[str, Any]) -> Posterior:

@@ -6,7 +6,6 @@ One mini-batch is a local step, its statistics and a global step, which the stat
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections.abc import Mapping
@@ -21,10 +20,12 @@ from mc2core.compute.threads import thread_budget
 from mc2core.corpus import Corpus
 from mc2core.families.stacked import StackedContexts
 from mc2core.inference.base import Engine
+from mc2core.inference.shards import shards_of
 from mc2core.inference.svi import local, start
 from mc2core.inference.svi.direct import DirectGlobals
 from mc2core.inference.svi.document_level import DocumentLevelGlobals
 from mc2core.inference.svi.joining import join_alike
+from mc2core.inference.svi.spark import assign_on_shards
 from mc2core.inference.svi.state import BatchStep, Globals, RunSettings, clusters_in_use, divergence, topics_in_use
 from mc2core.inference.svi.tables import TableGlobals
 from mc2core.models import MC2, Model
@@ -222,11 +223,6 @@ class SVI(Engine):
             raise ValueError(f"'n_visited' is {state.n_visited}; mini-batches have {settings.batch_size} documents")
         return state
 
-    def in_this_process(self) -> SVI:
-        alone = copy.copy(self)
-        alone.n_shards = None
-        return alone
-
     def sample(self, corpus: Corpus, state: Globals) -> Sample:  # type: ignore[override]
         """Posterior means of the clusters and topics in use; what the others weigh is left to new ones."""
         clusters, topics = clusters_in_use(state), topics_in_use(state)
@@ -292,19 +288,14 @@ class SVI(Engine):
         batch = local.take_batch(corpus, state.contexts, rows).narrowed()
         if len(batch.words) * (len(state.n_m) + state.n_clusters) < _LEAST_FOR_THREADS:
             pool = None
-        assign = local.assign_documents if self.n_shards is None else self._on_shards(corpus, state, rows)
+        assign: local.Assign = local.assign_documents
+        if self.n_shards is not None:
+            assign = assign_on_shards(shards_of(corpus, self.n_shards), state.model.contexts, rows)
         population = state.settings.population or corpus.n_documents
         step = state.step(batch, population / len(rows), rate, pool, assign)
         state.step_concentrations()
         state.n_updates += 1
         return step
-
-    def _on_shards(self, corpus: Corpus, state: Globals, rows: np.ndarray) -> local.Assign:
-        """The local step of the documents ``rows`` by Spark's executors."""
-        from mc2core.inference.svi import spark
-
-        assert self.n_shards is not None
-        return spark.shards_of(corpus, self.n_shards, state.model.contexts).assign(rows)
 
     def full_step(self, corpus: Corpus, state: Globals, pool: Executor | None) -> float:
         """Coordinate ascent on the whole corpus, in place; returns the ELBO in nats.

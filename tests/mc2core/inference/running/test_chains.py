@@ -15,7 +15,9 @@ import pytest
 from helpers.walks import CORPUS, Walk, WalkInParts, joints
 
 from mc2core import Corpus, fit
+from mc2core.compute.threads import n_threads
 from mc2core.inference.registry import specify
+from mc2core.inference.running import loop
 from mc2core.inference.running.loop import checkpoints_of
 from mc2core.models import MC2
 from mc2core.posterior import SparseRows
@@ -259,6 +261,18 @@ def test_kill_9_and_resume_on_other_threads_gives_the_same_bits(tmp_path):
 
 
 SETTINGS = {"gibbs": {"start_topics": 5}, "svi": {"max_clusters": 4, "n_topics": 6}, "fastex": {"n_clusters": 4}}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_chains_of_every_engine_run_side_by_side_but_for_those_on_spark(name):
+    _, engine = specify("mixture" if name == "fastex" else "mc2", name, SETTINGS[name], threads=4)
+    with loop._side_by_side(engine, 2) as (pool, own):
+        assert (n_threads(pool), own.threads) == (2, 2)
+    engine.n_shards = 3
+    with loop._side_by_side(engine, 2) as (pool, own):
+        assert (n_threads(pool), own.threads) == (1, 4)
+    alone = engine.in_this_process()
+    assert (alone.n_shards, engine.n_shards) == (None, 3)
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -1,0 +1,180 @@
+"""A corpus in shards on Spark: documents on executors, all else in this process.
+
+A corpus is cut into shards, consecutive ranges of its documents, in a folder that all executors read; each is a saved
+corpus that a process elsewhere opens alone. A step writes what its documents need to one file there and runs a job of
+one task for each shard. What the tasks return comes in the order of the shards, so that a result depends on their
+number at most. A task that was lost with its executor is done again, and gives the same bits: executors keep nothing
+but what follows from the shard.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from mc2core.base import locks, storage
+from mc2core.compute import spark
+from mc2core.corpus import Corpus
+from mc2core.corpus.subsets import bare
+
+# -- a corpus in shards --------------------------------------------------------------------------------------------
+_FORMAT = "mc2core shards 1"
+_INDEX = "shards.json"
+
+
+class Shards(NamedTuple):
+    """Where the shards of a corpus are.
+
+    folder : path
+    bounds : (P + 1,) int64; shard p holds documents bounds[p]..bounds[p + 1] - 1
+    digests : of the shards' words and contexts
+    """
+
+    folder: Path
+    bounds: np.ndarray
+    digests: tuple[str, ...]
+
+
+def write_shards(corpus: Corpus, folder: str | os.PathLike[str], n_shards: int) -> Shards:
+    """Cut a corpus into shards below ``folder``, in a folder named after its digest, unless they are there already.
+
+    Documents are shared out evenly; there are no more shards than documents. Shards hold words and contexts, and
+    neither labels nor what is known of the documents. One shard at a time is in memory.
+    """
+    n_shards = min(n_shards, corpus.n_documents)
+    folder = Path(folder) / f"{corpus.digest[:16]}-{n_shards}"
+    bounds = np.array([corpus.n_documents * p // n_shards for p in range(n_shards + 1)], np.int64)
+    about = {"format": _FORMAT, "corpus": corpus.digest, "bounds": bounds.tolist()}
+    if (folder / _INDEX).is_file():
+        there = storage.read_json(folder / _INDEX)
+        if {name: there.get(name) for name in about} == about:
+            return Shards(folder, bounds, tuple(there["digests"]))
+    folder.mkdir(parents=True, exist_ok=True)
+    digests = []
+    for p in range(n_shards):
+        part = bare(corpus.subset(np.arange(bounds[p], bounds[p + 1])))
+        part.save(folder / name_of(p))
+        digests.append(part.digest)
+    storage.write_json(folder / _INDEX, about | {"digests": digests})
+    return Shards(folder, bounds, tuple(digests))
+
+
+def open_shard(shards: Shards, p: int) -> Corpus:
+    """Shard ``p``, memory-mapped. All of it is read and compared with its digest. ValueError where it is not there or
+    not as it was written."""
+    path = shards.folder / name_of(p)
+    shard = Corpus.load(path, verify=True)
+    if shard.digest != shards.digests[p]:
+        raise ValueError(f"{path} is another corpus than the one that was written there: its digest is another")
+    return shard
+
+
+def name_of(p: int) -> str:
+    """The folder of shard ``p``."""
+    return f"{p:05d}"
+
+
+# -- in this process -----------------------------------------------------------------------------------------------
+class Shard(NamedTuple):
+    """A shard as work on an executor sees it.
+
+    number : p
+    first, last : its documents are first..last - 1 of the corpus
+    corpus : these documents
+    kept : what work has made of them, by any name, for the next step; an executor that starts anew has an empty one
+    """
+
+    number: int
+    first: int
+    last: int
+    corpus: Corpus
+    kept: dict[str, Any]
+
+
+#: what a task does with its shard and the arrays of a step; a function that a process elsewhere finds by its name
+Work = Callable[[Shard, Mapping[str, np.ndarray]], Any]
+
+
+class ShardedCorpus:
+    """The documents of a corpus on the executors of the Spark context that runs."""
+
+    def __init__(self, corpus: Corpus, n_shards: int) -> None:
+        self.context = spark.context()
+        self.shards = write_shards(corpus, spark.folder(), n_shards)
+        remove_steps_of_killed_processes(self.shards.folder)
+        self.steps = itertools.count()
+        self.numbers = self.context.parallelize(range(len(self.shards.digests)), len(self.shards.digests))
+
+    def run(self, arrays: Mapping[str, Any], work: Work) -> list[Any]:
+        """What ``work`` makes of each shard and these arrays, in the order of the shards."""
+        # a new name: on a file system of a network, one that was seen before may be an older file
+        path = self.shards.folder / f"step-{socket.gethostname()}-{os.getpid()}-{next(self.steps)}.npz"
+        with step_file(path, arrays), spark.in_a_sentence("Spark gave up a step"):
+            results: list[Any] = self.numbers.mapPartitions(partial(visit, self.shards, path, work)).collect()
+        return results
+
+
+@contextlib.contextmanager
+def step_file(path: Path, arrays: Mapping[str, Any]) -> Iterator[None]:
+    """What documents need, at ``path`` while the block runs. The file is locked as long as its process lives."""
+    try:
+        with path.open("wb") as stream:
+            locks.take(stream.fileno(), wait=True)
+            write_step(stream, arrays)
+            yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def write_step(stream: IO[bytes], arrays: Mapping[str, Any]) -> None:
+    """Write a step's arrays; nothing reads them before they are whole."""
+    np.savez(stream, **arrays)
+    stream.flush()
+
+
+def remove_steps_of_killed_processes(folder: Path) -> None:
+    """Remove the files of steps that can be locked: their processes are gone."""
+    for path in folder.glob("step-*.npz"):
+        with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+            if locks.take(stream.fileno(), wait=False):
+                path.unlink()
+
+
+_known: dict[str, Any] = {}
+
+
+def shards_of(corpus: Corpus, n_shards: int) -> ShardedCorpus:
+    """``corpus`` on executors; cut into shards, and the context started, when they are first used."""
+    key = corpus.digest, n_shards, spark.context()
+    if _known.get("key") != key:
+        _known.update(key=key, corpus=ShardedCorpus(corpus, n_shards))
+    sharded: ShardedCorpus = _known["corpus"]
+    return sharded
+
+
+# -- on executors --------------------------------------------------------------------------------------------------
+# The shards that this process has opened. It is a cache and no more: a process that starts anew opens them again
+_open: dict[tuple[str, str], Shard] = {}
+
+
+def visit(shards: Shards, path: Path, work: Work, numbers: Iterator[int]) -> Iterator[Any]:
+    """What ``work`` makes of the shards ``numbers`` and the step at ``path``."""
+    for p in numbers:  # to the end, or Spark does not use this process again
+        yield spark.marked(partial(_visit_one, shards, path, work, p), f"shard {name_of(p)}")
+
+
+def _visit_one(shards: Shards, path: Path, work: Work, p: int) -> Any:
+    key = str(shards.folder), shards.digests[p]
+    if key not in _open:
+        first, last = shards.bounds[p : p + 2].tolist()
+        _open[key] = Shard(p, first, last, open_shard(shards, p), {})
+    with np.load(path, allow_pickle=False) as step:
+        return work(_open[key], step)
