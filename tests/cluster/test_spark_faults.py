@@ -1,4 +1,4 @@
-"""SVI on two executors of Spark whose parts are killed: the result is that of an undisturbed run."""
+"""SVI and Gibbs on two executors of Spark whose parts are killed: the result is that of an undisturbed run."""
 
 import json
 import os
@@ -20,8 +20,12 @@ from mc2core.compute import spark
 from mc2core.inference.running.files import fit_corpus
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("spark")]
-SETTINGS = {"document_level": False, "max_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4}
-EPOCHS = 5
+SETTINGS = {
+    "svi": {"document_level": False, "max_clusters": 4, "n_topics": 6, "batch_size": 80, "n_shards": 4},
+    "gibbs": {"kernel": "parallel", "start_clusters": 1, "n_shards": 4},
+}
+#: epochs, or sweeps after the 20 of the start
+LENGTH = {"svi": 5, "gibbs": 20}
 TWO_EXECUTORS = "local-cluster[2,1,700]"
 NO_SECOND_TRY = "spark.task.maxFailures=1", "spark.excludeOnFailure.enabled=false"
 
@@ -35,13 +39,19 @@ def corpus(tmp_path_factory):
     return Corpus.load(folder)
 
 
+@pytest.fixture(scope="module", params=["svi", "gibbs"])
+def engine(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def undisturbed(corpus, tmp_path_factory):
-    """Arrays of the model of a run in this process, on two threads of Spark."""
+def undisturbed(engine, corpus, tmp_path_factory):
+    """Arrays of the posterior of an undisturbed run: of SVI on two threads of Spark, of Gibbs in this process."""
     out = tmp_path_factory.mktemp("undisturbed")
     files = {"posterior": out / "posterior.npz", "trace": out / "trace.tsv", "provenance": out / "p.json"}
+    settings = SETTINGS[engine] | ({"n_shards": None} if engine == "gibbs" else {})
     fit_corpus(
-        corpus, model="mc2", engine="svi", contexts={}, settings=SETTINGS, iterations=EPOCHS, seed=0,
+        corpus, model="mc2", engine=engine, contexts={}, settings=settings, iterations=LENGTH[engine], seed=0,
         checkpoint=out / "c.npz", spark={"spark.master": "local[2]"}, keep_all=True, progress=False, **files,
     )  # fmt: skip
     return results(out)
@@ -57,7 +67,7 @@ def cluster(tmp_path_factory):
 def results(out):
     arrays = {name: array for name, array in storage.read_arrays(out / "posterior.npz").items() if name != "meta"}
     trace = np.genfromtxt(out / "trace.tsv", names=True)
-    return arrays | {f"trace.{name}": trace[name] for name in ("elbo", "clusters", "topics")}
+    return arrays | {f"trace.{name}": trace[name] for name in trace.dtype.names if name != "seconds"}
 
 
 def same(one, other):
@@ -67,13 +77,13 @@ def same(one, other):
 
 
 @contextmanager
-def running(corpus, out, master, *more, epochs=EPOCHS):
+def running(engine, corpus, out, master, *more, length=None):
     """``mc2 fit`` in a process of its own."""
     properties = {"spark.master": master, spark.FOLDER: out / "shards", "spark.executor.memory": "600m"}
-    given = [f"{name}={json.dumps(value)}" for name, value in SETTINGS.items()]
+    given = [f"{name}={json.dumps(value)}" for name, value in SETTINGS[engine].items()]
     given += [*(f"{name}={value}" for name, value in properties.items()), *more]
-    command = [sys.executable, "-m", "mc2core", "fit", str(corpus._folder), "--engine", "svi", "--out", str(out)]
-    command += ["--iterations", str(epochs), "--checkpoint-every", "1"]
+    command = [sys.executable, "-m", "mc2core", "fit", str(corpus._folder), "--engine", engine, "--out", str(out)]
+    command += ["--iterations", str(length or LENGTH[engine]), "--checkpoint-every", "1"]
     command += [word for one in given for word in ("--set", one)]
     with (out / "log").open("a") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
@@ -84,10 +94,10 @@ def running(corpus, out, master, *more, epochs=EPOCHS):
         process.wait()
 
 
-def wait_for_epoch(process, out, epoch, seconds=600):
-    """Until the trace has a row of this epoch."""
+def wait_for_row(process, out, row, seconds=600):
+    """Until the trace has so many rows."""
     end = time.monotonic() + seconds
-    while len((out / "trace.tsv").read_text().splitlines() if (out / "trace.tsv").is_file() else ()) <= epoch:
+    while len((out / "trace.tsv").read_text().splitlines() if (out / "trace.tsv").is_file() else ()) <= row:
         assert process.poll() is None, (out / "log").read_text()
         assert time.monotonic() < end, "the run is too slow"
         time.sleep(0.02)
@@ -112,40 +122,40 @@ def finish(process, out, seconds=600):
     assert process.wait(seconds) == 0, (out / "log").read_text()
 
 
-def test_killed_executor_python_worker_and_driver_change_no_bit(corpus, undisturbed, tmp_path):
-    with running(corpus, tmp_path, TWO_EXECUTORS) as process:
-        wait_for_epoch(process, tmp_path, 1)
+def test_killed_executor_python_worker_and_driver_change_no_bit(engine, corpus, undisturbed, tmp_path):
+    with running(engine, corpus, tmp_path, TWO_EXECUTORS) as process:
+        wait_for_row(process, tmp_path, 1)
         kill(below(process, "pyspark.daemon")[-1])  # a Python worker
-        wait_for_epoch(process, tmp_path, 2)
+        wait_for_row(process, tmp_path, 2)
         executors = below(process, "CoarseGrainedExecutorBackend")
         assert len(executors) == 2
         kill(executors[0])
-        wait_for_epoch(process, tmp_path, 3)
+        wait_for_row(process, tmp_path, 3)
         (program,) = below(process, "SparkSubmit")
         process.send_signal(signal.SIGKILL)  # the driver
         assert process.wait() == -signal.SIGKILL
     assert not psutil.wait_procs([program, *executors], timeout=60)[1], "executors outlive their driver"
     assert (tmp_path / "checkpoint.npz").is_file()
     assert not (tmp_path / "posterior.npz").exists()
-    with running(corpus, tmp_path, TWO_EXECUTORS) as process:
+    with running(engine, corpus, tmp_path, TWO_EXECUTORS) as process:
         finish(process, tmp_path)
     same(results(tmp_path), undisturbed)
     assert not list((tmp_path / "shards").rglob("step-*")), "what the killed driver left is still there"
 
 
-def test_a_killed_worker_changes_no_bit(corpus, undisturbed, cluster, tmp_path):
-    with running(corpus, tmp_path, cluster.master) as process:
-        wait_for_epoch(process, tmp_path, 1)
+def test_a_killed_worker_changes_no_bit(engine, corpus, undisturbed, cluster, tmp_path):
+    with running(engine, corpus, tmp_path, cluster.master) as process:
+        wait_for_row(process, tmp_path, 1)
         cluster.kill_worker(2)
         finish(process, tmp_path)
     cluster.add_worker(2)
     same(results(tmp_path), undisturbed)
 
 
-def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_path):
+def test_without_a_second_try_a_killed_python_worker_ends_the_run(engine, corpus, tmp_path):
     """What the test above rests on: Spark's recovery, which is switched off here."""
-    with running(corpus, tmp_path, TWO_EXECUTORS, *NO_SECOND_TRY, epochs=400) as process:
-        wait_for_epoch(process, tmp_path, 1)
+    with running(engine, corpus, tmp_path, TWO_EXECUTORS, *NO_SECOND_TRY, length=400) as process:
+        wait_for_row(process, tmp_path, 1)
         deadline = time.monotonic() + 300
         while process.poll() is None and time.monotonic() < deadline:
             for one in below(process, "pyspark.daemon"):
@@ -153,12 +163,12 @@ def test_without_a_second_try_a_killed_python_worker_ends_the_run(corpus, tmp_pa
             time.sleep(0.05)
         assert process.wait(30) == 2
     last = (tmp_path / "log").read_text().splitlines()[-1]
-    assert last.startswith("mc2: error: Spark gave up a mini-batch: "), last
+    assert last.startswith("mc2: error: Spark gave up a step: "), last
 
 
-def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(corpus, tmp_path):
-    with running(corpus, tmp_path, TWO_EXECUTORS, epochs=400) as process:
-        wait_for_epoch(process, tmp_path, 1)
+def test_a_missing_shard_ends_the_run_on_a_cluster_in_one_sentence(engine, corpus, tmp_path):
+    with running(engine, corpus, tmp_path, TWO_EXECUTORS, length=400) as process:
+        wait_for_row(process, tmp_path, 1)
         (folder,) = [one for one in (tmp_path / "shards").iterdir() if one.is_dir()]
         shutil.rmtree(folder / "00002")
         for one in below(process, "pyspark.daemon"):  # those that had it open would go on; new ones look for it
@@ -187,10 +197,10 @@ def full_disk(folder):
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_worker_with_a_full_disk_is_done_without(corpus, undisturbed, cluster, tmp_path):
+def test_a_worker_with_a_full_disk_is_done_without(engine, corpus, undisturbed, cluster, tmp_path):
     with full_disk(cluster.folder / "worker3"):
         cluster.add_worker(3)
-        with running(corpus, tmp_path, cluster.master) as process:
+        with running(engine, corpus, tmp_path, cluster.master) as process:
             finish(process, tmp_path)
         assert "No space left on device" in (cluster.folder / "worker3.log").read_text()
         cluster.kill_worker(3)

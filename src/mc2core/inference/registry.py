@@ -60,7 +60,7 @@ def specify(
     for setting in settings:
         if setting not in known:
             raise ValueError(f"{model} by {engine} has no setting {setting!r}{nearest(setting, known)}")
-    of_model, of_engine = ({name: settings[name] for name in kind.names() if name in settings} for kind in kinds)
+    of_model, of_engine = ({name: settings[name] for name in kind.defaults() if name in settings} for kind in kinds)
     if takes_contexts(model):
         of_model["contexts"] = contexts
     elif contexts:

@@ -45,6 +45,7 @@ from mc2core.inference.gibbs.state import (
 )
 from mc2core.inference.gibbs.token_contexts import TokenTimes, sweep_timed_topics
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, draw_topic_prior, update_weights
+from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import ROLES, WORDS, TopicModel
 from mc2core.posterior import Sample, SparseRows
 
@@ -115,8 +116,11 @@ class GibbsState(State):
 
     # -- what depends on whether there is a document level ------------------------------------------------------
     @abstractmethod
-    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
-        """Move all but s, in place; ``pool`` changes no bit."""
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None,
+    ) -> None:  # fmt: skip
+        """Move all but s, in place; neither ``pool`` nor ``sharded``, for kernels that use Spark, changes a bit."""
 
     @property
     @abstractmethod
@@ -315,7 +319,10 @@ class SharedState(GibbsState):
         is_fixed = not self.model.has_clusters
         update_weights(self.assignments, self.concentrations, self.priors, key, rng, clusters_are_fixed=is_fixed)
 
-    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None,
+    ) -> None:  # fmt: skip
         assignments, concentrations, s = self.assignments, self.concentrations, self.topic_prior
         if kernel != "collapsed" and self.observations is None:
             move_blocked(

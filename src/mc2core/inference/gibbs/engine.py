@@ -20,6 +20,7 @@ from mc2core.inference.gibbs.document_level.start import settle, start_topics, t
 from mc2core.inference.gibbs.document_level.state import DocumentLevelState
 from mc2core.inference.gibbs.document_level.topic_moves import SPARE_TOPICS
 from mc2core.inference.gibbs.state import start_assignments
+from mc2core.inference.shards import ShardedCorpus, shards_of
 from mc2core.models import HDP, MC2, NPTOT, Model
 from mc2core.models.base import TopicModel
 from mc2core.posterior import Sample
@@ -50,6 +51,9 @@ class Gibbs(Engine):
     threads : int in [1, inf), default 1
         Threads of the blocked move and the parallel sweep, of splits and merges of topics and clusters, and of what is
         drawn for each document; the result does not depend on it.
+    n_shards : int in [1, inf) or None, default None
+        Parts of the corpus whose tokens Spark's executors move (docs/how_to/spark.md), of the kernel "parallel"; None
+        is this process alone. The result depends on neither.
 
     Raises
     ------
@@ -62,6 +66,7 @@ class Gibbs(Engine):
     keeps_samples: ClassVar[bool] = True
     fits_observations: ClassVar[bool] = True
     default_iterations: ClassVar[int] = 60
+    aside = ("threads", "n_shards")
 
     def __init__(
         self,
@@ -69,11 +74,13 @@ class Gibbs(Engine):
         kernel: str = "interleaved",
         start_topics: int | None = None,
         start_clusters: int = 20,
+        n_shards: int | None = None,
         threads: int = 1,
     ) -> None:
         self.kernel = choice("kernel", kernel, KERNELS)
         self.start_topics = None if start_topics is None else whole("start_topics", start_topics, most=MOST_LABELS)
         self.start_clusters = whole("start_clusters", start_clusters, most=MOST_LABELS)
+        self.n_shards = None if n_shards is None else whole("n_shards", n_shards)
         self.threads = whole("threads", threads)
 
     # -- the contract --------------------------------------------------------------------------------------
@@ -90,6 +97,10 @@ class Gibbs(Engine):
             )
         if not model.document_level and self.kernel == "parallel":
             raise ValueError("kernel is 'parallel', which needs a document level; without it 'blocked' is on threads")
+        if self.n_shards is not None and self.kernel != "parallel":
+            raise ValueError(
+                f"n_shards is {self.n_shards} and kernel {self.kernel!r}; of the kernels only 'parallel' works on Spark"
+            )
         if model.has_token_context and self.kernel != "collapsed":
             raise ValueError(f"kernel is {self.kernel!r}; for npTOT it must be 'collapsed'")
         if model.content is not None and self.kernel in ("blocked", "parallel"):
@@ -106,7 +117,10 @@ class Gibbs(Engine):
         state: GibbsState
         if model.document_level:
             with thread_budget(self.threads) as pool:
-                state = settle(model, corpus, contexts, n_topics, self.start_clusters, self.kernel, seed, pool)
+                state = settle(
+                    model, corpus, contexts, n_topics, self.start_clusters, self.kernel, seed, pool,
+                    self._sharded(corpus),
+                )  # fmt: skip
         else:
             rng, seen, topic = streams.generator(seed, "start"), corpus, None
             if model.content is not None:
@@ -119,11 +133,15 @@ class Gibbs(Engine):
 
     def step(self, corpus: Corpus, state: GibbsState, seed: int, iteration: int) -> dict[str, float]:  # type: ignore[override]
         with thread_budget(self.threads) as pool:
-            state.sweep(corpus, self.kernel, seed, iteration, pool)
+            state.sweep(corpus, self.kernel, seed, iteration, pool, self._sharded(corpus))
         if state.is_prior_learnt:
             state.draw_topic_prior(seed, iteration)
         state.log_joint = state.compute_log_joint()
         return state.report()
+
+    def _sharded(self, corpus: Corpus) -> ShardedCorpus | None:
+        """The corpus on Spark's executors, if it is to be there."""
+        return None if self.n_shards is None else shards_of(corpus, self.n_shards)
 
     def sample(self, corpus: Corpus, state: State) -> Sample:
         assert isinstance(state, GibbsState)

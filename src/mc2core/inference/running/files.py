@@ -61,7 +61,7 @@ def fit_corpus(
     Other contexts of the corpus than those in ``contexts`` are named in the log and not looked at, so they do not tie a
     checkpoint.
     With ``missing``, every context is missing in that share of the documents, drawn with the seed of the fit.
-    ``spark`` holds properties of Spark, for fits that use it (SVI with ``n_shards``).
+    ``spark`` holds properties of Spark, for fits that use it (``n_shards``).
     With ``keep_all`` the checkpoint stays, so that the fit goes on when more iterations are asked for, a run that a
     signal stops leaves a posterior and provenance of what there is so far, and the posterior keeps its levels
     (:meth:`mc2core.Posterior.find_levels`), where it has any, and the marks of its documents

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 from helpers.document_level_enumeration import document_level_posterior
+from helpers.fits import gibbs
 from helpers.gibbs_chains import DOCUMENTS, assert_chain_follows, corpus_of, fixed, log_context_of
 from helpers.gibbs_transitions import TopicDraw, assert_invariant, paths, take_lane
 from helpers.gibbs_twin import CONCENTRATIONS, assignments_of, cells_of, pick, small_corpus, tokens_of
@@ -16,10 +17,11 @@ from scipy.special import gammaln, hyp1f1
 from mc2core.compute import streams
 from mc2core.compute.simd import LANES, weigh_gathered
 from mc2core.compute.threads import thread_budget
-from mc2core.inference.gibbs import collapsed
+from mc2core.inference.gibbs import collapsed, engine
 from mc2core.inference.gibbs.document_level import parallel, state
 from mc2core.inference.gibbs.document_level.tokens import DocumentCells
 from mc2core.inference.gibbs.state import Assignments, Concentrations
+from mc2core.inference.shards import ShardedCorpus, step_file, visit, write_shards
 
 
 # -- psi -----------------------------------------------------------------------------------------------------------
@@ -49,7 +51,8 @@ def test_what_is_shown_of_psi_has_its_law(s):
     np.add.at(n, (word, topic), 1)
     draws, moments = 3000, []
     for i in range(draws):
-        rows, sums, position = parallel.draw_rows(topic, cells, is_big, expected, s, 7, i, None)
+        rows, sums = parallel.draw_rows(topic, cells, is_big, expected, s, 7, i, None)
+        position = parallel.find_places(rows, cells, topic, len(is_big), None)
         psi = shown_psi(rows, sums)
         moments.append(np.stack([psi > 0, psi, psi**2, psi * np.roll(psi, 1, axis=0)]))
         here = position >= 0
@@ -146,7 +149,7 @@ def test_sweep_leaves_its_posterior_given_psi_invariant(omega, monkeypatch):
 
         def run(topics=topics):
             topic, position = np.array(topics, np.int32), places[words, topics].astype(np.int32)
-            assert parallel._sweep(np.uint64(0), 0, 1, documents, rows, position, tau, omega, inverse, topic) == -1
+            assert parallel._sweep(np.uint64(0), 0, 1, 0, documents, rows, position, tau, omega, inverse, topic) == -1
             return tuple(topic.tolist())
 
         for probability, result in paths(
@@ -165,7 +168,7 @@ def plain_sweep(assignments, corpus, tau, omega, concentrations, s, seed, iterat
     rng = streams.generator(seed, "new topics", iteration)
     epsilon, _, tau = parallel.instantiate(assignments, tau, concentrations, smallest, rng)
     expected = tau[cluster[document], :-1].sum(axis=0)
-    rows, sums, _ = parallel.draw_rows(
+    rows, sums = parallel.draw_rows(
         topic, cells_of(corpus), epsilon > smallest, expected, s, seed, iteration, None
     )  # fmt: skip
     psi, stream = shown_psi(rows, sums), np.zeros(2, np.uint64)
@@ -227,6 +230,70 @@ def test_threads_change_no_bit():
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+class ShardsHere(ShardedCorpus):
+    """Shards on disk whose tasks are done in this process, one after the other; each opens its shard anew."""
+
+    def __init__(self, corpus, n_shards, folder):
+        self.shards = write_shards(corpus, folder, n_shards)
+
+    def run(self, arrays, work):
+        path = self.shards.folder / "step-here.npz"
+        with step_file(path, arrays):
+            return [*visit(self.shards, path, work, range(len(self.shards.digests)))]
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3, 7])
+def test_shards_change_no_bit(tmp_path, n_shards):
+    corpus = small_corpus(1, n_documents=250, n_words=120, mean=60)
+    tau, results = np.random.default_rng(1).dirichlet(np.full(6, 0.7), 3), []
+    for sharded in (None, ShardsHere(corpus, n_shards, tmp_path)):
+        assignments = assignments_of(corpus)
+        before = assignments.topic.copy()
+        found = parallel.sweep_documents_apart(
+            assignments, corpus, cells_of(corpus), tau, 5.0, CONCENTRATIONS, 0.05, 0, 1, None, sharded
+        )
+        results.append((assignments.topic, assignments.topic_weights, assignments.n_km, found))
+    assert (before != assignments.topic).mean() > 0.1
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+SHARDED = {
+    "enumerated": (DOCUMENTS, {"document_concentration": 0.5, "topic_prior": 0.4, "topic_concentration": 0.9}),
+    "an empty document": ([*DOCUMENTS, [], [2, 2]], {}),
+    "of three levels": (DOCUMENTS, {"model": "hdp", "document_level": True}),
+}
+
+
+@pytest.mark.parametrize("n_shards", [1, 2, 3])
+@pytest.mark.parametrize("case", SHARDED)
+def test_a_chain_on_shards_is_the_chain_of_this_process(tmp_path, monkeypatch, case, n_shards):
+    """Start and all; of the first case the posterior is enumerated below, without splits and merges, and elsewhere."""
+    documents, settings = SHARDED[case]
+    corpus, states = corpus_of(documents, 3), []
+    monkeypatch.setattr(engine, "shards_of", lambda corpus, n: ShardsHere(corpus, n, tmp_path))
+    for n in (None, n_shards):
+        pair = gibbs(kernel="parallel", **{"document_level": True} | settings, n_shards=n)
+        state = pair.init(corpus, 3)
+        rows = [pair.step(corpus, state, 3, iteration) for iteration in range(1, 6)]
+        states.append((rows, state.arrays()))
+    assert states[0][0] == states[1][0]
+    for name, array in states[0][1].items():
+        np.testing.assert_array_equal(array, states[1][1][name], err_msg=name)
+
+
+def test_a_token_without_a_finite_weight_is_found_on_its_shard(tmp_path):
+    corpus, messages = small_corpus(1), []
+    tau = np.random.default_rng(1).dirichlet(np.full(6, 0.7), 3)
+    for sharded in (None, ShardsHere(corpus, 3, tmp_path)):
+        with pytest.raises(ValueError, match=r"^document \d+: the weights of a token's topics") as caught:
+            parallel.sweep_documents_apart(  # omega is no float32
+                assignments_of(corpus), corpus, cells_of(corpus), tau, 1e39, CONCENTRATIONS, 0.9, 0, 1, None, sharded
+            )
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
 
 
 @pytest.mark.parametrize(

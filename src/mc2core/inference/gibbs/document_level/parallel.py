@@ -21,13 +21,18 @@ The rows of words hold what is left of psi: as Gammas, of which a topic's sum is
 
 **Threads.** Words, topics and documents are cut into fixed blocks. Random numbers belong to words, topics and
 documents, and sums over blocks are taken in their order.
+
+**Spark.** Executors can move the tokens, each those of a shard of documents (:mod:`mc2core.inference.shards`): a step
+has the measures and the tokens' topics, which come back. This process keeps the state, and draws and moves all else, so
+that shards, executors and faults change no bit of the chain, and executors have nothing that could be lost.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -42,7 +47,15 @@ from mc2core.inference.gibbs.collapsed import find_block, find_topic
 from mc2core.inference.gibbs.document_level.sweep import LEAST
 from mc2core.inference.gibbs.document_level.tokens import DocumentCells
 from mc2core.inference.gibbs.partition import PartitionLaw
-from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells, no_topic
+from mc2core.inference.gibbs.state import (
+    Assignments,
+    Concentrations,
+    WordCells,
+    document_start,
+    no_topic,
+    word_cells,
+)
+from mc2core.inference.shards import Shard, ShardedCorpus, name_of
 
 #: phantom tokens for each expected one: a word with one token of a topic is shown with probability 10 / 11
 PHANTOMS = 10.0
@@ -213,13 +226,10 @@ def _fill_shown(shown, rows):
 
 
 @kernel(error_model="numpy")
-def _fill_used(key, first, last, cells, topic, used, rate, rows, position):
-    """Finish the rows of words first..last-1; ``position`` gets the places of their tokens in them, -1 of those that
-    stay.
-    """
-    start, token, count = cells.start, cells.token, cells.counts
+def _fill_used(key, first, last, used, rate, rows):
+    """Finish the rows of words first..last-1."""
     row_start, row_size, row_topic, row_x = rows
-    stream, place_of = np.zeros(2, np.uint64), np.full(rate.size, -1, np.int32)
+    stream = np.zeros(2, np.uint64)
     for w in range(first, last):
         streams.seek(stream, key, w)
         begin, n = row_start[w], row_size[w]
@@ -227,15 +237,10 @@ def _fill_used(key, first, last, cells, topic, used, rate, rows, position):
             m, x = used.topic[c], used.x[c]
             phantoms = rate[m] * x
             if phantoms > _CERTAIN or streams.uniform(stream) > math.exp(-phantoms):
-                row_topic[begin + n], row_x[begin + n], place_of[m] = m, x, n
+                row_topic[begin + n], row_x[begin + n] = m, x
                 n += 1
         for c in range(begin + n, row_start[w + 1]):
             row_topic[c], row_x[c] = 0, 0.0
-        for cell in range(start[w], start[w + 1]):
-            for i in range(token[cell], token[cell] + count[cell]):
-                position[i] = place_of[topic[i]]
-        for c in range(begin, begin + n):
-            place_of[row_topic[c]] = -1
         row_size[w] = n
 
 
@@ -248,7 +253,7 @@ def draw_rows(
     seed: int,
     iteration: int,
     pool: Executor | None,
-) -> tuple[WordRows, np.ndarray, np.ndarray]:
+) -> tuple[WordRows, np.ndarray]:
     """Draw psi of the big topics given the tokens' topics, as far as it is shown.
 
     Parameters
@@ -263,8 +268,6 @@ def draw_rows(
     WordRows
     sums : (M,) float64
         Of all Gammas of each topic, in its rows or not; 1 for topics that are not big.
-    position : (n_tokens,) int32
-        Place of each token in its word's row, -1 where it has none.
     """
     n_words, n_topics, s = len(cells.start) - 1, len(is_big), float(topic_prior)
     is_dense = s >= _DENSE_PRIOR
@@ -303,16 +306,45 @@ def draw_rows(
     start = np.concatenate([[0], np.cumsum(-(-(size + used.size) // LANES) * LANES)])
     rows = WordRows(start, np.zeros(n_words, np.int64), np.empty(start[-1], np.int32), np.empty(start[-1], np.float32))
     _fill_shown(shown, rows)
-    position, used_key = np.empty(len(topic), np.int32), streams.key(seed, "shown", iteration)
+    used_key = streams.key(seed, "shown", iteration)
 
     def fill(first: int, last: int) -> None:
-        _fill_used(used_key, first, last, cells, topic, used, rate, rows, position)
+        _fill_used(used_key, first, last, used, rate, rows)
 
     in_blocks(pool, fill, n_words, WORD_BLOCK)
-    return rows, sums, position
+    return rows, sums
 
 
 # -- tokens given psi and tau --------------------------------------------------------------------------------------
+@kernel
+def _find_places(first, last, cells, topic, n_topics, rows, position):
+    """Places of the tokens of words first..last-1 in their rows, -1 of those that have none and stay."""
+    start, token, count = cells.start, cells.token, cells.counts
+    row_start, row_size, row_topic, _ = rows
+    place_of = np.full(n_topics, -1, np.int32)
+    for w in range(first, last):
+        for place in range(row_size[w]):
+            place_of[row_topic[row_start[w] + place]] = place
+        for cell in range(start[w], start[w + 1]):
+            for i in range(token[cell], token[cell] + count[cell]):
+                position[i] = place_of[topic[i]]
+        for place in range(row_size[w]):
+            place_of[row_topic[row_start[w] + place]] = -1
+
+
+def find_places(
+    rows: WordRows, cells: WordCells, topic: np.ndarray, n_topics: int, pool: Executor | None
+) -> np.ndarray:
+    """(n_tokens,) int32: place of each token's topic in its word's row, -1 where it has none."""
+    position = np.empty(len(topic), np.int32)
+
+    def find(first: int, last: int) -> None:
+        _find_places(first, last, cells, topic, n_topics, rows, position)
+
+    in_blocks(pool, find, len(rows.size), WORD_BLOCK)
+    return position
+
+
 @numba.njit(inline="always")
 def _enter(first, last, tau, k, omega, inverse, topic, n_j, prior, scale):
     """Count the topics of a document's tokens, first..last-1, and scale all topics for it."""
@@ -356,8 +388,11 @@ def _join(m, place, x, inverse, n_j, prior, scale, p, block):
 
 
 @kernel(error_model="numpy")
-def _sweep(key, first, last, documents, rows, position, tau, omega, inverse, topic):
-    """Sweep over documents first..last-1; returns the first token whose weights sum to infinity or no number, or -1."""
+def _sweep(key, first, last, number, documents, rows, position, tau, omega, inverse, topic):
+    """Sweep over documents first..last-1, of which 0 has the stream ``number``.
+
+    Returns the first token whose weights sum to infinity or no number, or -1.
+    """
     # arrays of named tuples are bound to names first: each access in a loop would count references, atomically
     indptr, word, counts, start, cluster = documents
     row_start, row_size, row_topic, row_x = rows
@@ -369,7 +404,7 @@ def _sweep(key, first, last, documents, rows, position, tau, omega, inverse, top
     prior, scale = np.empty(n_topics, np.float32), np.empty(n_topics, np.float32)
     p, block = np.empty(widest + LANES, np.float32), np.empty(widest // LANES + 1)
     for j in range(first, last):
-        streams.seek(stream, key, j)
+        streams.seek(stream, key, number + j)
         _enter(start[j], start[j + 1], tau, cluster[j], omega, inverse, topic, n_j, prior, scale)
         end = start[j]
         for cell in range(indptr[j], indptr[j + 1]):
@@ -417,6 +452,57 @@ def _sweep(key, first, last, documents, rows, position, tau, omega, inverse, top
     return -1
 
 
+class TokenSweep(NamedTuple):
+    """What a sweep needs beside documents and their tokens' topics: the measures, and a key of random numbers."""
+
+    key: np.uint64
+    rows: WordRows
+    inverse: np.ndarray  # (M,) float32: one over the sum of a topic's Gammas
+    tau: np.ndarray  # (K, M + 1) float64
+    omega: float
+
+
+def sweep_documents(
+    sweep: TokenSweep,
+    corpus: Corpus,
+    cells: WordCells,
+    start: np.ndarray,
+    cluster: np.ndarray,
+    topic: np.ndarray,
+    number: int,
+    pool: Executor | None,
+) -> int:
+    """Move the tokens of some documents that follow each other, in place.
+
+    Parameters
+    ----------
+    corpus, cells : of these documents alone
+    start : (documents + 1,) int64
+        First token of each.
+    cluster : (documents,) int32
+    topic : (n_tokens,) int32
+    number : int
+        Of the first document, in the corpus that all are of.
+    pool : threads, which change no bit
+
+    Returns
+    -------
+    int
+        The first token whose weights have no finite sum; -1 where there is none.
+    """
+    key, rows, inverse, tau, omega = sweep
+    content = corpus.content
+    documents = DocumentCells(content.indptr, content.indices, content.data, start, cluster)
+    position = find_places(rows, cells, topic, len(inverse), pool)
+
+    def move(first: int, last: int) -> int:
+        return _sweep(key, first, last, number, documents, rows, position, tau, omega, inverse, topic)
+
+    a_block = max(1, _TOKEN_BLOCK * corpus.n_documents // max(1, len(topic)))
+    failed = in_blocks(pool, move, corpus.n_documents, a_block)
+    return min((token for token in failed if token >= 0), default=-1)
+
+
 def instantiate(
     assignments: Assignments, tau: np.ndarray, concentrations: Concentrations, smallest: float, rng: np.random.Generator
 ) -> tuple[np.ndarray, float, np.ndarray]:
@@ -455,6 +541,7 @@ def sweep_documents_apart(
     seed: int,
     iteration: int,
     pool: Executor | None,
+    sharded: ShardedCorpus | None = None,
 ) -> np.ndarray:
     """One sweep over all tokens, in place; topics that end empty are dropped.
 
@@ -466,6 +553,7 @@ def sweep_documents_apart(
     omega : float, > 0
         Concentration of a document's proportions around its cluster's.
     pool : threads, which change no bit
+    sharded : the corpus on executors of Spark, which move the tokens then and change no bit either
 
     Returns
     -------
@@ -481,18 +569,13 @@ def sweep_documents_apart(
     in_cluster = np.bincount(assignments.cluster, weights=lengths, minlength=len(tau))
     expected = in_cluster @ tau[:, :-1]
     topic = assignments.topic
-    rows, sums, position = draw_rows(topic, cells, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
-    content = corpus.content
-    documents = DocumentCells(
-        content.indptr, content.indices, content.data, assignments.document_start, assignments.cluster
-    )
+    rows, sums = draw_rows(topic, cells, epsilon > smallest, expected, topic_prior, seed, iteration, pool)
     key, inverse = streams.key(seed, "topics", iteration), (1.0 / sums).astype(np.float32)
-
-    def move(first: int, last: int) -> int:
-        return _sweep(key, first, last, documents, rows, position, tau, float(omega), inverse, topic)
-
-    a_block = max(1, _TOKEN_BLOCK * corpus.n_documents // corpus.n_tokens)
-    failed = max(in_blocks(pool, move, corpus.n_documents, a_block))
+    sweep, start = TokenSweep(key, rows, inverse, tau, float(omega)), assignments.document_start
+    if sharded is None:
+        failed = sweep_documents(sweep, corpus, cells, start, assignments.cluster, topic, 0, pool)
+    else:
+        failed = sweep_on_shards(sharded, sweep, start, assignments.cluster, topic)
     if failed >= 0:
         raise no_topic(assignments.document_of(failed), concentrations, topic_prior)
     used = np.zeros(len(epsilon), bool)
@@ -502,3 +585,41 @@ def sweep_documents_apart(
     assignments.compact()
     left = tau[:, -1] + tau[:, :-1][:, ~used].sum(axis=1)
     return np.column_stack([tau[:, :-1][:, used], left])
+
+
+# -- on executors of Spark -----------------------------------------------------------------------------------------
+def sweep_on_shards(
+    sharded: ShardedCorpus, sweep: TokenSweep, start: np.ndarray, cluster: np.ndarray, topic: np.ndarray
+) -> int:
+    """:func:`sweep_documents` of the whole corpus, shard by shard."""
+    key, rows, inverse, tau, omega = sweep
+    arrays: dict[str, Any] = {"key": key, "inverse": inverse, "tau": tau, "omega": omega}
+    arrays |= {f"rows.{name}": array for name, array in rows._asdict().items()}
+    bounds = sharded.shards.bounds
+    tokens = [slice(*start[bounds[p : p + 2]]) for p in range(len(bounds) - 1)]
+    # numbers as short as they can be: every token's goes out and comes back
+    short = np.min_scalar_type(max(len(inverse) - 1, 0))
+    for p, these in enumerate(tokens):
+        arrays |= {f"topic.{name_of(p)}": topic[these].astype(short)}
+        arrays |= {f"cluster.{name_of(p)}": cluster[bounds[p] : bounds[p + 1]]}
+    failed = -1
+    for these, (token, moved) in zip(tokens, sharded.run(arrays, _sweep_shard), strict=True):
+        topic[these] = moved
+        if failed < 0 <= token:
+            failed = these.start + token
+    return int(failed)
+
+
+def _sweep_shard(shard: Shard, step: Mapping[str, np.ndarray]) -> tuple[int, np.ndarray]:
+    """Of a task: the first token of its shard that failed, or -1, and the topics of all of them."""
+    if "words" not in shard.kept:
+        content = shard.corpus.content
+        cells = word_cells(content.indptr, content.indices, content.data, shard.corpus.n_words)
+        shard.kept["words"] = cells, document_start(shard.corpus)
+    cells, start = shard.kept["words"]
+    short, cluster = (step[f"{what}.{name_of(shard.number)}"] for what in ("topic", "cluster"))
+    rows = WordRows(*(step[f"rows.{name}"] for name in WordRows._fields))
+    sweep = TokenSweep(np.uint64(step["key"]), rows, step["inverse"], step["tau"], float(step["omega"]))
+    topic = short.astype(np.int32)
+    failed = sweep_documents(sweep, shard.corpus, cells, start, cluster, topic, shard.first, None)
+    return failed, topic.astype(short.dtype)

@@ -34,6 +34,7 @@ from mc2core.inference.gibbs.partition import log_openings
 from mc2core.inference.gibbs.state import Assignments, Concentrations, start_assignments
 from mc2core.inference.gibbs.weights import GammaPrior
 from mc2core.inference.seeding import cluster_words
+from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, TopicModel
 
 #: sweeps of a start in which documents stay in their clusters ...
@@ -95,14 +96,14 @@ def start_topics(
 
 def settle(
     model: TopicModel, corpus: Corpus, contexts: StackedContexts, n_topics: int, start_clusters: int, kernel: str,
-    seed: int, pool: Executor | None,
+    seed: int, pool: Executor | None, sharded: ShardedCorpus | None,
 ) -> DocumentLevelState:  # fmt: skip
     """The state that the chain begins with: the best of those from several numbers of clusters."""
     seen, topic = start_topics(model, corpus, n_topics, streams.generator(seed, "start topics"))
     numbers = numbers_to_try(model, corpus, start_clusters)
     trying = TRYING if len(numbers) > 1 else 0
     # few threads have a start each, many share the blocks of its sweeps
-    has_few = pool is not None and n_threads(pool) <= len(numbers)
+    has_few = pool is not None and n_threads(pool) <= len(numbers) and sharded is None
     of_starts, of_sweeps = (pool, None) if has_few else (None, pool)
 
     def attempt(number: int, _: int) -> DocumentLevelState:
@@ -111,7 +112,7 @@ def settle(
         state = DocumentLevelState.of(model, corpus, contexts, assignments)
         # iterations before the first of the chain, of each attempt its own
         last = (number + 1 - len(numbers)) * (SETTLING + trying + 1)
-        _sweep(state, corpus, kernel, seed, last, of_sweeps, numbers[number], trying)
+        _sweep(state, corpus, kernel, seed, last, of_sweeps, sharded, numbers[number], trying)
         return state
 
     states = in_blocks(of_starts, attempt, len(numbers), 1)
@@ -122,7 +123,7 @@ def settle(
 
 def _sweep(
     state: DocumentLevelState, corpus: Corpus, kernel: str, seed: int, last: int, pool: Executor | None,
-    n_clusters: int | None, trying: int,
+    sharded: ShardedCorpus | None, n_clusters: int | None, trying: int,
 ) -> None:  # fmt: skip
     """Sweeps that hold clusters and omega while topics settle, then ``trying`` in which all move, to no. ``last``."""
     first = last - SETTLING - trying
@@ -131,7 +132,7 @@ def _sweep(
     told = "topics settle" + (f" from {n_clusters} cluster{'s' if n_clusters > 1 else ''}" if n_clusters else "")
     with work(told, SETTLING + trying, "sweeps") as progress:
         for iteration in range(first + 1, last + 1):
-            state.move_tokens(corpus, kernel, seed, iteration, pool)
+            state.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
             if is_mended and iteration == first + SETTLING // 2:
                 _mend_clusters(state, seed, iteration)
             state.move_all_but_tokens(seed, iteration, pool, is_settled=iteration > first + SETTLING)

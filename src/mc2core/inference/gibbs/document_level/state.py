@@ -35,6 +35,7 @@ from mc2core.inference.gibbs.document_level.topic_moves import split_and_merge_t
 from mc2core.inference.gibbs.observations import Observations
 from mc2core.inference.gibbs.state import Assignments, Concentrations, WordCells
 from mc2core.inference.gibbs.weights import ConcentrationPriors, GammaPrior, update_weights
+from mc2core.inference.shards import ShardedCorpus
 from mc2core.models.base import DOCUMENT, TopicModel
 
 #: omega of the starting state where it is learnt
@@ -115,6 +116,7 @@ class DocumentLevel:
         seed: int,
         iteration: int,
         pool: Executor | None,
+        sharded: ShardedCorpus | None,
     ) -> None:
         """One sweep over all tokens, then splits and merges of topics of words, in place."""
         if observations is not None:
@@ -124,7 +126,7 @@ class DocumentLevel:
         if kernel == "parallel":
             self.proportions = sweep_documents_apart(
                 assignments, corpus, cells, self.proportions, self.omega, concentrations, topic_prior, seed,
-                iteration, pool,
+                iteration, pool, sharded,
             )  # fmt: skip
         else:
             key = streams.key(seed, "topics", iteration)
@@ -237,15 +239,21 @@ class DocumentLevelState(GibbsState):
     def log_topics(self) -> list[float]:
         return [self.level.log_joint(self.assignments)]
 
-    def sweep(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
-        self.move_tokens(corpus, kernel, seed, iteration, pool)
+    def sweep(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None,
+    ) -> None:  # fmt: skip
+        self.move_tokens(corpus, kernel, seed, iteration, pool, sharded)
         self.move_all_but_tokens(seed, iteration, pool)
 
-    def move_tokens(self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None) -> None:
+    def move_tokens(
+        self, corpus: Corpus, kernel: str, seed: int, iteration: int, pool: Executor | None,
+        sharded: ShardedCorpus | None,
+    ) -> None:  # fmt: skip
         """:meth:`DocumentLevel.move_tokens` of this state."""
         self.level.move_tokens(
             self.assignments, corpus, self.cells, self.observations, self.concentrations, self.topic_prior, kernel,
-            seed, iteration, pool,
+            seed, iteration, pool, sharded,
         )  # fmt: skip
 
     def move_all_but_tokens(self, seed: int, iteration: int, pool: Executor | None, *, is_settled: bool = True) -> None:
