@@ -46,7 +46,7 @@ def warm_kernels(
             used = families if takes_contexts(variant["model"]) else {}
             if variant["model"] == "nptot":  # takes only one number
                 used = dict([next(one for one in families.items() if one[1].name == "normal_gamma")])
-            pair = specify(variant["model"], engine, settings, used)
-            posterior = fit(stored, *pair, iterations=2, burn_in=1).posterior
+            model, way = specify(variant["model"], engine, settings, used)
+            posterior = fit(stored, model, way.in_this_process(), iterations=2, burn_in=1).posterior
             posterior.predict(stored)
             evaluate(posterior, stored, stored, estimators)

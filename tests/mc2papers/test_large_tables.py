@@ -87,7 +87,7 @@ class TestTable2:
 
 def timed(*rows):
     names = ("place", "workers", "batch_size", "seconds")
-    about = {"dataset": "Wikipedia", "source": "simulated", "documents": 1980}
+    about = {"dataset": "Wikipedia", "engine": "svi", "source": "simulated", "documents": 1980}
     return pd.DataFrame([about | dict(zip(names, row, strict=True)) for row in rows])
 
 
@@ -116,8 +116,19 @@ class TestTable4:
         assert claims[0].numbers == numbers
         assert claims[0].verdict == ("cannot be told" if "8 workers" in numbers else "not computed")
         shown = running_time.format_table(timed(*rows), paper)
-        assert shown["an epoch, s"].tolist()[-1] == "64,800 (18 hours)"
+        assert shown["s"].tolist()[-1] == "64,800 (18 hours)"
         assert len(shown) == len(rows) + 3
+
+    def test_sweeps_of_gibbs_are_shown_and_not_judged(self):
+        rows = timed(("threads", 1, 500, 3.0), ("threads", 2, 500, 2.0), ("threads", 1, 1000, 1.8))
+        gibbs = timed(("threads", 1, np.nan, 90.0), ("local[2]", 2, np.nan, 70.0)).assign(engine="gibbs")
+        paper = pd.read_csv(ROOT / "workflow/paper/uai2016_running_time.csv")
+        both = pd.concat([gibbs, rows])
+        assert running_time.judge_batches(both) == running_time.judge_batches(rows)
+        assert running_time.judge_nodes(both, paper, None) == running_time.judge_nodes(rows, paper, None)
+        shown = running_time.format_table(both, paper)
+        assert shown["what"].str.startswith("Gibbs").tolist()[:3] == [True, True, False]
+        assert shown["batch"].tolist()[:3] == ["", "", "500"]
 
     @pytest.mark.parametrize(("large", "numbers"), [(1.0, "1.80 against 1.50"), (1.5, "1.20 against 1.50")])
     def test_larger_batches_are_to_gain_more_by_workers(self, large, numbers):

@@ -260,12 +260,11 @@ rule epochs:
         times=config["running_time"],
         spark=config["spark"],
         lack=missing(),
-        code=code_digest(
+        code=lambda wildcards: code_digest(
             "mc2papers.uai2016.epochs",
-            "mc2core.inference.svi.engine",
-            "mc2core.inference.svi.spark",
+            f"mc2core.inference.{RUNS[wildcards.run]['fit']['engine']}.engine",
         ),
     message:
-        "Timing epochs of {wildcards.run} on threads and on Spark"
+        "Timing {wildcards.run} on threads and on Spark"
     script:
         "../scripts/epochs.py"

@@ -1,4 +1,4 @@
-"""Time epochs of one run of the sheet on threads of one process and on Spark."""
+"""Time epochs or sweeps of one run of the sheet on threads of one process and on Spark."""
 
 from pathlib import Path
 
@@ -16,6 +16,7 @@ def main(snakemake):
             Corpus.load(folder / "train"),
             contexts=fit["contexts"],
             model=fit["model"],
+            engine=fit["engine"],
             settings=fit["settings"],
             batch_sizes=times["batch_sizes"],
             threads=sorted({1, snakemake.threads}),

@@ -1,4 +1,4 @@
-"""Seconds of an epoch of SVI on threads of one process and on Spark (UAI16, section 5.4)."""
+"""Seconds of an epoch of SVI or a sweep of Gibbs on threads of one process and on Spark (UAI16, section 5.4)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def epoch_seconds(
     corpus: Corpus,
     *,
     model: str,
+    engine: str,
     contexts: Mapping[str, Any],
     settings: Mapping[str, Any],
     batch_sizes: Sequence[int],
@@ -26,21 +27,21 @@ def epoch_seconds(
     n_shards: int,
     properties: Mapping[str, Any],
 ) -> pd.DataFrame:
-    """Seconds of the second epoch of a fit, for each place and size of mini-batches.
+    """Seconds of the second epoch or sweep of a fit, for each place and, by SVI, size of mini-batches.
 
-    The first one opens shards and starts processes. Columns: place ("threads", or a master of Spark), workers (threads,
-    or :func:`workers_of` the master), batch_size, seconds, elbo.
+    The first one opens shards and starts processes. Columns: engine, place ("threads", or a master of Spark), workers
+    (threads, or :func:`workers_of` the master), batch_size (missing of Gibbs), seconds.
     """
+    batches = [{"batch_size": size} for size in batch_sizes] if engine == "svi" else [{}]
     part = corpus.with_contexts({name: corpus.contexts[name] for name in contexts})
 
     def timed(place: str, workers: int | None, n_threads: int, shards: int | None) -> list[dict[str, Any]]:
         rows = []
-        for size in batch_sizes:
-            wanted = {**settings, "batch_size": size, "n_shards": shards}
-            trace = fit(part, *specify(model, "svi", wanted, contexts, n_threads), iterations=2, seed=0).trace
+        for batch in batches:
+            wanted = {**settings, **batch, "n_shards": shards}
+            trace = fit(part, *specify(model, engine, wanted, contexts, n_threads), iterations=2, seed=0).trace
             seconds = trace["seconds"].diff().iloc[-1]
-            about = {"place": place, "workers": workers, "batch_size": size}
-            rows.append(about | {"seconds": seconds, "elbo": trace["elbo"].iloc[-1]})
+            rows.append({"engine": engine, "place": place, "workers": workers, **batch, "seconds": seconds})
         return rows
 
     rows = [row for number in threads for row in timed("threads", number, number, None)]
