@@ -67,10 +67,16 @@ def exact_of(v, eta, omega, s):
 
 
 @pytest.mark.parametrize(
-    ("v", "eta", "omega", "s", "launched", "most"),
-    crossed([(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)], [(0.0, 6), (0.5, 4), (1.0, 6)]),
+    ("v", "eta", "omega", "s", "launched", "most", "least"),
+    [
+        *crossed(
+            [(1.5, 1.2, 2.0, 0.3), (0.4, 3.0, 0.7, 1.0), (2.0, 0.3, 2.0, 1.0)],
+            [(0.0, 6, -150.0), (0.5, 4, -150.0), (1.0, 6, -150.0)],
+        ),
+        (1.5, 1.2, 2.0, 0.3, 1.0, 6, -1.0),  # half of the launches end after a scan
+    ],
 )
-def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, monkeypatch):
+def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, most, least, monkeypatch):
     monkeypatch.setattr(topic_moves, "SPARE_TOPICS", 1)  # arrays are made anew after every split
     exact, corpus = exact_of(v, eta, omega, s), corpus_of(DOCUMENTS, 3)
     start = np.concatenate([[0], np.cumsum(corpus.document_lengths)])
@@ -83,7 +89,7 @@ def test_splits_and_merges_have_the_exact_posterior(v, eta, omega, s, launched, 
     for i in range(CALLS):
         key = streams.key(i, "test")
         level.proportions, done = split_and_merge_topics(
-            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most
+            state, corpus, level.proportions, omega, concentrations, s, key, 10, launched, most, least
         )
         made += done
         # epsilon and tau given l: these moves hold the rests of both
@@ -199,7 +205,7 @@ def test_a_split_weighs_the_merge_that_undoes_it_as_that_merge_does(is_launched)
         m, eps = tokens.topic[i], topics.eps[tokens.topic[i]]
         n = gather(m, m, tokens, sides)
         sides.tau[:], fixed = topics.tau[m], int(np.flatnonzero(sides.members[:n] == i)[0])
-        arguments = (stream, n, fixed, -1) if is_launched else (stream, n, fixed, -1, -np.inf)
+        arguments = (stream, n, fixed, -1, -np.inf)
         for item in range(100):
             streams.seek(stream, np.uint64(3), item)
             log_q, n_words = (launch if is_launched else allocate)(*arguments, eps, tokens, constants, sides)
