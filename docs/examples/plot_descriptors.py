@@ -1,0 +1,80 @@
+"""
+Pictures as sets of descriptors
+===============================
+
+Descriptors of a picture, vectors of numbers at some of its points, are often cut into
+"visual words" before topics are looked for. They need not be: a picture can be the set
+of its descriptors, and topics are Gaussian. The example draws 150 pictures of four
+scenes, with 25 descriptors of eight numbers each, of ten textures that scenes share.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.cluster import KMeans
+
+import mc2core
+from mc2core.clustering import adjusted_rand_index
+from mc2core.models import MC2
+
+SCENES, TEXTURES, LENGTH = 4, 10, 25
+rng = np.random.default_rng(1)
+centres = 1.5 * rng.standard_normal((TEXTURES, 8))
+scene = rng.integers(0, SCENES, 150)
+shares = rng.dirichlet(np.full(TEXTURES, 0.3), SCENES)
+own = np.array([rng.dirichlet(10 * shares[one] + 1e-3) for one in scene])
+picture = np.repeat(np.arange(150), LENGTH)
+texture = np.array([rng.choice(TEXTURES, p=own[j]) for j in picture])
+descriptors = centres[texture] + rng.standard_normal((len(picture), 8))
+
+names = [f"d{number}" for number in range(8)]
+corpus = mc2core.Corpus.from_observations(
+    descriptors, picture, labels=scene, names=names
+)
+new = np.arange(150) < 30
+seen = corpus.subset(~new)
+fit = mc2core.fit(seen, MC2(), iterations=40, seed=0)
+print(fit.topics()[["name", "share", "clusters"]].round(3).to_string())
+
+# %%
+# How well scenes are found, beside k-means that is told how many there are: of the
+# means of pictures, and of their histograms of visual words. Then pictures that were
+# not fitted, and the log density of a descriptor of theirs, which is what two fits
+# of observations are compared by.
+
+means = descriptors.reshape(150, LENGTH, 8).mean(axis=1)[~new]
+words = KMeans(30, n_init=1, random_state=0).fit_predict(descriptors)
+histograms = np.zeros((150, 30))
+np.add.at(histograms, (picture, words), 1 / LENGTH)
+agreement = {
+    "k-means of means": KMeans(SCENES, n_init=5, random_state=0).fit_predict(means),
+    "k-means of visual words": KMeans(SCENES, n_init=5, random_state=0).fit_predict(
+        histograms[~new]
+    ),
+    "MC2 of descriptors": fit.posterior.cluster,
+}
+agreement = {
+    name: adjusted_rand_index(scene[~new], found) for name, found in agreement.items()
+}
+unseen = corpus.subset(new)
+cluster, _ = fit.posterior.assign(unseen)
+print(f"new pictures: ARI {adjusted_rand_index(scene[new], cluster):.2f}")
+print(f"log density of a new descriptor: {fit.posterior.log_density(unseen):.2f}")
+
+figure, axis = plt.subplots(figsize=(6, 1.9))
+axis.barh(list(agreement), list(agreement.values()), color="#9ecae1")
+axis.set(xlabel="agreement with the scenes (ARI)", xlim=(0, 1))
+axis.invert_yaxis()
+figure.tight_layout()
+
+# %%
+# What scenes are made of: shares of topics in each cluster.
+
+table = fit.posterior.topic_given_cluster
+order = np.argsort(-table.sum(axis=0))[:15]
+figure, axis = plt.subplots(figsize=(6, 2.6))
+image = axis.imshow(table[:, order], cmap="Blues", aspect="auto")
+axis.set_xticks(range(len(order)), [str(one + 1) for one in order])
+axis.set_yticks(range(len(table)), [str(one + 1) for one in range(len(table))])
+axis.set(xlabel="topic", ylabel="cluster")
+figure.colorbar(image, label="share of descriptors")
+figure.tight_layout()
