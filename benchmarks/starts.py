@@ -78,13 +78,14 @@ def as_markdown(table: Sequence[Mapping[str, Any]]) -> str:
     kinds = {"ARI": ".3f", "held_out": ",.5g", "K": "d", "M": "d", "omega": ".3g", "CPU_s": ".1f"}
     lines = ["| corpus | topics at the start | " + " | ".join(kinds) + " |", "|---" * (len(kinds) + 2) + "|"]
     frame = pd.DataFrame(table)
-    for (name, n_topics), seeds in frame.groupby(["corpus", "start"], sort=False):
+    for _, seeds in frame.groupby(["corpus", "start"], sort=False):
+        name, n_topics = seeds[["corpus", "start"]].iloc[0]
         cells = [", ".join(f"{value:{kind}}" for value in seeds[column]) for column, kind in kinds.items()]
         lines.append(f"| {name} | {n_topics} | " + " | ".join(cells) + " |")
     for name, of_corpus in frame.groupby("corpus", sort=False):
         means = of_corpus.groupby("start")[["ARI", "held_out"]].mean()
         lowest, highest = means.min(), means.max()
-        lines.append(f"\n{name}: means over seeds differ by {highest['ARI'] - lowest['ARI']:.3f} of ARI")
+        lines.append(f"\n{name!s}: means over seeds differ by {highest['ARI'] - lowest['ARI']:.3f} of ARI")
         lines[-1] += f" and {highest['held_out'] / lowest['held_out'] - 1:.1%} of perplexity"
     return "\n".join(lines) + "\n"
 
