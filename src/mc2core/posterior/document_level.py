@@ -9,8 +9,14 @@ estimated with care: those that suit the topics it has under all clusters togeth
 ones that a few draws find likely.
 
 Which cluster a document belongs to is another question: estimates of the integral err by more than clusters differ as
-soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster, theta summed
-out, whose P(z_j = k | l_j) are averaged.
+soon as documents are long. It is answered by a Gibbs sampler of the document's topics and its cluster. Given its topics
+it would hardly leave a cluster, as others lack these. But a document's tokens sit at tables, each with a topic
+(Teh et al. 2006), and who sits together does not depend on the cluster: given that, the topics of the tables t are
+summed out,
+
+    P(z_j = k | w_j, tables) ~ pi_k prod_t sum_m tau_km prod_i psi_m,w_ji over the tokens i of t,
+
+the cluster is drawn with the tables' topics, and these probabilities are averaged.
 """
 
 from __future__ import annotations
@@ -49,10 +55,9 @@ SLACK = 3.0
 SLACK_OF_A_TOKEN = 0.02
 """The same for each token: the longer a document, the rougher is what they were chosen by."""
 SWEEPS = 100
-"""Sweeps over a document's tokens, at least, where its cluster is asked for; a quarter of so many is left out."""
-TOPIC_DRAWS, MOST_SWEEPS = 4_000, 200
-"""More of them, up to so many draws of a token's topic and so many sweeps: of 20 tokens and 38 clusters, probabilities
-then err by 0.02, where 10,000 draws leave 0.015."""
+"""Sweeps over a document's tokens where its cluster is asked for."""
+FIRST_SWEEPS, DOUBT = 20, 1e-3
+"""Of these a quarter is left out. No more are done where clusters but the likeliest have less than this by then."""
 
 # documents a thread takes at a time
 _CHUNK = 4
@@ -61,9 +66,11 @@ _DRAWN_BLOCK = 256
 _BLOCK = 16  # topics whose weights are summed together
 # of these sums, for words under clusters, a document's chain remembers so many (512 KB)
 _REMEMBERED = 1 << 16
-# ln G(omega tau + n) / G(omega tau) is kept up to this n, as far as the table has no more cells (32 MB)
-_MOST_RATIOS, _RATIOS = 16, 1 << 22
 _LEAST = 1e-300
+# blocks of topics with less than this share of a table's likelihood are left out
+_FAINT = 1e-10
+# tokens of a table after which its likelihood is scaled, lest it vanish
+_SCALED = 8
 _SUMS = {"contract", "reassoc", "nsz"}  # sums may be taken in any order: vector code
 
 
@@ -228,12 +235,6 @@ def _add_topic(prior, n, log_gamma_prior, log_p):
         log_p[k] += log_gamma(prior[k] + n) - log_gamma_prior[k]
 
 
-@kernel(error_model="numpy")
-def _add_known(ratio, log_p):
-    for k in range(log_p.size):
-        log_p[k] += ratio[k]
-
-
 @kernel(error_model="numpy", fastmath=_SUMS)
 def _weigh_met(psi, row, met, n_met, n_m):
     """Sum of psi[row, m] n_m over the topics that the document's tokens have."""
@@ -291,55 +292,128 @@ def _sweep_tokens(state, token, word, topic, psi, prior, number, tokens_of, reme
 
 
 @kernel(error_model="numpy")
-def _weigh_clusters(met, n_m, by_topic, log_gamma_priors, log_ratios, log_prior, log_p, p):
-    """Fill in ``p`` (K,), prop. to P(z_j = k | l_j); returns the sum."""
-    for k in range(p.size):
-        log_p[k] = log_prior[k]
-    for m in met:
-        if n_m[m] <= len(log_ratios):
-            _add_known(log_ratios[int(n_m[m]) - 1, m], log_p)
-        else:
-            _add_topic(by_topic[m], n_m[m], log_gamma_priors[m], log_p)
-    top, total = log_p.max(), 0.0
-    for k in range(p.size):
-        p[k] = exp(log_p[k] - top)
-    for k in range(p.size):
-        total += p[k]
-    return total
+def _seat(state, topic, prior, tables_of, seats):
+    """Seat the tokens of each topic at tables, by the Chinese restaurant process of concentration ``prior`` (M,);
+    returns how many tables there are.
+
+    ``tables_of``: (M,) the newest table of each topic and its tokens so far, overwritten. ``seats``: (N,) the table of
+    each token; of each table the next older one of its topic (-1: none), its tokens, and its first one.
+    """
+    newest, n_seated = tables_of
+    table, older, size, first = seats
+    for m in topic:
+        newest[m], n_seated[m] = -1, 0.0
+    n_tables = 0
+    for i in range(topic.size):
+        m, t = topic[i], -1
+        if n_seated[m] > 0.0:
+            u = streams.uniform(state) * (n_seated[m] + prior[m])
+            if u < n_seated[m]:
+                t = newest[m]
+                while older[t] >= 0 and u >= size[t]:
+                    u -= size[t]
+                    t = older[t]
+        if t < 0:
+            t = n_tables
+            older[t], size[t], first[t], newest[m] = newest[m], 0.0, i, t
+            n_tables += 1
+        size[t] += 1.0
+        n_seated[m] += 1.0
+        table[i] = t
+    return n_tables
 
 
 @kernel(error_model="numpy")
-def _sample_clusters(
-    block, psi, by_cluster, by_topic, log_gamma_priors, log_ratios, log_prior, least, key, first, last, out
-):
+def _multiply(likely, s, psi, row):
+    for m in range(likely.shape[1]):
+        likely[s, m] *= psi[row, m]
+
+
+@kernel(error_model="numpy")
+def _gather(token, table, shared, psi, ones, sums, likely, held):
+    """Fill in ``likely`` (S, M): of each topic the likelihood of the tokens at a table, up to a factor.
+
+    ``shared``: the row of each table, -1 where it has one token. ``held`` (S,) is overwritten.
+    """
+    held[:] = 0
+    for i in range(token.size):
+        s = shared[table[i]]
+        if s < 0:
+            continue
+        if held[s] == 0:
+            likely[s] = psi[token[i]]
+        else:
+            _multiply(likely, s, psi, token[i])
+        held[s] += 1
+        if held[s] % _SCALED == 0:
+            scale = 1.0 / _weigh(likely, s, ones, sums)
+            for m in range(likely.shape[1]):
+                likely[s, m] *= scale
+
+
+@kernel(error_model="numpy", fastmath=_SUMS)
+def _add_four(likely, s, m, by_topic, out):
+    one, two, three, four = likely[s, m], likely[s, m + 1], likely[s, m + 2], likely[s, m + 3]
+    for k in range(out.size):
+        first = one * by_topic[m, k] + two * by_topic[m + 1, k]
+        out[k] += first + (three * by_topic[m + 2, k] + four * by_topic[m + 3, k])
+
+
+@kernel(error_model="numpy")
+def _log_weights(likely, s, ones, sums, by_topic, out):
+    """Fill in ``out`` (K,): ln of the sum over topics of ``likely[s]`` and each cluster's prior."""
+    bound = _FAINT * _weigh(likely, s, ones, sums)
+    out[:] = 0.0
+    for b in range(sums.size):
+        if sums[b] > bound:
+            for m in range(b * _BLOCK, (b + 1) * _BLOCK, 4):
+                _add_four(likely, s, m, by_topic, out)
+    for k in range(out.size):
+        out[k] = log(out[k])
+
+
+@kernel(error_model="numpy")
+def _add(logs, log_p):
+    for k in range(log_p.size):
+        log_p[k] += logs[k]
+
+
+@kernel(error_model="numpy")
+def _sample_clusters(block, psi, by_cluster, by_topic, log_prior, sweeps, doubt, key, first, last, out):
     """Fill in rows first..last of ``out`` (B, K), 0 so far, P(z_j | w_j) by a chain for each document; NaN where a word
     is impossible.
 
     ``block``: indptr, indices, counts, words; ``psi`` (U, M), M a multiple of the block of topics; omega tau
     ``by_cluster`` (K, M) and ``by_topic`` (M, K); ``log_prior`` (B, K), whose exponentials sum to 1 in each row;
-    ``least``: sweeps and draws of a topic, then the sweeps that are enough for that.
+    ``sweeps``: those that are enough where clusters but the likeliest have less than ``doubt`` then, and all.
     """
     indptr, indices, counts, words = block
     n_clusters, n_topics = by_cluster.shape
     n_blocks = n_topics // _BLOCK
     state = np.zeros(2, np.uint64)
-    mean, n_m = np.empty(n_topics), np.empty(n_topics)
+    mean, n_m, ones, own_sums = np.empty(n_topics), np.empty(n_topics), np.ones(n_topics), np.empty(n_blocks)
     met, place_of = np.empty(n_topics, np.int64), np.empty(n_topics, np.int64)
-    log_p, p = np.empty(n_clusters), np.empty(n_clusters)
+    tables_of = np.empty(n_topics, np.int64), np.empty(n_topics)
+    log_p, p, logs = np.empty(n_clusters), np.empty(n_clusters), np.empty(n_clusters)
+    likely, held = np.empty((_SCALED, n_topics)), np.empty(_SCALED, np.int64)
     for j in range(first, last):
         begin, end = indptr[j], indptr[j + 1]
-        n_tokens = counts[begin:end].sum()
+        n_tokens, n_words = counts[begin:end].sum(), end - begin
         kernels.seek_document(state, key, words, indices, counts, begin, end)
         token, word, i = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), 0
         for position in range(begin, end):
             for _ in range(counts[position]):
                 token[i], word[i] = indices[position], position - begin
                 i += 1
-        topic = np.full(n_tokens, -1)
-        n_slots = max(1, min(n_clusters, _REMEMBERED // ((end - begin) * n_blocks + 1)))
-        weighed = np.full((n_slots, end - begin), -1)
-        totals = np.empty((n_slots, end - begin))
-        sums = np.empty((n_slots, end - begin, n_blocks))
+        topic, shared = np.full(n_tokens, -1), np.empty(n_tokens, np.int64)
+        table, older, opened = np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64), np.empty(n_tokens, np.int64)
+        size = np.empty(n_tokens)
+        # of a word that sits alone, once it does
+        alone, is_known = np.empty((n_words, n_clusters)), np.zeros(n_words, np.bool_)
+        n_slots = max(1, min(n_clusters, _REMEMBERED // (n_words * n_blocks + 1)))
+        weighed = np.full((n_slots, n_words), -1)
+        totals = np.empty((n_slots, n_words))
+        sums = np.empty((n_slots, n_words, n_blocks))
         # the first sweep meets the clusters' mean
         mean[:] = 0.0
         n_m[:] = 0.0
@@ -347,36 +421,78 @@ def _sample_clusters(
             share = exp(log_prior[j, k])
             for m in range(n_topics):
                 mean[m] += share * by_cluster[k, m]
-        prior, number = mean, n_clusters
-        sweeps = min(max(least[0], least[1] // n_tokens), max(least[0], least[2])) if n_tokens > 0 else 1
-        left_out = min(sweeps, least[0]) // 4
-        kept = sweeps - left_out
-        for sweep in range(sweeps):
+        prior, number, kept = mean, n_clusters, 0
+        enough, most = (sweeps[0], sweeps[1]) if n_tokens > 0 else (1, 1)
+        for sweep in range(most):
             slot = number % n_slots
             remembered = weighed[slot], totals[slot], sums[slot]
             n_met = _sweep_tokens(state, token, word, topic, psi, prior, number, (n_m, met, place_of), remembered)
             if n_met < 0:
                 out[j] = math.nan
                 break
-            total = _weigh_clusters(met[:n_met], n_m, by_topic, log_gamma_priors, log_ratios, log_prior[j], log_p, p)
-            if sweep >= left_out:
-                share = 1.0 / (total * kept)
+            n_tables, n_shared = _seat(state, topic, prior, tables_of, (table, older, size, opened)), 0
+            for t in range(n_tables):
+                shared[t] = n_shared if size[t] > 1.0 else -1
+                n_shared += size[t] > 1.0
+            if n_shared > held.size:
+                likely, held = np.empty((2 * n_shared, n_topics)), np.empty(2 * n_shared, np.int64)
+            _gather(token, table, shared, psi, ones, own_sums, likely, held)
+            for k in range(n_clusters):
+                log_p[k] = log_prior[j, k]
+            for t in range(n_tables):
+                w = word[opened[t]]
+                if shared[t] >= 0:
+                    _log_weights(likely, shared[t], ones, own_sums, by_topic, logs)
+                    _add(logs, log_p)
+                    continue
+                if not is_known[w]:
+                    _log_weights(psi, token[opened[t]], ones, own_sums, by_topic, alone[w])
+                    is_known[w] = True
+                _add(alone[w], log_p)
+            top, total = log_p.max(), 0.0
+            for k in range(n_clusters):
+                p[k] = exp(log_p[k] - top)
+            for k in range(n_clusters):
+                total += p[k]
+            if sweep >= enough // 4:
+                kept += 1
                 for k in range(n_clusters):
-                    out[j, k] += p[k] * share
+                    out[j, k] += p[k] / total
+                if sweep + 1 == enough and out[j].max() > (1.0 - doubt) * kept:
+                    break
+            before = number
             u, number = streams.uniform(state) * total, int(log_p.argmax())
             for k in range(n_clusters):
                 if u < p[k]:
                     number = k
                     break
                 u -= p[k]
-            prior = by_cluster[number]
+            if number == before:  # the tables may keep their topics: each way is as likely as back
+                continue
+            prior, slot = by_cluster[number], number % n_slots
+            for t in range(n_tables):
+                w, row, s = word[opened[t]], token[opened[t]], shared[t]
+                if s >= 0:
+                    total = _weigh(likely, s, prior, own_sums)
+                    opened[t] = _find(likely, s, prior, own_sums, streams.uniform(state) * total)
+                    continue
+                if weighed[slot, w] != number:
+                    totals[slot, w], weighed[slot, w] = _weigh(psi, row, prior, sums[slot, w]), number
+                opened[t] = _find(psi, row, prior, sums[slot, w], streams.uniform(state) * totals[slot, w])
+            for place in range(n_met):
+                n_m[met[place]] = 0.0
+            for i in range(n_tokens):
+                topic[i] = opened[table[i]]
+                n_m[topic[i]] += 1.0
+        for k in range(n_clusters):
+            out[j, k] /= kept
 
 
 class ClusterChains:
     """P(z_j = k | w_j) for the clusters of a sample with a document level, prepared once for any number of documents.
 
-    A chain for each document draws the topics of its tokens given its cluster, and the cluster given these, theta
-    summed out; the means of P(z_j = k | l_j) over its sweeps are exact as these grow in number.
+    A chain for each document draws the topics of its tokens given its cluster, who sits together, and the cluster given
+    that; the means of its probabilities over sweeps are exact as these grow in number.
     """
 
     def __init__(self, sample: Sample) -> None:
@@ -387,9 +503,7 @@ class ClusterChains:
         by_cluster = np.full((n_clusters, self._n_columns), _LEAST)
         by_cluster[:, : self._n_topics] = np.maximum(priors, _LEAST)
         by_topic = np.ascontiguousarray(by_cluster.T)
-        known = np.clip(_RATIOS // by_topic.size, 1, _MOST_RATIOS)
-        log_ratios = np.cumsum(np.log(by_topic + np.arange(known)[:, None, None]), axis=0)
-        self._priors = by_cluster, by_topic, gammaln(by_topic), log_ratios
+        self._priors = by_cluster, by_topic
 
     def probabilities(self, corpus: Corpus, log_prior: np.ndarray, threads: int) -> np.ndarray:
         """(J, K) float64 for clusters whose prior has the logarithm ``log_prior`` (J, K).
@@ -409,7 +523,7 @@ class ClusterChains:
                 given = (*block.arrays, block.words), psi, *self._priors, log_prior[rows]
 
                 def run(first: int, last: int, given: Any = given, found: Any = found) -> None:
-                    _sample_clusters(*given, (SWEEPS, TOPIC_DRAWS, MOST_SWEEPS), key, first, last, found)
+                    _sample_clusters(*given, (FIRST_SWEEPS, SWEEPS), DOUBT, key, first, last, found)
 
                 in_chunks(run, len(rows), threads, _CHUNK, told.advance)
                 out[rows] = found

@@ -361,7 +361,7 @@ class Posterior:
         """(J, K) float64: P(z_j = k | w_j, x_j) over the clusters of the representative; rows sum to 1.
 
         Where documents have proportions around their cluster's, an estimate by Gibbs sampling of each document's topics
-        and cluster, at least 100 sweeps, up to 200 of short ones (:mod:`mc2core.posterior.document_level`); the same
+        and cluster, 100 sweeps, or 20 where that leaves no doubt (:mod:`mc2core.posterior.document_level`); the same
         bits each time, for any number of ``threads``. ``progress`` is that of
         :func:`mc2core.base.progress.showing`. Other models take no draws and one thread. ValueError where the corpus
         does not fit the posterior.

@@ -214,6 +214,29 @@ def test_predictions_are_the_posterior_of_the_cluster(monkeypatch):
     assert abs(found - shared).max() > 0.05
 
 
+def test_a_prediction_is_not_held_in_a_cluster_that_shares_no_topic_with_the_others():
+    """Three clusters of two topics each, whose words are alike: enumerated; by the draws of every prediction.
+
+    A chain that draws the cluster given the tokens' topics never leaves the first one that it meets: errors up to 0.9.
+    """
+    tau, generator = np.kron(np.eye(3), [[0.7, 0.3]]) * (1 - 6e-9) + 1e-9, np.random.default_rng(0)
+    words = generator.dirichlet([4.0] * V, 6) * 200
+    sample = replace(
+        draw_sample(1, new_cluster=0.0), document_concentration=OMEGA, cluster_weights=np.array([0.5, 0.3, 0.2]),
+        topic_given_cluster=tau, new_topic_weight=np.full(3, 1e-9), topic_words=sp.csr_matrix(np.round(words)),
+        topic_weights=np.full(6, 1 / 6), cluster=np.zeros(1, np.int32), contexts=SparseRows.of(np.zeros((3, 0))),
+    )  # fmt: skip
+    counts = generator.multinomial(6, [1 / V] * V, 12)
+    _, used = clusters_of(sample, None)
+    exact = np.array([[enumerate_document(tokens_of(row), OMEGA * one, topics_of(sample)) for one in used]
+                      for row in counts]) * sample.cluster_weights  # fmt: skip
+    exact /= exact.sum(axis=1, keepdims=True)
+    found = model_of(sample).predict(Corpus(counts), use_context=False)
+    assert exact.max(axis=1).min() < 0.6
+    assert abs(found - exact).max() < 0.1
+    assert np.sqrt(((found - exact) ** 2).mean()) < 0.03
+
+
 def test_predictions_take_what_is_known_of_a_document_before_its_words(monkeypatch):
     """Weights of a document's own in place of the clusters', as its context gives them; enumerated."""
     monkeypatch.setattr(document_level, "SWEEPS", 20_000)
