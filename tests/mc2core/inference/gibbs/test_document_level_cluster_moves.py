@@ -100,10 +100,17 @@ def test_sweep_given_tau_does_not_depend_on_threads():
 
 
 @pytest.mark.parametrize(
-    ("slack", "alpha", "n_clusters"), [(30.0, 1.3, math.inf), (0.0, 1.3, math.inf), (30.0, 3.0, 2), (0.0, 4.0, 3)]
+    ("slack", "alpha", "n_clusters", "least"),
+    [
+        (30.0, 1.3, math.inf, -100.0),
+        (0.0, 1.3, math.inf, -100.0),
+        (30.0, 3.0, 2, -100.0),
+        (0.0, 4.0, 3, -100.0),
+        (30.0, 1.3, math.inf, 0.0),  # many launches end after a scan
+    ],
 )
 @pytest.mark.parametrize("families", [{}, FAMILIES], ids=["words", "words and contexts"])
-def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_clusters):
+def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_clusters, least):
     """z given l, epsilon and the concentrations: the 15 partitions of four documents, or those of at most so many
     clusters, by these moves alone.
     """
@@ -121,7 +128,9 @@ def test_splits_and_merges_have_the_exact_posterior(families, slack, alpha, n_cl
     visits, made, calls = np.zeros((BATCHES, len(states))), np.zeros(2, np.int64), 10000
     for i in range(calls):
         key = streams.key(i, "test")
-        tau, done = split_and_merge_clusters(assignments, counts, tau, contexts, concentrations, omega, key, 4, slack)
+        tau, done = split_and_merge_clusters(
+            assignments, counts, tau, contexts, concentrations, omega, key, 4, slack, least
+        )
         made += done
         visits[i * BATCHES // calls, states.index(canonical(assignments.cluster))] += 1
     shares = visits / visits.sum(axis=1, keepdims=True)
@@ -174,7 +183,7 @@ def test_what_a_side_weighs_equals_its_plain_twin(n_clusters, times):
     v, omega, alpha = 2.0, 2.5, 1.3
     topics = v * np.append(EPS, 1.0 - EPS.sum())
     constants, stacked = (
-        ClusterConstants(PartitionLaw.of(alpha, n_clusters), v, omega, topics, 30.0),
+        ClusterConstants(PartitionLaw.of(alpha, n_clusters), v, omega, topics, 30.0, -100.0),
         contexts_of(contexts),
     )
     work = SplitWork.of(4, 4, stacked, 4)
@@ -214,7 +223,7 @@ def test_probability_of_a_split_equals_its_plain_twin(times):
     counts, n_jm = counts._replace(n=counts.n * np.int32(times)), n_jm * times
     v, omega, alpha = 2.0, 2.5, 1.3
     topics, stacked = v * np.append(EPS, 1.0 - EPS.sum()), contexts_of(contexts)
-    constants = ClusterConstants(PartitionLaw.of(alpha, 4), v, omega, topics, 30.0)
+    constants = ClusterConstants(PartitionLaw.of(alpha, 4), v, omega, topics, 30.0, -100.0)
     work = SplitWork.of(4, 4, stacked, 4)
     work.members[:], given, proposed = np.arange(4), np.array([1, 0, 0, 1], np.int8), np.array([0, 1, 0, 1], np.int8)
     work.given[:], work.side[:] = given, proposed

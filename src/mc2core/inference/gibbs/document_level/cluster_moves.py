@@ -58,6 +58,7 @@ class ClusterConstants(NamedTuple):
     omega: float
     topics: np.ndarray  # (M + 1,) float64: v eps_m, the rest last
     slack: float  # of the first decision
+    least: float  # ln of the ratio of sides to one cluster, below which a launch ends
 
 
 class SplitWork(NamedTuple):
@@ -261,6 +262,7 @@ def draw_tau(stream, g, shape, tau):
 _SCANS = 3
 _MOST_ODDS = 700.0  # ln of odds: exp of it is a number
 _SLACK = 30.0  # nats by which the first decision is kinder than the ratio at g, which errs by a few
+_LEAST_LAUNCHED = -100.0  # ln of the ratio of the sides after a scan to one cluster, below which a launch ends
 
 
 class ClusterSlots(NamedTuple):
@@ -360,16 +362,28 @@ def _scan(stream, members, n, n_given, side, is_drawn, is_last, counts, constant
 
 
 @kernel(error_model="numpy")
-def _launch(stream, members, n, side, counts, constants, contexts, work):
-    """Sides from which a split is proposed: of the first two members alone, then of scans."""
-    given, n_given = work.given, 2
+def _launch(stream, members, n, side, merged, counts, constants, contexts, work):
+    """Sides from which a split is proposed: of the first two members alone, then of scans.
+
+    False where the sides after the first scan have a ratio to one cluster, ``merged`` its ln R_k at g, below
+    ``constants.least``: nothing is to be proposed then. What is drawn until then is drawn alike in a split and in the
+    merge that undoes it, so that the one is ended as often as the other.
+    """
+    given, n_given, ratio = work.given, 2, -merged
     side[0], side[1] = 0, 1
     given[0], given[1] = 0, 1
-    for _ in range(_SCANS):
+    for number in range(_SCANS):
         _scan(stream, members, n, n_given, side, True, False, counts, constants, contexts, work)
         n_given = n
         for i in range(n):  # one array assigned to another brings code that words an error of shapes
             given[i] = side[i]
+        if number == 0:
+            tally(members, n, side, 0, 1, counts, work)
+            for which in range(2):
+                ratio += evaluate(members, n, side, which, counts, constants, contexts, work)[1]
+            if ratio < constants.least:
+                return False
+    return True
 
 
 @kernel(error_model="numpy")
@@ -462,7 +476,8 @@ def _try_split(stream, n, n_used, n_slots, cluster, clusters, counts, constants,
     """Try to split the cluster of n members; returns whether it is to be."""
     members, side = work.members, work.side
     k = cluster[members[0]]
-    _launch(stream, members, n, side, counts, constants, contexts, work)
+    if not _launch(stream, members, n, side, clusters.hint[k], counts, constants, contexts, work):
+        return False
     log_q = _scan(stream, members, n, n, side, True, True, counts, constants, contexts, work)
     tally(members, n, side, 0, 1, counts, work)
     now, hints, sizes = change.now, change.hint, work.sizes
@@ -497,7 +512,8 @@ def _try_merge(stream, n, n_used, log_share, cluster, clusters, counts, constant
     log_u = math.log(streams.uniform(stream))
     if log_u >= constants.slack + hint:
         return False  # the probability of the split can only make it less
-    _launch(stream, members, n, side, counts, constants, contexts, work)
+    if not _launch(stream, members, n, side, merged_hint, counts, constants, contexts, work):
+        return False
     for i in range(n):
         side[i] = 0 if cluster[members[i]] == a else 1
     log_q = _scan(stream, members, n, n, side, False, True, counts, constants, contexts, work)
@@ -621,6 +637,7 @@ def split_and_merge_clusters(
     key: np.uint64,
     n_proposals: int,
     slack: float = _SLACK,
+    least_launched: float = _LEAST_LAUNCHED,
     pool: Executor | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Make ``n_proposals`` proposals; clusters change in place, and those that end empty are dropped.
@@ -633,6 +650,7 @@ def split_and_merge_clusters(
     omega : document concentration
     key : one stream for each proposal
     slack : nats, of the first decision; any value is exact
+    least_launched : logarithm of the ratio of sides after a scan to one cluster, below which a launch ends; the same
     pool : threads, which change no bit
 
     Returns
@@ -645,7 +663,9 @@ def split_and_merge_clusters(
     n_clusters, columns = tau.shape
     slots, cluster = n_clusters + n_proposals, assignments.cluster
     v, topics = float(concentrations.table), np.append(assignments.topic_weights, assignments.rest)
-    constants = ClusterConstants(concentrations.partition, v, float(omega), np.maximum(v * topics, LEAST), slack)
+    constants = ClusterConstants(
+        concentrations.partition, v, float(omega), np.maximum(v * topics, LEAST), slack, least_launched
+    )
     stacked = contexts_of(contexts)
     clusters = ClusterSlots(np.zeros(slots, np.int64), np.empty((slots, columns)), *np.empty((2, slots)))
     clusters.n_k[:n_clusters], clusters.tau[:n_clusters] = assignments.n_k, np.maximum(tau, LEAST)

@@ -173,9 +173,9 @@ def log_clustering(
     n_documents, lengths = len(assignments.cluster), np.diff(assignments.document_start)
     alpha, v, eta, law = concentrations.group, concentrations.table, concentrations.topic, concentrations.partition
     topics = v * np.append(assignments.topic_weights, assignments.rest)
-    constants, stacked = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0), contexts_of(contexts)
+    constants = ClusterConstants(law, v, omega, np.maximum(topics, LEAST), 0.0, 0.0)
     tau = np.maximum(level.proportions, LEAST)
-    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, stacked, None)
+    _, at_estimate = weigh_clusters(assignments.cluster, tau, counts, constants, contexts_of(contexts), None)
     result = sum(at_estimate.tolist())
     result += log_openings(law, assignments.n_clusters)
     result += gammaln(alpha) - gammaln(alpha + n_documents) + (gammaln(omega) - gammaln(omega + lengths)).sum()
