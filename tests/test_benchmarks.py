@@ -2,17 +2,20 @@
 
 import bz2
 import gzip
+import io
 import math
 import re
 import sys
+import tarfile
 import time
+import zipfile
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks import __main__ as command
-from benchmarks import cases, contexts, gibbs, observations, recovery, starts, suite
+from benchmarks import cases, contexts, gibbs, observations, recovery, starts, suite, waits
 from helpers.paths import MIRROR
 
 from mc2core import Corpus
@@ -265,3 +268,63 @@ class TestObservations:
         assert found["MC2"] > 0.5
         head, rule, row, mean = observations.table([found])
         assert head.count("|") == rule.count("|") == row.count("|") == mean.count("|")
+
+
+@pytest.fixture
+def checkouts(tmp_path):
+    """Two checkouts whose programs leave what those of a checkout leave, and a mirror of two documents."""
+    roots = []
+    for name, posterior in (("before", "model.npz"), ("now", "posterior.npz")):
+        programs = tmp_path / name / ".venv" / "bin"
+        programs.mkdir(parents=True)
+        (tmp_path / name / "src").mkdir()
+        for program in ("mc2", "python", "snakemake"):
+            text = (
+                "#!/bin/bash\n"
+                'echo "${0##*/} $*" >> calls\n'
+                f'[ "$1" != fit ] || {{ mkdir -p "${{!#}}" && touch "${{!#}}/{posterior}"; }}\n'
+            )
+            (programs / program).write_text(text)
+            (programs / program).chmod(0o755)
+        roots.append(f"{name}={tmp_path / name}")
+    (tmp_path / "labelled").mkdir()
+    with tarfile.open(tmp_path / "labelled/ohsumed_single_23.tar.gz", "w:gz") as archive:
+        member = tarfile.TarInfo("C01/1")
+        member.size = 10
+        archive.addfile(member, io.BytesIO(b"A title\nb\n"))
+    (tmp_path / "nips").mkdir()
+    with zipfile.ZipFile(tmp_path / "nips/nips-corpus-20111211.zip", "w") as archive:
+        archive.writestr("corpus/nips.corpus", "2 0:2 1:1\n\n")
+        archive.writestr("corpus/nips.vocab", "net = 0 = 2 1 \r\nbrain = 1 = 1 1 \r\n")
+    return tmp_path, roots
+
+
+def test_waits_of_two_checkouts_stand_side_by_side(checkouts):
+    folder, roots = checkouts
+    (folder / "now/src/kernel.nbi").touch()
+    assert waits.main([*roots, "--mirror", str(folder), "--out", str(folder / "waits.md")]) == 0
+    lines = (folder / "waits.md").read_text().splitlines()
+    assert lines[0] == "| what | before | now |"
+    assert len(lines) == 13
+    assert all(re.fullmatch(r"\| .+ \| [\d.]+ \([\d.]+\) \| [\d.]+ \([\d.]+\) \|", line) for line in lines[2:])
+    assert not (folder / "now/src/kernel.nbi").exists()
+    calls = [(folder / name / "calls").read_text() for name in ("before", "now")]
+    assert "fit-nips/model.npz" in calls[0]
+    assert "fit-nips/posterior.npz" in calls[1]
+
+
+def test_a_wait_that_fails_ends_the_table(checkouts):
+    folder, roots = checkouts
+    (folder / "before/.venv/bin/snakemake").write_text("#!/bin/bash\necho broken >&2; exit 3\n")
+    with pytest.raises(SystemExit, match=r"snakemake -n --quiet ended with 3: broken"):
+        waits.main([*roots, "--mirror", str(folder), "--out", str(folder / "waits.md")])
+
+
+def test_waits_are_of_the_texts_of_the_mirror(checkouts, tmp_path):
+    tables = waits.write_tables(checkouts[0], tmp_path)
+    texts = {name: path.read_text().splitlines() for name, path in tables.items()}
+    assert texts == {
+        "abstracts": ["text", "A title b"],
+        "titles": ["text", "A title"],
+        "nips": ["text", "net net brain"],
+    }
