@@ -94,13 +94,13 @@ def chain_continued(blocks: list[Corpus]) -> Iterator[Posterior]:
     """The last of its samples each time."""
     model, engine = MC2(), Gibbs()
     state = fit(blocks[0], model, engine, iterations=_SWEEPS, seed=_SEED, progress=False).state
-    yield posterior_of(model, blocks[0], [state.sample()], {})
+    yield posterior_of(model, blocks[0], [engine.sample(blocks[0], state)], {})
     for number in range(2, len(blocks)):
         together = Corpus.concatenate(blocks[:number])
         state = engine.extend(model, together, state.arrays(), _SEED)
         for sweep in range(1, _FURTHER_SWEEPS + 1):
             engine.step(together, state, _SEED + number, sweep)
-        yield posterior_of(model, together, [state.sample()], {})
+        yield posterior_of(model, together, [engine.sample(together, state)], {})
 
 
 def online_lda(blocks: list[Corpus]) -> Iterator[Posterior]:
